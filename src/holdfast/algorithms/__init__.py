@@ -1,0 +1,1 @@
+"""Algorithms: what changes about plain fine-tuning. One short file each."""

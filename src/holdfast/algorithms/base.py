@@ -1,0 +1,99 @@
+"""The hooks of an algorithm, and the one rule by which each combines."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+from torch import Tensor
+
+from holdfast.types import Batch, Stage
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from holdfast.engine.learner import Learner
+
+
+class Fit(Protocol):
+    """Trains the current stage, as the loop would.
+
+    `start` runs just before the first step, and not again where a resumed run is already past it: what must happen
+    once for each fit (restoring weights, choosing a path) belongs there.
+    """
+
+    def __call__(self, start: Callable[[], None] | None = None) -> None:
+        """Train the stage."""
+
+
+class Algorithm:
+    """What changes about plain fine-tuning, as hooks. A run takes a list of algorithms; list order is execution order.
+
+    | hook              | combines by                 | for                                      |
+    |-------------------|-----------------------------|------------------------------------------|
+    | setup, begin, end | each in order               | freezing, adapters, Fisher, teachers     |
+    | batch             | chain                       | replay                                   |
+    | loss              | sum                         | penalties, distillation                  |
+    | grads             | chain                       | projections                              |
+    | after             | each (sees new data only)   | memory, separate replay steps            |
+    | learn             | nesting, the first outermost| procedures of several fits               |
+
+    `setup` builds all structure, for every stage to come. `begin` and `end` are called only where the stream shows
+    boundaries, and an algorithm with "boundaries" in `needs` is refused where it does not. A resumed run calls
+    `setup`, then `load_state_dict`, and not `begin` again: what `begin` computed must be in the state. What is
+    trainable, and the weights, are the learner's state, not the algorithm's.
+
+    A hook draws random numbers from torch's global generator, which the loop seeds at each step, or from a generator
+    whose state it saves.
+    """
+
+    needs: ClassVar[frozenset[str]] = frozenset()
+
+    def setup(self, learner: Learner) -> None:
+        """Once, before the first step of a run or of its resumption."""
+
+    def begin(self, learner: Learner, stage: Stage) -> None:
+        """Before the first step of a stage."""
+
+    def batch(self, learner: Learner, batch: Batch) -> Batch:
+        """Which examples to learn from: by id, before their tensors are fetched."""
+        return batch
+
+    def loss(self, learner: Learner, batch: Batch, outputs: tuple[Tensor, ...]) -> Tensor:
+        """An addition to the loss, given the model's output for each part of the batch.
+
+        It is averaged over the ranks: see `Learner.share` for what is summed over this rank's rows.
+        """
+        raise AssertionError("called only where it is overridden")
+
+    def grads(self, learner: Learner, batch: Batch) -> None:
+        """Change the gradients in place; they are already averaged over the ranks."""
+
+    def after(self, learner: Learner, batch: Batch) -> None:
+        """After the optimiser's step, with the ids of the new examples only."""
+
+    def end(self, learner: Learner, stage: Stage) -> None:
+        """After the last step of a stage, before it is evaluated."""
+
+    def learn(self, learner: Learner, stage: Stage, fit: Fit) -> None:
+        """The procedure of a stage: one fit.
+
+        A run that is killed inside calls it again on resuming, after `load_state_dict`: keep in the state how far
+        it came, and the first `fit` goes on from the step that was saved.
+        """
+        fit()
+
+    def memory_bytes(self, learner: Learner) -> int:
+        """What it keeps beside the model, in bytes: examples at their stored size, and tensors."""
+        return 0
+
+    def state_dict(self) -> dict[str, Any]:
+        """What a resumed run needs: numbers, strings, lists, dicts, arrays and tensors; never a pickled object."""
+        return {}
+
+    def load_state_dict(self, learner: Learner, state: dict[str, Any]) -> None:
+        """Go on from a saved state; called after `setup`, before the weights are restored."""
+
+
+def overridden(algorithms: list[Algorithm], hook: str) -> list[Algorithm]:
+    """The algorithms that say something at a hook, so that the loop asks no other."""
+    return [a for a in algorithms if getattr(type(a), hook) is not getattr(Algorithm, hook)]

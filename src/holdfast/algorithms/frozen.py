@@ -1,0 +1,43 @@
+"""Freezing: keep the encoder, or its lower part, as it was, and learn the rest.
+
+Paper: CLiMB (Srinivasan et al. 2022), section 3.2; there with K = 9 of ViLT's 12 layers.
+Cost: no more passes than fine-tuning; the backward pass ends at the lowest trainable layer. Memory: none.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+from holdfast.algorithms.base import Algorithm
+from holdfast.errors import UserError
+from holdfast.types import Between
+
+if TYPE_CHECKING:
+    from holdfast.engine.learner import Learner
+
+
+@dataclass
+class FrozenEncoder(Algorithm):
+    """Only the heads learn."""
+
+    def setup(self, learner: Learner) -> None:
+        """Freeze the whole encoder."""
+        learner.freeze(learner.model.encoder)
+
+
+@dataclass
+class FrozenBottom(Algorithm):
+    """The embeddings and the lowest k layers stay as they are."""
+
+    k: Annotated[int, Between(0)] = 1
+
+    def setup(self, learner: Learner) -> None:
+        """Freeze the stem and the first k layers."""
+        encoder = learner.model.encoder
+        if self.k > len(encoder.layers()):
+            raise UserError(
+                f"frozen-bottom.k is {self.k}, but this encoder has {len(encoder.layers())} layers: "
+                f"give a number from 0 to {len(encoder.layers())}"
+            )
+        learner.freeze(*encoder.stem(), *encoder.layers()[: self.k])

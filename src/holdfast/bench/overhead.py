@@ -1,0 +1,106 @@
+"""What our loop costs beside the barest PyTorch loop, on the same model and data, in one run."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn import functional
+
+from holdfast.algorithms.base import Algorithm
+from holdfast.algorithms.replay import Replay
+from holdfast.data.table import Data, Table
+from holdfast.engine.learner import Learner
+from holdfast.engine.loop import Log, train
+from holdfast.models.base import Inputs
+from holdfast.models.perceptron import Perceptron
+from holdfast.tasks import Classify
+from holdfast.types import Array, Protocol, Score, Stage, Stream, Training
+
+LIMIT_MS = 0.15
+EXAMPLES = 4096
+BATCH = 32
+SHAPE = (3, 16, 16)
+CLASSES = 10
+
+
+@dataclass(frozen=True)
+class Overhead:
+    """Milliseconds a step: the barest loop, ours, and the difference (medians over interleaved repeats)."""
+
+    case: str
+    bare_ms: float
+    ours_ms: float
+    extra_ms: float
+    limit_ms: float = LIMIT_MS
+
+
+def overhead(steps: int = 1000, repeats: int = 7, device: str = "cpu") -> list[Overhead]:
+    """Measure fine-tuning, and replay against a bare loop over the larger batch."""
+    return [
+        _compare("finetune", [], BATCH, steps, repeats, device),
+        _compare("replay", [Replay(capacity=500)], 2 * BATCH, steps, repeats, device),
+    ]
+
+
+def _compare(
+    case: str, algorithms: list[Algorithm], bare_batch: int, steps: int, repeats: int, device: str
+) -> Overhead:
+    images = torch.randint(0, 256, (EXAMPLES, *SHAPE), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
+    targets = torch.randint(0, CLASSES, (EXAMPLES,), generator=torch.Generator().manual_seed(1))
+    place = torch.device(device)
+    images, targets = images.to(place), targets.to(place)
+    task = Classify("speed", "speed", CLASSES, 1 / CLASSES)
+    data = Data([Table("speed", {"image": images}, targets)])
+    training = Training(epochs=-(-steps * BATCH // EXAMPLES), batch_size=BATCH)
+    stream = Stream((Stage("speed", np.arange(EXAMPLES), training),))
+    done = training.epochs * (EXAMPLES // BATCH)
+
+    def model() -> nn.Module:
+        torch.manual_seed(0)
+        return Perceptron(width=128, depth=2).build(Inputs(SHAPE), {"speed": CLASSES}).to(place)
+
+    def bare() -> None:
+        net = model()
+        optimiser = torch.optim.AdamW(net.parameters(), lr=training.learning_rate, weight_decay=0.0, fused=True)
+        for _ in range(training.epochs):
+            order = torch.randint(EXAMPLES, (done // training.epochs, bare_batch)).to(place)
+            for rows in order:
+                optimiser.zero_grad()
+                loss = functional.cross_entropy(net({"image": images[rows]}, "speed"), targets[rows])
+                torch.autograd.backward(loss)
+                optimiser.step()
+
+    def ours() -> None:
+        net = model()
+        train(Learner(net, data, {"speed": task}, device=place), stream, algorithms, Protocol(()), log=_Nowhere())  # type: ignore[arg-type]
+
+    times = {"bare": [], "ours": []}  # type: dict[str, list[float]]
+    for _ in range(repeats + 1):  # the first round warms up
+        times["bare"].append(_milliseconds(bare, done, place))
+        times["ours"].append(_milliseconds(ours, done, place))
+    bare_ms, ours_ms = (statistics.median(times[name][1:]) for name in ("bare", "ours"))
+    extra = statistics.median(o - b for o, b in zip(times["ours"][1:], times["bare"][1:], strict=True))
+    return Overhead(case, bare_ms, ours_ms, extra)
+
+
+def _milliseconds(work: Callable[[], None], steps: int, place: torch.device) -> float:
+    start = time.perf_counter()
+    work()
+    if place.type == "cuda":
+        torch.cuda.synchronize(place)
+    return 1000 * (time.perf_counter() - start) / steps
+
+
+class _Nowhere(Log):
+    def add(self, score: Score, predictions: Array) -> None: ...
+
+    def size(self) -> int:
+        return 0
+
+    def cut(self, size: int) -> None: ...

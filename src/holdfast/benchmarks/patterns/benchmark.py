@@ -1,0 +1,88 @@
+"""The benchmark `patterns`: settings, and how its parts are put together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Literal
+
+import numpy as np
+
+from holdfast.benchmarks.base import Benchmark, Setup
+from holdfast.benchmarks.patterns import protocol, tasks
+from holdfast.benchmarks.patterns.stream import stage_order
+from holdfast.data.table import Data, Table, table
+from holdfast.tasks import Classify
+from holdfast.types import Between, EvaluationSet, Example, Ids, Protocol, Score, Stage, Stream, Training
+
+PER_CLASS = {"tiny": 40, "small": 200, "large": 1000}
+SPLITS: tuple[Literal["train", "validation", "test"], ...] = ("train", "validation", "test")
+
+
+@dataclass(frozen=True)
+class Patterns(Benchmark):
+    """Procedural image classes, a few new ones each stage."""
+
+    default_model: ClassVar[str] = "perceptron"
+    measures = protocol.MEASURES
+
+    scale: Literal["tiny", "small", "large"] = "small"
+    setting: Literal["class", "task"] = "class"
+    """class: one head for all classes. task: a head for each stage, and the stage is told at test time."""
+    order: str = "forward"
+    stages: Annotated[int, Between(1)] = 5
+    classes: Annotated[int, Between(2)] = 2
+    """New classes in each stage."""
+    noise: Annotated[float, Between(0)] = 0.7
+    boundaries: bool = True
+    seed: int = 0
+
+    def setup(self) -> Setup:
+        """Draw the pictures, and lay them out in stages."""
+        order, per_class = stage_order(self.order, self.stages), PER_CLASS[self.scale]
+        kinds = [self._task(stage) for stage in range(self.stages)]
+        tables: list[Table] = []
+        found: dict[str, dict[int, Ids]] = {}
+        for split in SPLITS:
+            count = per_class if split != "validation" else per_class // 2
+            drawn = list(tasks.examples(self.stages * self.classes, count, self.noise, split))
+            size = self.classes * count
+            found[split] = {}
+            for stage in range(self.stages):
+                rows = drawn[stage * size : (stage + 1) * size]
+                start = sum(map(len, tables)) + (stage * size if self.setting == "class" else 0)
+                found[split][stage] = np.arange(start, start + size, dtype=np.int64)
+                if self.setting == "task":
+                    tables.append(table(kinds[stage].name, [self._relabelled(row, stage) for row in rows]))
+            if self.setting == "class":
+                tables.append(table(kinds[0].name, drawn))
+        training = Training(epochs=10, batch_size=32, learning_rate=1e-3)
+        sets = {
+            (split, stage): EvaluationSet(f"stage-{stage + 1}", kinds[stage].name, split, found[split][stage])
+            for split in ("validation", "test")
+            for stage in order
+        }
+        stages = tuple(
+            Stage(f"stage-{stage + 1}", found["train"][stage], training, (sets["validation", stage],))
+            for stage in order
+        )
+        return Setup(
+            Data(tables),
+            {kind.name: kind for kind in kinds},
+            Stream(stages, self.boundaries),
+            Protocol(tuple(sets.values()), initial=True),
+            image=(1, tasks.SIDE, tasks.SIDE),
+        )
+
+    @staticmethod
+    def summary(scores: Sequence[Score]) -> dict[str, float]:
+        """The measures of a run."""
+        return protocol.summary(scores)
+
+    def _task(self, stage: int) -> Classify:
+        if self.setting == "class":
+            return tasks.shared_task(self.stages * self.classes)
+        return tasks.stage_task(stage + 1, self.classes)
+
+    def _relabelled(self, example: Example, stage: int) -> Example:
+        return Example(example.id, example.target - stage * self.classes, example.images)

@@ -1,0 +1,45 @@
+"""The command line: thin. Heavy imports are inside the commands, so that `--help` is quick."""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from holdfast.errors import RunError, UserError
+
+app = typer.Typer(
+    name="holdfast",
+    help="Continual learning of vision and language, measured.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+INTERRUPTED = 130
+
+
+def main() -> None:
+    """Run the command line: exit status 0 done, 1 a run failed, 2 the call or the data was wrong, 130 interrupted."""
+    from holdfast.cli import bench, listing, papers, run
+
+    for group in (run, listing, papers, bench):
+        group.register(app)
+    try:
+        app()
+    except UserError as error:
+        fail(str(error), 2)
+    except RunError as error:
+        fail(str(error), 1)
+    except KeyboardInterrupt:
+        fail("stopped", INTERRUPTED)
+    except BrokenPipeError:  # the reader of our output went away: `holdfast list | head`
+        sys.stderr.close()
+        sys.exit(0)
+
+
+def fail(sentence: str, status: int) -> None:
+    """Say what is wrong on standard error, and leave."""
+    typer.echo(f"holdfast: {sentence}", err=True)
+    sys.exit(status)

@@ -1,0 +1,168 @@
+"""`holdfast list` and `holdfast show`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from holdfast import registry
+from holdfast.errors import UserError, nearest
+
+KINDS = {
+    "benchmarks": {**registry.BENCHMARKS},
+    "algorithms": {**registry.PLAIN, **registry.ALGORITHMS, **registry.TRANSFORMS},
+    "models": {**registry.MODELS},
+}
+Out = Annotated[Path, typer.Option(help="The store: the folder of all runs.")]
+Json = Annotated[bool, typer.Option("--json", help="As JSON on standard output.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    app.command("list")(list_)
+    app.command()(show)
+
+
+def list_(
+    kind: Annotated[
+        str | None, typer.Argument(help="benchmarks, algorithms, models or runs; all but runs if left out.")
+    ] = None,
+    out: Out = Path("runs"),
+    as_json: Json = False,
+) -> None:
+    """List what there is: benchmarks, algorithms, models, or the runs of a store."""
+    if kind == "runs":
+        _list_runs(out, as_json)
+        return
+    if kind is not None and kind not in KINDS:
+        raise UserError(f"there is nothing to list under {kind!r}: {nearest(kind, [*KINDS, 'runs'])}")
+    chosen = KINDS if kind is None else {kind: KINDS[kind]}
+    if as_json:
+        from holdfast.cli.screen import print_json
+
+        print_json(
+            {
+                name: [
+                    {"name": n, "summary": e.summary, "aliases": list(e.aliases), "settings": _settings(e)}
+                    for n, e in entries.items()
+                ]
+                for name, entries in chosen.items()
+            }
+        )
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console(highlight=False)
+    for name, entries in chosen.items():
+        table = Table(title=name, title_justify="left", title_style="bold", box=None, pad_edge=False)
+        columns = ["name", "what", "also called"] + (["settings (--set NAME.SETTING=VALUE)"] if kind else [])
+        for column in columns:
+            table.add_column(column, header_style="dim")
+        for n, e in entries.items():
+            settings = ", ".join(f"{k}={v}" for k, v in _settings(e).items()) if kind else ""
+            table.add_row(n, e.summary, ", ".join(e.aliases), *([settings] if kind else []))
+        console.print(table)
+        console.print()
+
+
+def show(
+    run: Annotated[str, typer.Argument(help="A run's id, or the beginning of it.")],
+    out: Out = Path("runs"),
+    as_json: Json = False,
+) -> None:
+    """Show one run: what it was, what it scored, and the command that repeats it."""
+    from holdfast.experiments.store import Store
+
+    folder = Store(out).find(run)
+    record, config = folder.record(), folder.config()
+    from holdfast.cli.screen import print_grid, print_json
+
+    if as_json:
+        print_json(record.to_json() if record else {"id": folder.id, "status": folder.status(), "config": config})
+        return
+    from rich.console import Console
+
+    from holdfast.experiments.config import Config, command
+    from holdfast.reports.tables import comparison, matrix
+
+    console = Console(highlight=False, soft_wrap=True)
+    console.print(f"[bold]run {folder.id}[/bold]  {folder.status()}  {folder.path}")
+    for owner in ("benchmark", "model"):
+        console.print(f"{owner}: {_line(config[owner])}", markup=False)
+    console.print(
+        "algorithm: " + ("; ".join([*config["transforms"], *map(_line, config["algorithms"])]) or "finetune"),
+        markup=False,
+    )
+    console.print(
+        f"training: {_line(config['training'][0])}" + (" (first stage)" if len(config["training"]) > 1 else ""),
+        markup=False,
+    )
+    console.print(f"seed: {config['seed']}  precision: {config['precision']}  data: {config['data']}")
+    if record is None:
+        if (folder.path / "failure.txt").exists():
+            console.print((folder.path / "failure.txt").read_text(encoding="utf-8"), markup=False, style="red")
+        elif (holder := folder.holder()) is not None:
+            console.print(f"being worked on by {holder}")
+        else:
+            console.print("not done: the command below goes on with it")
+    else:
+        print_grid(matrix(record))
+        print_grid(comparison([record]))
+        cost = record.cost
+        console.print(
+            f"cost: {cost['steps']} steps, {cost['seconds']:.1f} s, {cost['examples_forward']} examples forward and "
+            f"{cost['examples_backward']} backward, {cost['memory_bytes']} bytes kept by the algorithm, "
+            f"{cost['parameters']} parameters"
+        )
+    store = "" if out == Path("runs") else f" --out {out}"
+    console.print(f"again: {command(Config(**config))}{store}", markup=False)
+
+
+def _settings(entry: registry.Entry) -> dict[str, Any]:
+    """The settings of a registered thing with their defaults; a stream transform has none."""
+    from dataclasses import is_dataclass
+
+    from holdfast.settings import fields
+
+    thing = entry.load() if entry.place else None
+    if not is_dataclass(thing):
+        return {}
+    assert isinstance(thing, type)
+    default = thing()
+    return {name: getattr(default, name) for name in fields(thing)}
+
+
+def _list_runs(out: Path, as_json: bool) -> None:
+    from holdfast.cli.screen import print_grid, print_json
+    from holdfast.experiments.store import Store
+    from holdfast.reports.tables import Grid
+
+    rows = []
+    for folder in Store(out).runs():
+        try:
+            config = folder.config()
+            names = [*config["transforms"], *(a["name"] for a in config["algorithms"])]
+            row = (
+                folder.id,
+                folder.status(),
+                config["benchmark"]["name"],
+                "+".join(names) or "finetune",
+                config["model"]["name"],
+                str(config["seed"]),
+            )
+        except (UserError, KeyError, TypeError):
+            row = (folder.id, "broken", "", "", "", "")
+        rows.append(row)
+    columns = ("run", "status", "benchmark", "algorithm", "model", "seed")
+    if as_json:
+        print_json([dict(zip(columns, row, strict=True)) for row in rows])
+    else:
+        print_grid(Grid(f"runs in {out}", columns, tuple(rows), () if rows else ("There are none yet: holdfast run",)))
+
+
+def _line(values: dict[str, Any]) -> str:
+    rest = ", ".join(f"{name}={value}" for name, value in values.items() if name != "name")
+    return f"{values['name']} ({rest})" if "name" in values else rest

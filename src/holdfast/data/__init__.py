@@ -1,0 +1,1 @@
+"""Examples as columnar tables, orders of them, and transforms of streams."""

@@ -1,0 +1,38 @@
+"""Transforms of streams: what is no algorithm because it changes only which data a stage has."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from holdfast.types import Stage, Stream
+
+
+def joint(stream: Stream) -> Stream:
+    """All stages as one, trained as the first of them is: the usual upper bound, also called multi-task training.
+
+    >>> from holdfast.types import Training
+    >>> a, b = (Stage(n, np.array([i]), Training()) for i, n in enumerate("ab"))
+    >>> [stage.train.tolist() for stage in joint(Stream((a, b))).stages]
+    [[0, 1]]
+    """
+    return replace(stream, stages=(_union("joint", stream.stages, stream.stages[0]),))
+
+
+def cumulative(stream: Stream) -> Stream:
+    """Each stage with the data of all stages before it, going on from the same weights.
+
+    >>> from holdfast.types import Training
+    >>> a, b = (Stage(n, np.array([i]), Training()) for i, n in enumerate("ab"))
+    >>> [stage.train.tolist() for stage in cumulative(Stream((a, b))).stages]
+    [[0], [0, 1]]
+    """
+    stages = stream.stages
+    return replace(stream, stages=tuple(_union(s.name, stages[: i + 1], s) for i, s in enumerate(stages)))
+
+
+def _union(name: str, stages: tuple[Stage, ...], like: Stage) -> Stage:
+    train = np.concatenate([stage.train for stage in stages])
+    validation = tuple(evaluation for stage in stages for evaluation in stage.validation)
+    return Stage(name, train, like.training, validation)

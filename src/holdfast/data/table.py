@@ -1,0 +1,140 @@
+"""Columnar tables: a batch is a few array gathers, whatever the number of examples."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from holdfast.errors import UserError
+from holdfast.types import Batch, Example, Ids, Part
+
+
+@dataclass(frozen=True)
+class Table:
+    """The examples of one task and split: one tensor a column, one row an example."""
+
+    task: str
+    inputs: Mapping[str, Tensor]
+    targets: Tensor
+
+    def __len__(self) -> int:
+        return len(self.targets)
+
+    @property
+    def row_bytes(self) -> int:
+        """The bytes of one example, as it is stored here."""
+        columns = [*self.inputs.values(), self.targets]
+        return sum(column[0].numel() * column.element_size() for column in columns) if len(self) else 0
+
+    def to(self, device: torch.device) -> Table:
+        """The same table with its columns on a device."""
+        inputs = {name: column.to(device) for name, column in self.inputs.items()}
+        return Table(self.task, inputs, self.targets.to(device))
+
+
+def table(task: str, examples: Sequence[Example]) -> Table:
+    """Prepare examples that each have one image of the same size.
+
+    >>> rows = table("colours", [Example("a", 3, (np.zeros((1, 2, 2), np.uint8),))])
+    >>> len(rows), rows.inputs["image"].shape, rows.row_bytes
+    (1, torch.Size([1, 1, 2, 2]), 12)
+    """
+    shapes = {image.shape for example in examples for image in example.images}
+    if len(shapes) != 1 or any(len(example.images) != 1 for example in examples):
+        raise UserError(f"task {task!r}: each example needs one image, all of one size; found sizes {sorted(shapes)}")
+    images = torch.from_numpy(np.stack([example.images[0] for example in examples]))
+    return Table(task, {"image": images}, torch.tensor([example.target for example in examples]))
+
+
+class Data:
+    """Several tables under one numbering: example `offset + row` is a row of the table that begins at `offset`."""
+
+    def __init__(self, tables: Sequence[Table]) -> None:
+        self.tables = tuple(tables)
+        self.offsets = np.concatenate([[0], np.cumsum([len(t) for t in self.tables])]).astype(np.int64)
+        self._inner = self.offsets[1:-1]
+        self._row_bytes = np.array([t.row_bytes for t in self.tables], dtype=np.int64)
+
+    def __len__(self) -> int:
+        return int(self.offsets[-1])
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of all tables."""
+        return int(sum(len(t) * t.row_bytes for t in self.tables))
+
+    def ids(self, index: int) -> Ids:
+        """The ids of one table's examples."""
+        return np.arange(self.offsets[index], self.offsets[index + 1], dtype=np.int64)
+
+    def example_bytes(self, ids: Ids) -> int:
+        """How many bytes these examples take, as a memory that kept them would count them."""
+        return int(self._row_bytes[np.searchsorted(self._inner, ids, side="right")].sum())
+
+    def targets(self, ids: Ids) -> Tensor:
+        """The targets of examples that have targets of one shape, in the order of the ids, on the CPU."""
+        which = np.searchsorted(self._inner, ids, side="right")
+        out: Tensor | None = None
+        for index in np.unique(which):
+            places = torch.from_numpy(np.flatnonzero(which == index))
+            rows = self._rows(int(index), ids[which == index])
+            found = self.tables[index].targets[rows].cpu()
+            out = found.new_empty((len(ids), *found.shape[1:])) if out is None else out
+            out[places] = found
+        assert out is not None, "targets of no examples"
+        return out
+
+    def to(self, device: torch.device) -> Data:
+        """The same data with all tables on a device."""
+        return Data([t.to(device) for t in self.tables])
+
+    def fetch(self, ids: Ids, device: torch.device, rank: int = 0, size: int = 1) -> Batch:
+        """Gather this rank's tensors for a batch: one part for each table that it touches.
+
+        Each rank has at least one row of each part, of weight 0 where it has no row of its own: so every rank runs
+        the same graph, and a gradient is unused on all ranks or on none.
+        """
+        if len(self._inner) == 0:
+            return Batch(ids, (self._part(0, ids, device, rank, size),))
+        which = np.searchsorted(self._inner, ids, side="right")
+        first = int(which[0])
+        if (which == first).all():
+            return Batch(ids, (self._part(first, ids, device, rank, size),))
+        touched = np.unique(which)
+        return Batch(ids, tuple(self._part(int(i), ids[which == i], device, rank, size) for i in touched))
+
+    def _rows(self, index: int, ids: Ids) -> Tensor:
+        return torch.from_numpy(ids - self.offsets[index] if index else ids)
+
+    def _part(self, index: int, ids: Ids, device: torch.device, rank: int, size: int) -> Part:
+        source, weights = self.tables[index], None
+        if size > 1:
+            own = ids[rank::size]
+            if len(own) == 0:
+                own, weights = ids[:1], torch.zeros(1, device=device)
+            ids = own
+        rows = self._rows(index, ids).to(source.targets.device, non_blocking=True)
+        inputs = {
+            name: column.index_select(0, rows).to(device, non_blocking=True) for name, column in source.inputs.items()
+        }
+        targets = source.targets.index_select(0, rows).to(device, non_blocking=True)
+        return Part(source.task, inputs, targets, weights)
+
+    def fingerprint(self) -> str:
+        """A hash of every value of every table: the same data gives the same runs.
+
+        >>> small = table("colours", [Example("a", 3, (np.zeros((1, 2, 2), np.uint8),))])
+        >>> Data([small]).fingerprint() == Data([small]).fingerprint()
+        True
+        """
+        digest = hashlib.blake2b(digest_size=16)
+        for source in self.tables:
+            for name, column in [*sorted(source.inputs.items()), ("target", source.targets)]:
+                digest.update(f"{source.task}/{name}/{column.dtype}/{tuple(column.shape)};".encode())
+                digest.update(np.ascontiguousarray(column.cpu().numpy()).data)
+        return digest.hexdigest()

@@ -1,0 +1,1 @@
+"""The engine: one loop, and what it stands on."""

@@ -1,0 +1,156 @@
+"""Checkpoints: one safetensors file each, whose header carries the rest of the state as JSON.
+
+A file is written under a temporary name, fsynced and renamed, so that a name is either absent or whole. The last two
+are kept: where the newest cannot be read, the one before it is.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from holdfast.engine.files import sync_rename, temporary_name
+from holdfast.errors import RunError
+
+logger = logging.getLogger("holdfast")
+
+KEEP = 2
+
+
+class Checkpoints:
+    """The checkpoints of one run, written each `every_steps` steps or `every_seconds` seconds, whichever is first."""
+
+    def __init__(self, folder: Path, *, every_steps: int | None = None, every_seconds: float | None = 60.0) -> None:
+        self.folder = folder
+        self.every_steps, self.every_seconds = every_steps, every_seconds
+        self._last_step, self._last_time = 0, time.monotonic()
+
+    def due(self, step: int) -> bool:
+        """Whether a checkpoint should be written after this step."""
+        if self.every_steps is not None and step - self._last_step >= self.every_steps:
+            return True
+        return self.every_seconds is not None and time.monotonic() - self._last_time >= self.every_seconds
+
+    def save(self, step: int, state: dict[str, Any]) -> None:
+        """Write the state after a step; on failure, say so and keep what was there."""
+        path = self.folder / f"{step:010d}.safetensors"
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            write(path, state)
+        except (OSError, SafetensorError) as error:
+            kept = self._paths()
+            raise RunError(
+                f"could not write the checkpoint of step {step} to {path}: {reason(error)}; "
+                + (f"the checkpoint of step {int(kept[-1].stem)} is kept" if kept else "there is none before it")
+                + ": make room there, and run the same command again"
+            ) from error
+        self._last_step, self._last_time = step, time.monotonic()
+        for old in self._paths()[:-KEEP]:
+            old.unlink()
+
+    def load(self) -> dict[str, Any] | None:
+        """The newest state that can be read, or None where there is no checkpoint."""
+        for leftover in self.folder.glob(".*.writing"):
+            leftover.unlink()
+        broken: list[str] = []
+        for path in reversed(self._paths()):
+            try:
+                state = read(path)
+            except (OSError, SafetensorError, ValueError, KeyError) as error:
+                broken.append(f"{path}: {reason(error)}")
+                continue
+            for line in broken:
+                logger.warning("checkpoint cannot be read and is passed over (%s); going on from %s", line, path.name)
+            self._last_step = int(path.stem)
+            return state
+        if broken:
+            raise RunError(
+                f"no checkpoint can be read ({'; '.join(broken)}): delete {self.folder} to begin this run again"
+            )
+        return None
+
+    def clear(self) -> None:
+        """Remove all checkpoints: the run is done."""
+        for path in self._paths():
+            path.unlink()
+        if self.folder.exists():
+            self.folder.rmdir()
+
+    def _paths(self) -> list[Path]:
+        return sorted(self.folder.glob("[0-9]*.safetensors"))
+
+
+def reason(error: Exception) -> str:
+    """What an error says, for use within a sentence."""
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror.lower()
+    return str(error).split("\n")[0] or type(error).__name__
+
+
+def write(path: Path, state: dict[str, Any]) -> None:
+    """Write a tree of numbers, strings, lists, dicts, arrays and tensors as one file, atomically."""
+    tensors: dict[str, Tensor] = {}
+    tree = _pack(state, "", tensors, {})
+    temporary = temporary_name(path)
+    try:
+        save_file(tensors or {"empty": torch.zeros(0)}, temporary, {"state": json.dumps(tree)})
+        sync_rename(temporary, path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def read(path: Path) -> dict[str, Any]:
+    """The tree that `write` wrote."""
+    with safe_open(path, framework="pt") as file:
+        tree = json.loads(file.metadata()["state"])
+        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    state: dict[str, Any] = _unpack(tree, tensors)
+    return state
+
+
+def _pack(value: Any, name: str, tensors: dict[str, Tensor], seen: dict[tuple[Any, ...], str]) -> Any:
+    """The JSON form of a tree; its tensors go to `tensors`, one that stands twice (tied weights) only once."""
+    if isinstance(value, Tensor):
+        value = value.detach()
+        key = (value.data_ptr(), value.dtype, value.shape, value.stride(), value.device) if value.numel() else (name,)
+        if key not in seen:
+            seen[key] = name
+            # A view would carry its whole storage along, and two views of one storage are refused.
+            alone = value.is_contiguous() and value.untyped_storage().nbytes() == value.nbytes
+            tensors[name] = value.cpu() if alone else value.cpu().contiguous().clone()
+        return {"tensor": seen[key]}
+    if isinstance(value, np.ndarray):
+        tensors[name] = torch.from_numpy(np.ascontiguousarray(value))
+        return {"array": name}
+    if isinstance(value, dict):
+        assert all(isinstance(key, str) for key in value), f"keys must be strings at {name!r}"
+        return {
+            "dict": {key: _pack(item, f"{name}/{key}" if name else key, tensors, seen) for key, item in value.items()}
+        }
+    if isinstance(value, list | tuple):
+        return [_pack(item, f"{name}/{index}", tensors, seen) for index, item in enumerate(value)]
+    assert value is None or isinstance(value, bool | int | float | str), f"{type(value)} at {name!r} cannot be saved"
+    return value
+
+
+def _unpack(tree: Any, tensors: dict[str, Tensor]) -> Any:
+    if isinstance(tree, list):
+        return [_unpack(item, tensors) for item in tree]
+    if not isinstance(tree, dict):
+        return tree
+    ((kind, value),) = tree.items()
+    if kind == "tensor":
+        return tensors[value]
+    if kind == "array":
+        return tensors[value].numpy()
+    return {key: _unpack(item, tensors) for key, item in value.items()}

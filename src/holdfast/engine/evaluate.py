@@ -1,0 +1,40 @@
+"""Scores of a learner on sets of examples."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+
+from holdfast.engine.learner import Learner
+from holdfast.types import Array, EvaluationSet
+
+BATCH = 256
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a learner answered on an evaluation set, and what that scores."""
+
+    score: float
+    predictions: Array
+
+
+def evaluate(learner: Learner, evaluation: EvaluationSet, check: Callable[[], None] = lambda: None) -> Result:
+    """Score a learner on a set, each rank on its share; every rank has the result. `check` runs between batches."""
+    ids, ranks = evaluation.ids, learner.ranks
+    own = ids[ranks.rank :: ranks.size]
+    rows = own if len(own) else ids[:1]  # a set smaller than the ranks: one row, to know what shape an answer has
+    task = learner.tasks[evaluation.task]
+    found = []
+    learner.model.eval()
+    with torch.inference_mode():
+        for start in range(0, len(rows), BATCH):
+            check()
+            batch = learner.data.fetch(rows[start : start + BATCH], learner.device)
+            (output,) = learner.forward(batch)
+            found.append(task.predictions(output))
+    learner.train_mode()
+    predictions = ranks.gather_rows(torch.cat(found)[: len(own)], len(ids)).cpu().numpy()
+    return Result(task.score(predictions, learner.data.targets(ids).numpy()), predictions)

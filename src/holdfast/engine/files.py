@@ -1,0 +1,36 @@
+"""Files that are whole or absent: written under a temporary name, fsynced, renamed."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+
+def temporary_name(path: Path) -> Path:
+    """Where a file lies while it is written."""
+    return path.with_name(f".{path.name}.writing")
+
+
+def sync_rename(temporary: Path, path: Path) -> None:
+    """Give a written file its name, once its bytes are on the disk."""
+    with temporary.open("rb") as file:
+        os.fsync(file.fileno())
+    temporary.rename(path)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write a small JSON file, atomically."""
+    temporary = temporary_name(path)
+    try:
+        temporary.write_text(json.dumps(value, indent=1) + "\n", encoding="utf-8")
+        sync_rename(temporary, path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise

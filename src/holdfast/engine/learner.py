@@ -1,0 +1,193 @@
+"""The learner: the model with its optimiser and its data, on its device, on its ranks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from holdfast.data.order import mix
+from holdfast.data.table import Data
+from holdfast.engine.ranks import Ranks
+from holdfast.models.base import Model
+from holdfast.types import Batch, Ids, Task, Training
+
+
+class Learner:
+    """The model with its optimiser. Everything that a step does to the weights goes through here."""
+
+    def __init__(
+        self,
+        model: Model,
+        data: Data,
+        tasks: Mapping[str, Task],
+        *,
+        seed: int = 0,
+        device: str | torch.device = "cpu",
+        ranks: Ranks | None = None,
+        autocast: torch.dtype | None = None,
+    ) -> None:
+        self.device = torch.device(device)
+        self.model = model.to(self.device)
+        self.data = data
+        self.tasks = dict(tasks)
+        self.seed = seed
+        self.ranks = ranks or Ranks()
+        self.autocast = autocast
+        self.epoch = 0
+        self.examples_forward = 0
+        self.examples_backward = 0
+        self.optimiser: torch.optim.Optimizer
+        self._frozen: list[nn.Module] = []
+        self._trainable: dict[str, nn.Parameter] = {}
+        self._rate, self._factors = 0.0, _Schedule(Training(), 1)
+        self.restart(Training(), 1)
+
+    # What is trained
+
+    def trainable(self) -> dict[str, nn.Parameter]:
+        """The parameters that learn now, by name."""
+        return {name: p for name, p in self.model.named_parameters() if p.requires_grad}
+
+    def freeze(self, *modules: nn.Module) -> None:
+        """Stop modules from learning; their dropout and running statistics stop as well."""
+        for module in modules:
+            module.requires_grad_(False)
+            self._frozen.append(module)
+        self.train_mode()
+
+    def train_mode(self) -> None:
+        """Put the model in training mode, and what is frozen in evaluation mode."""
+        self.model.train()
+        for module in self._frozen:
+            module.eval()
+
+    def restart(self, training: Training, steps: int) -> None:
+        """A new optimiser for what is trainable now, with a schedule over so many steps."""
+        self._trainable = self.trainable()
+        self._factors, self._rate = _Schedule(training, steps), training.learning_rate
+        self.optimiser = _optimiser(training, self._trainable)
+
+    # One step
+
+    def begin_step(self, stage: int, epoch: int, step: int) -> None:
+        """Seed this step's randomness by where the run stands, so that a resumed run draws the same."""
+        seed = mix(self.seed, stage, epoch, step, self.ranks.rank)
+        torch.default_generator.manual_seed(seed)
+        if self.device.type == "cuda":
+            torch.cuda.default_generators[self.device.index or 0].manual_seed(seed)
+
+    def fetch(self, ids: Ids) -> Batch:
+        """The batch of these examples, with this rank's tensors."""
+        return self.data.fetch(ids, self.device, self.ranks.rank, self.ranks.size)
+
+    def outputs(self, batch: Batch) -> tuple[Tensor, ...]:
+        """The model's output for each part of a batch, counted as a pass of training."""
+        self.examples_forward += len(batch.ids)
+        return self.forward(batch)
+
+    def forward(self, batch: Batch) -> tuple[Tensor, ...]:
+        """The model's output for each part of a batch."""
+        if self.autocast is not None:
+            with torch.autocast(self.device.type, self.autocast):
+                outputs = [self.tasks[part.task].forward(self.model, part) for part in batch.parts]
+            return tuple(output.float() for output in outputs)
+        return tuple(self.tasks[part.task].forward(self.model, part) for part in batch.parts)
+
+    def losses(self, batch: Batch, outputs: tuple[Tensor, ...]) -> Tensor:
+        """The loss of each of this rank's rows, part after part; a padding row's is 0."""
+        rows = []
+        for part, output in zip(batch.parts, outputs, strict=True):
+            losses = self.tasks[part.task].losses(output, part)
+            rows.append(losses if part.weights is None else losses * part.weights.to(losses.dtype))
+        return rows[0] if len(rows) == 1 else torch.cat(rows)
+
+    def share(self, losses: Tensor, count: int) -> Tensor:
+        """Give this rank's share of a mean over `count` examples: the mean of the shares is the mean over all ranks."""
+        if self.ranks.size == 1 and len(losses) == count:
+            return losses.mean()
+        return losses.sum() * (self.ranks.size / count)
+
+    def backward(self, loss: Tensor, batch: Batch) -> None:
+        """Gradients of a loss, averaged over the ranks."""
+        self.examples_backward += len(batch.ids)
+        for parameter in self._trainable.values():  # what zero_grad does, at a tenth of its cost
+            parameter.grad = None
+        loss.backward()  # type: ignore[no-untyped-call]
+        self.ranks.average_gradients(self._trainable.values())
+
+    def step(self, step: int) -> None:
+        """Move the weights. `step` counts from the last `restart` and sets the learning rate."""
+        if self._factors.varies:
+            rate = self._rate * self._factors(step)
+            for group in self.optimiser.param_groups:
+                group["lr"] = rate
+        self.optimiser.step()
+
+    # What a checkpoint holds
+
+    def state_dict(self) -> dict[str, Any]:
+        """Weights, what is trainable, the optimiser's moments by parameter name, and the count of passes."""
+        modules = {id(module): name for name, module in self.model.named_modules()}
+        state = self.optimiser.state
+        return {
+            "model": self.model.state_dict(),
+            "trainable": list(self._trainable),
+            "frozen": [modules[id(module)] for module in self._frozen],
+            "optimiser": {name: dict(state[p]) for name, p in self._trainable.items() if p in state},
+            "passes": [self.examples_forward, self.examples_backward],
+        }
+
+    def load_state_dict(self, state: dict[str, Any], training: Training, steps: int) -> None:
+        """Go on from a saved state, in a stage that is trained so, over so many steps."""
+        for name, parameter in self.model.named_parameters():
+            parameter.requires_grad_(name in set(state["trainable"]))
+        self._frozen = [self.model.get_submodule(name) for name in state["frozen"]]
+        self.train_mode()
+        self.restart(training, steps)
+        self.model.load_state_dict(state["model"])
+        for name, moments in state["optimiser"].items():
+            parameter = self._trainable[name]
+            self.optimiser.state[parameter] = {
+                key: value.to(parameter.device) if isinstance(value, Tensor) and value.ndim else value
+                for key, value in moments.items()
+            }
+        self.examples_forward, self.examples_backward = state["passes"]
+
+
+class _Schedule:
+    """The factor on the learning rate: warm-up from 0, then constant, or linear or cosine to 0."""
+
+    def __init__(self, training: Training, steps: int) -> None:
+        self.kind, self.steps = training.schedule, max(steps, 1)
+        self.warmup = round(training.warmup * self.steps)
+        self.varies = self.kind != "constant" or self.warmup > 0
+
+    def __call__(self, step: int) -> float:
+        if step < self.warmup:
+            return step / self.warmup
+        along = (step - self.warmup) / max(self.steps - self.warmup, 1)
+        if self.kind == "linear":
+            return max(1 - along, 0.0)
+        if self.kind == "cosine":
+            return 0.5 * (1 + math.cos(math.pi * min(along, 1.0)))
+        return 1.0
+
+
+def _optimiser(training: Training, trainable: dict[str, nn.Parameter]) -> torch.optim.Optimizer:
+    parameters, decay, rate = list(trainable.values()), training.weight_decay, training.learning_rate
+    if not parameters:  # everything is frozen: an optimiser that has nothing to do
+        parameters = [nn.Parameter(torch.zeros(()))]
+    groups: list[dict[str, Any]] = [{"params": parameters, "weight_decay": 0.0}]
+    if decay:  # biases and normalisation weights, the vectors among the parameters, do not decay
+        groups = [
+            {"params": [p for p in parameters if p.ndim > 1], "weight_decay": decay},
+            {"params": [p for p in parameters if p.ndim <= 1], "weight_decay": 0.0},
+        ]
+    if training.optimiser == "sgd":
+        return torch.optim.SGD(groups, lr=rate, momentum=training.momentum, fused=True)
+    kind = torch.optim.AdamW if training.optimiser == "adamw" else torch.optim.Adam
+    return kind(groups, lr=rate, betas=training.betas, eps=training.epsilon, fused=True)

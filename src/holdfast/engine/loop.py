@@ -1,0 +1,261 @@
+"""The loop. Every run of every algorithm on every benchmark goes through `train`, from top to bottom."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import Any, Protocol
+
+from torch import Tensor
+
+from holdfast.algorithms.base import Algorithm, Fit, overridden
+from holdfast.data.order import shuffled
+from holdfast.engine.checkpoint import Checkpoints
+from holdfast.engine.evaluate import evaluate
+from holdfast.engine.learner import Learner
+from holdfast.errors import RunError, UserError
+from holdfast.types import Array, Batch, Score, Stage, Stream
+from holdfast.types import Protocol as Evaluations
+
+AGREE_EVERY = 16
+"""With several ranks, how often (in steps) they ask each other whether to stop."""
+
+
+class Log(Protocol):
+    """Where scores go, one after another."""
+
+    def add(self, score: Score, predictions: Array) -> None:
+        """Append a score, and perhaps the predictions behind it."""
+
+    def size(self) -> int:
+        """How much there is: a mark for `cut`."""
+
+    def cut(self, size: int) -> None:
+        """Drop what came after a mark."""
+
+
+class Watch:
+    """Sees a run go by, and may ask it to stop. This one sees nothing; others show a bar or write a log."""
+
+    stopping: bool = False
+
+    def stage(self, index: int, stages: int, stage: Stage, steps: int) -> None:
+        """A stage begins, or is resumed."""
+
+    def step(self, stage_step: int, loss: Tensor) -> None:
+        """A step is done. Reading the loss waits for the device: do it seldom."""
+
+    def evaluating(self, name: str) -> None:
+        """An evaluation begins."""
+
+
+class Stopped(Exception):  # noqa: N818 (no error: someone asked for it)
+    """The run stopped because it was asked to; what it did is saved."""
+
+
+@dataclass
+class Position:
+    """Where a run stands: the next step to do."""
+
+    stage: int = 0
+    epoch: int = 0
+    step: int = 0
+    total: int = 0
+    fitting: bool = False
+    seconds: float = 0.0
+
+
+@dataclass
+class Choice:
+    """The best weights of a stage so far, by its validation data."""
+
+    best: float = -math.inf
+    waited: int = 0
+    weights: dict[str, Tensor] | None = None
+
+
+def batches(stage: Stage) -> int:
+    """The steps of one epoch; the last batch may be smaller."""
+    return -(-len(stage.train) // stage.training.batch_size)
+
+
+def refuse(algorithms: Sequence[Algorithm], stream: Stream) -> None:
+    """Refuse, before training, an algorithm that this stream cannot serve."""
+    for algorithm in algorithms:
+        if "boundaries" in algorithm.needs and not stream.boundaries:
+            raise UserError(
+                f"{type(algorithm).__name__} needs to know where one stage ends and the next begins, "
+                "and this stream does not show it: choose an algorithm without that need, or a stream with boundaries"
+            )
+
+
+def train(
+    learner: Learner,
+    stream: Stream,
+    algorithms: Sequence[Algorithm],
+    protocol: Evaluations,
+    *,
+    log: Log,
+    checkpoints: Checkpoints | None = None,
+    watch: Watch | None = None,
+) -> Position:
+    """Train a learner on a stream with a list of algorithms, evaluating as the protocol says.
+
+    Where `checkpoints` holds one, the run goes on from there and ends with the same weights and scores, bit for bit
+    on the CPU, as one that was never interrupted.
+    """
+    algorithms, watch, ranks = list(algorithms), watch or Watch(), learner.ranks
+    refuse(algorithms, stream)
+    for algorithm in algorithms:
+        algorithm.setup(learner)
+    on_batch, on_loss, on_grads, on_after = (overridden(algorithms, h) for h in ("batch", "loss", "grads", "after"))
+    at, choice, loss = Position(), Choice(), None
+    stages = stream.stages
+    waiting: list[Callable[[], None]] = []
+
+    # Going on from a checkpoint
+
+    saved = checkpoints.load() if checkpoints else None
+    if saved is None:
+        log.cut(0)
+    else:
+        at, choice = Position(**saved["position"]), Choice(**saved["choice"])
+        log.cut(saved["log"])
+        for algorithm, state in zip(algorithms, saved["algorithms"], strict=True):
+            algorithm.load_state_dict(learner, state)
+        stage = stages[min(at.stage, len(stages) - 1)]
+        learner.load_state_dict(saved["learner"], stage.training, batches(stage) * stage.training.epochs)
+    began = time.monotonic() - at.seconds
+
+    def save() -> None:
+        at.seconds = time.monotonic() - began
+        if checkpoints and ranks.first:
+            state: dict[str, Any] = {"position": asdict(at), "choice": vars(choice), "log": log.size()}
+            state["learner"] = learner.state_dict()
+            state["algorithms"] = [algorithm.state_dict() for algorithm in algorithms]
+            checkpoints.save(at.total, state)
+
+    def stop() -> bool:
+        return watch.stopping if ranks.size == 1 else at.total % AGREE_EVERY == 0 and ranks.any(watch.stopping)
+
+    def check() -> None:
+        if ranks.size == 1 and watch.stopping:
+            raise Stopped
+
+    def score_all() -> None:
+        for evaluation in protocol.evaluations:
+            watch.evaluating(evaluation.name)
+            result = evaluate(learner, evaluation, check)
+            score = Score(at.stage, at.total, evaluation.name, evaluation.split, len(evaluation.ids), result.score)
+            if ranks.first:
+                log.add(score, result.predictions)
+
+    def healthy(stage: Stage) -> None:
+        if loss is not None and not math.isfinite(loss):
+            raise RunError(
+                f"the loss of stage {stage.name!r} became {float(loss)} by step {at.total}: try a lower learning rate "
+                f"(--set train.learning_rate={stage.training.learning_rate / 10:g})"
+            )
+
+    # The stages
+
+    if protocol.initial and at.total == 0:
+        score_all()
+        save()
+    while at.stage < len(stages):
+        stage, training = stages[at.stage], stages[at.stage].training
+        per_epoch = batches(stage)
+        watch.stage(at.stage, len(stages), stage, per_epoch * training.epochs)
+        if stream.boundaries and not at.fitting:
+            learner.begin_step(at.stage, -1, 0)
+            for algorithm in algorithms:
+                algorithm.begin(learner, stage)
+
+        def fit(start: Callable[[], None] | None = None, stage: Stage = stage, per_epoch: int = per_epoch) -> None:
+            nonlocal choice, loss
+            training = stage.training
+            if not at.fitting:
+                for begin in (*waiting, start):
+                    if begin:
+                        begin()
+                learner.restart(training, per_epoch * training.epochs)
+                learner.train_mode()
+                choice = Choice()
+                at.fitting, at.epoch, at.step = True, 0, 0
+            waiting.clear()
+            while at.epoch < training.epochs:
+                learner.epoch = at.epoch
+                ids = stage.train
+                if training.shuffle:
+                    ids = shuffled(ids, seed=learner.seed, stage=at.stage, epoch=at.epoch)
+                while at.step < per_epoch:
+                    learner.begin_step(at.stage, at.epoch, at.step)
+                    new = Batch(ids[at.step * training.batch_size : (at.step + 1) * training.batch_size])
+                    chosen = new
+                    for algorithm in on_batch:
+                        chosen = algorithm.batch(learner, chosen)
+                    batch = learner.fetch(chosen.ids)
+                    outputs = learner.outputs(batch)
+                    loss = learner.share(learner.losses(batch, outputs), len(batch.ids))
+                    for algorithm in on_loss:
+                        loss = loss + algorithm.loss(learner, batch, outputs)
+                    learner.backward(loss, batch)
+                    for algorithm in on_grads:
+                        algorithm.grads(learner, batch)
+                    learner.step(at.epoch * per_epoch + at.step)
+                    for algorithm in on_after:
+                        algorithm.after(learner, new)
+                    at.step, at.total, loss = at.step + 1, at.total + 1, loss.detach()
+                    watch.step(at.epoch * per_epoch + at.step, loss)
+                    if protocol.every and at.total % protocol.every == 0:
+                        score_all()
+                    if checkpoints and checkpoints.due(at.total):
+                        healthy(stage)
+                        save()
+                    if stop():
+                        save()
+                        raise Stopped
+                healthy(stage)
+                if training.patience is not None:
+                    scores = [evaluate(learner, validation, check).score for validation in stage.validation]
+                    choice.waited += 1
+                    if (mean := math.fsum(scores) / len(scores)) > choice.best:
+                        weights = {name: value.clone() for name, value in learner.model.state_dict().items()}
+                        choice = Choice(mean, 0, weights)
+                at.epoch, at.step = at.epoch + 1, 0
+                if training.patience is not None and choice.waited >= training.patience:
+                    break
+            if choice.weights is not None:
+                learner.model.load_state_dict(choice.weights)
+            at.fitting = False
+
+        procedure: Fit = fit
+        for algorithm in reversed(overridden(algorithms, "learn")):
+            procedure = partial(_nested, algorithm, learner, stage, procedure, waiting)
+        procedure()
+        if stream.boundaries:
+            learner.begin_step(at.stage, -2, 0)
+            for algorithm in algorithms:
+                algorithm.end(learner, stage)
+        at.stage, at.epoch, at.step, choice = at.stage + 1, 0, 0, Choice()
+        score_all()
+        save()
+    at.seconds = time.monotonic() - began
+    return at
+
+
+def _nested(
+    algorithm: Algorithm,
+    learner: Learner,
+    stage: Stage,
+    inner: Fit,
+    waiting: list[Callable[[], None]],
+    start: Callable[[], None] | None = None,
+) -> None:
+    """One layer of `learn` around a fit, itself a fit; its own start waits for the innermost fit."""
+    if start:
+        waiting.append(start)
+    algorithm.learn(learner, stage, inner)

@@ -1,0 +1,83 @@
+"""The only file that talks to other ranks. With one rank, nothing here costs anything."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+
+
+class Ranks:
+    """The processes that train one learner together, and this one's place among them."""
+
+    def __init__(self) -> None:
+        on = dist.is_available() and dist.is_initialized()
+        self.rank, self.size = (dist.get_rank(), dist.get_world_size()) if on else (0, 1)
+
+    @property
+    def first(self) -> bool:
+        """Whether this is the rank that writes and prints."""
+        return self.rank == 0
+
+    def average_gradients(self, parameters: Iterable[nn.Parameter]) -> None:
+        """Replace each gradient by its mean over the ranks; a gradient that no rank has stays None."""
+        if self.size == 1:
+            return
+        groups: dict[torch.dtype, list[Tensor]] = {}
+        for parameter in parameters:
+            if parameter.grad is not None:
+                groups.setdefault(parameter.grad.dtype, []).append(parameter.grad)
+        for grads in groups.values():
+            flat = torch.cat([grad.reshape(-1) for grad in grads])
+            dist.all_reduce(flat)
+            flat /= self.size
+            pieces = torch.split(flat, [grad.numel() for grad in grads])
+            torch._foreach_copy_(grads, [p.view_as(g) for p, g in zip(pieces, grads, strict=True)])
+
+    def gather_rows(self, own: Tensor, total: int) -> Tensor:
+        """The rows of all ranks in order, where rank r holds rows r, r + size, r + 2 size, ..."""
+        if self.size == 1:
+            return own
+        longest = -(-total // self.size)
+        padded = own.new_zeros((longest, *own.shape[1:]))
+        padded[: len(own)] = own
+        pieces = [torch.empty_like(padded) for _ in range(self.size)]
+        dist.all_gather(pieces, padded)
+        return torch.stack(pieces, 1).flatten(0, 1)[:total]
+
+    def any(self, flag: bool) -> bool:
+        """Whether any rank says yes."""
+        if self.size == 1:
+            return flag
+        flags = torch.tensor(float(flag))
+        dist.all_reduce(flags)
+        return bool(flags > 0)
+
+    def agree(self, value: str | None) -> str | None:
+        """The first rank's word, on every rank."""
+        if self.size == 1:
+            return value
+        words = [value]
+        dist.broadcast_object_list(words, src=0)
+        return words[0]
+
+    def wait(self) -> None:
+        """Until every rank is here."""
+        if self.size > 1:
+            dist.barrier()
+
+
+def join() -> Ranks:
+    """Join the ranks that `torchrun` started, if it did: gloo for the CPU, NCCL for GPUs."""
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1 and not dist.is_initialized():
+        dist.init_process_group("cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo")
+    return Ranks()
+
+
+def leave() -> None:
+    """Part from the other ranks."""
+    if dist.is_available() and dist.is_initialized():
+        dist.destroy_process_group()

@@ -1,0 +1,25 @@
+"""The two ways in which things go wrong for a user; anything else is a mistake of ours."""
+
+import difflib
+from collections.abc import Iterable
+
+
+class UserError(ValueError):
+    """The call or the data was wrong: one sentence says what, where, and what to do (exit status 2)."""
+
+
+class RunError(RuntimeError):
+    """A run could not go on, through no fault of the call: what was done is kept (exit status 1)."""
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """The end of a sentence about an unknown name: the nearest right ones, or all of them.
+
+    >>> nearest("replya", ["replay", "joint"])
+    'did you mean replay?'
+    >>> nearest("zzz", ["replay", "joint"])
+    'there are joint, replay'
+    """
+    names = sorted(known)
+    close = difflib.get_close_matches(name.lower(), names, n=3)
+    return f"did you mean {' or '.join(close)}?" if close else f"there are {', '.join(names) or 'none'}"

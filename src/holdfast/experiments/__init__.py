@@ -1,0 +1,1 @@
+"""Experiments: configurations, the store of runs, and what carries them out."""

@@ -1,0 +1,210 @@
+"""The store: one folder a run, named by the run's id.
+
+<id>/config.json        the frozen configuration
+<id>/environment.json   where it ran
+<id>/scores.jsonl       the score log, one line a score, append-only
+<id>/predictions/       the answers behind each score, where asked
+<id>/checkpoints/       the last two checkpoints, while the run is not done
+<id>/model.safetensors  the final weights
+<id>/record.json        what the run did and scored: its presence says that the run is done
+<id>/failure.txt        the traceback of the last failure, if the last try failed
+<id>/lock               who works on it
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import socket
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from holdfast.errors import RunError, UserError, nearest
+from holdfast.types import Array, Score
+
+SCHEMA = 1
+"""The version of a record's layout. A reader reads its own and all earlier ones."""
+
+
+@dataclass(frozen=True)
+class Record:
+    """What one run did and scored, as data."""
+
+    id: str
+    config: Mapping[str, Any]
+    environment: Mapping[str, Any]
+    summary: Mapping[str, float | None]
+    reasons: Mapping[str, str]
+    """Why a measure of the summary has no value."""
+    scores: tuple[Score, ...]
+    cost: Mapping[str, float]
+    schema: int = SCHEMA
+
+    @property
+    def algorithm(self) -> str:
+        """The name of the run's row in a table."""
+        return "+".join([*self.config["transforms"], *(a["name"] for a in self.config["algorithms"])]) or "finetune"
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        return asdict(self)
+
+    @staticmethod
+    def from_json(value: Any, where: str) -> Record:
+        """Read a record of this schema or an earlier one."""
+        try:
+            if value["schema"] > SCHEMA:
+                raise UserError(
+                    f"{where} was written by a newer holdfast (schema {value['schema']}; this one reads up to "
+                    f"{SCHEMA}): upgrade holdfast to read it"
+                )
+            return Record(**{**value, "scores": tuple(Score(**score) for score in value["scores"])})
+        except (KeyError, TypeError) as error:
+            raise UserError(f"{where} is no record of a run: {type(error).__name__}: {error}") from None
+
+
+class ScoreFile:
+    """The score log as a file of JSON lines, with the predictions behind each score where asked."""
+
+    def __init__(self, folder: Path, predictions: bool) -> None:
+        self.path, self.folder = folder / "scores.jsonl", folder / "predictions" if predictions else None
+
+    def add(self, score: Score, predictions: Array) -> None:
+        """Append a score."""
+        try:
+            if self.folder is not None:
+                self.folder.mkdir(exist_ok=True)
+                np.save(self.folder / f"{score.step:010d}-{score.split}-{score.name}.npy", predictions)
+            with self.path.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(asdict(score)) + "\n")
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            raise RunError(f"could not write the scores to {self.path}: {error.strerror}; make room there") from error
+
+    def size(self) -> int:
+        """The bytes written so far: what a checkpoint remembers."""
+        return self.path.stat().st_size if self.path.exists() else 0
+
+    def cut(self, size: int) -> None:
+        """Drop what was written after a checkpoint: the resumed run writes it again."""
+        if self.path.exists():
+            os.truncate(self.path, size)
+
+    def scores(self) -> tuple[Score, ...]:
+        """All scores."""
+        if not self.path.exists():
+            return ()
+        return tuple(Score(**json.loads(line)) for line in self.path.read_text(encoding="utf-8").splitlines())
+
+
+class RunFolder:
+    """One run's folder."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.id = path, path.name
+        self.checkpoints, self.weights = path / "checkpoints", path / "model.safetensors"
+
+    def record(self) -> Record | None:
+        """The record, if the run is done."""
+        path = self.path / "record.json"
+        if not path.exists():
+            return None
+        return Record.from_json(read_json(path), str(path))
+
+    def config(self) -> dict[str, Any]:
+        """The configuration, as JSON values."""
+        path = self.path / "config.json"
+        if not path.exists():
+            raise UserError(f"{self.path} is no run: it has no config.json")
+        config: dict[str, Any] = read_json(path)
+        return config
+
+    def status(self) -> str:
+        """done, running, failed or stopped."""
+        if (self.path / "record.json").exists():
+            return "done"
+        if self.holder() is not None:
+            return "running"
+        return "failed" if (self.path / "failure.txt").exists() else "stopped"
+
+    def holder(self) -> str | None:
+        """Who works on the run now, or None."""
+        try:
+            with (self.path / "lock").open("r+", encoding="utf-8") as file:
+                if _try_lock(file):
+                    return None
+                return file.read() or "another process"
+        except OSError:
+            return None
+
+    @contextmanager
+    def lock(self, waiting: Callable[[str], None] = lambda holder: None) -> Iterator[None]:
+        """Work on the run alone. Where another process does, wait for it; `waiting` is told once who it is.
+
+        The lock is the operating system's: it ends with the process, however that ends.
+        """
+        self.path.mkdir(parents=True, exist_ok=True)
+        with (self.path / "lock").open("a+", encoding="utf-8") as file:
+            told = False
+            while not _try_lock(file):
+                if not told:
+                    told = True
+                    file.seek(0)
+                    waiting(file.read() or "another process")
+                time.sleep(0.1)
+            file.truncate(0)
+            file.write(f"process {os.getpid()} on {socket.gethostname()} since {time.strftime('%Y-%m-%d %H:%M:%S')}")
+            file.flush()
+            yield
+
+
+class Store:
+    """A folder of runs."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+
+    def folder(self, run: str) -> RunFolder:
+        """The folder of a run by its whole id, whether or not it exists."""
+        return RunFolder(self.path / run)
+
+    def runs(self) -> list[RunFolder]:
+        """All runs, the oldest first."""
+        found = [RunFolder(p.parent) for p in self.path.glob("*/config.json")]
+        return sorted(found, key=lambda run: (run.path / "config.json").stat().st_mtime)
+
+    def find(self, name: str) -> RunFolder:
+        """The run whose id begins so."""
+        if not self.path.is_dir():
+            raise UserError(f"there is no store at {self.path}: `holdfast run --out {self.path}` makes one")
+        ids = [run.id for run in self.runs()]
+        found = [run for run in ids if run.startswith(name)]
+        if len(found) == 1:
+            return self.folder(found[0])
+        if found:
+            raise UserError(f"{name!r} begins {len(found)} runs of {self.path}: {', '.join(found)}")
+        raise UserError(f"there is no run {name!r} in {self.path}: {nearest(name, ids)}")
+
+
+def read_json(path: Path) -> Any:
+    """A JSON file, or a sentence that names it."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise UserError(f"{path} is broken ({error}): delete its folder and run again") from None
+
+
+def _try_lock(file: IO[str]) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

@@ -1,0 +1,78 @@
+"""The measures of all four benchmarks, as pure functions of numbers and arrays.
+
+Each takes array-likes and gives floats or NumPy arrays, names its source and its equation, and refuses wrong input with
+a UserError. Where a measure has no value, it returns `Undefined`: a NaN with a reason.
+"""
+
+from holdfast.metrics.classification import accuracy, confusion, micro_f1, top1
+from holdfast.metrics.composition import composition_scores, confidence_interval, harmonic_mean, related_score
+from holdfast.metrics.forgetting import (
+    backward_transfer,
+    cl_score,
+    final_accuracy,
+    forgetting,
+    forward_transfer,
+    intransigence,
+    learning_accuracy,
+    mean_accuracy,
+    remembering,
+)
+from holdfast.metrics.phrases import (
+    bleu,
+    group_means,
+    log_perplexity,
+    perplexity_forgetting,
+    phrase_log_perplexities,
+)
+from holdfast.metrics.statistics import (
+    PairedBootstrap,
+    Summary,
+    mean,
+    paired_bootstrap,
+    standard_deviation,
+    summary,
+    t_interval,
+)
+from holdfast.metrics.transfer import forgetting_transfer, knowledge_transfer, low_shot_transfer
+from holdfast.metrics.undefined import Undefined
+from holdfast.metrics.vqa import normalise_answer, soft_targets, vqa_accuracy, vqa_score
+
+__all__ = [
+    "PairedBootstrap",
+    "Summary",
+    "Undefined",
+    "accuracy",
+    "backward_transfer",
+    "bleu",
+    "cl_score",
+    "composition_scores",
+    "confidence_interval",
+    "confusion",
+    "final_accuracy",
+    "forgetting",
+    "forgetting_transfer",
+    "forward_transfer",
+    "group_means",
+    "harmonic_mean",
+    "intransigence",
+    "knowledge_transfer",
+    "learning_accuracy",
+    "log_perplexity",
+    "low_shot_transfer",
+    "mean",
+    "mean_accuracy",
+    "micro_f1",
+    "normalise_answer",
+    "paired_bootstrap",
+    "perplexity_forgetting",
+    "phrase_log_perplexities",
+    "related_score",
+    "remembering",
+    "soft_targets",
+    "standard_deviation",
+    "summary",
+    "t_interval",
+    "top1",
+    "vqa_accuracy",
+    "vqa_score",
+]

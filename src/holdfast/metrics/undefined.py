@@ -1,0 +1,33 @@
+"""A score that does not exist, and why."""
+
+from typing import Self
+
+
+class Undefined(float):
+    """A NaN that says why there is no number; the metrics return it where their definition divides by nothing.
+
+    It is a float like any other NaN, so arithmetic, comparison and formatting go on working; arithmetic
+    gives a plain NaN, without the reason.
+
+    >>> result = Undefined("one task alone cannot be forgotten")
+    >>> import math
+    >>> math.isnan(result), result.reason
+    (True, 'one task alone cannot be forgotten')
+    >>> f"{result:.2f}"
+    'nan'
+    """
+
+    __slots__ = ("reason",)
+    reason: str
+
+    def __new__(cls, reason: str) -> Self:
+        """Make the NaN and keep the reason."""
+        result = super().__new__(cls, "nan")
+        result.reason = reason
+        return result
+
+    def __getnewargs__(self) -> tuple[str]:  # type: ignore[override]  # so that copies and pickles keep the reason
+        return (self.reason,)
+
+    def __repr__(self) -> str:
+        return f"Undefined({self.reason!r})"

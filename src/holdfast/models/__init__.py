@@ -1,0 +1,1 @@
+"""Models: an encoder with named heads."""

@@ -1,0 +1,56 @@
+"""A perceptron of several layers over pixels: the smallest model that can forget."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+from torch import Tensor, nn
+
+from holdfast.models.base import Encoder, Inputs, Model, Recipe
+from holdfast.types import Between
+
+
+class PerceptronEncoder(Encoder):
+    """Pixels in [0, 255] through fully connected layers with ReLU."""
+
+    def __init__(self, pixels: int, width: int, depth: int) -> None:
+        super().__init__()
+        self.width = width
+        self.embedding = nn.Linear(pixels, width)
+        self.hidden = nn.ModuleList(nn.Linear(width, width) for _ in range(depth))
+
+    def stem(self) -> Sequence[nn.Module]:
+        """The projection of the pixels."""
+        return [self.embedding]
+
+    def layers(self) -> Sequence[nn.Module]:
+        """The hidden layers."""
+        return list(self.hidden)
+
+    def forward(self, inputs: Mapping[str, Tensor]) -> Tensor:
+        """Images (batch, channels, height, width) to features (batch, width)."""
+        pixels = inputs["image"].flatten(1).to(self.embedding.weight.dtype)
+        x: Tensor = self.embedding(pixels.mul(1 / 127.5).sub(1)).relu()
+        for layer in self.hidden:
+            x = layer(x).relu()
+        return x
+
+
+@dataclass(frozen=True)
+class Perceptron(Recipe):
+    """Fully connected layers over pixels."""
+
+    width: Annotated[int, Between(1)] = 128
+    depth: Annotated[int, Between(0)] = 2
+
+    def build(self, inputs: Inputs, heads: Mapping[str, int]) -> Model:
+        """A perceptron with one linear head a name.
+
+        >>> Perceptron(width=8, depth=1).build(Inputs((1, 4, 4)), {"colours": 3}).heads["colours"].out_features
+        3
+        """
+        channels, height, width = inputs.image
+        encoder = PerceptronEncoder(channels * height * width, self.width, self.depth)
+        return Model(encoder, {name: nn.Linear(self.width, outputs) for name, outputs in heads.items()})

@@ -1,0 +1,10 @@
+"""Every numbered table of the papers behind the benchmarks, as data, and an audit of their arithmetic.
+
+>>> from holdfast import papers
+>>> papers.table("climb", 3).value("score", algorithm="er", task="vcr")
+59.7
+"""
+
+from holdfast.papers.published import Cell, Column, Table, papers, table, tables
+
+__all__ = ["Cell", "Column", "Table", "papers", "table", "tables"]

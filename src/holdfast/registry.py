@@ -1,0 +1,90 @@
+"""Names of what can be run. Looking a name up imports nothing but the thing itself."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import importlib.util
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from holdfast.errors import UserError, nearest
+
+
+@dataclass(frozen=True)
+class Entry:
+    """Where a registered thing is, what it is for, and by which other names the papers know it."""
+
+    place: str
+    summary: str
+    aliases: tuple[str, ...] = ()
+
+    def load(self) -> Any:
+        """Import it."""
+        module, name = self.place.split(":")
+        return getattr(importlib.import_module(module), name)
+
+
+BENCHMARKS: dict[str, Entry] = {
+    "patterns": Entry(
+        "holdfast.benchmarks.patterns.benchmark:Patterns",
+        "ten procedural image classes in stages: no download, seconds to run",
+    ),
+}
+
+MODELS: dict[str, Entry] = {
+    "perceptron": Entry("holdfast.models.perceptron:Perceptron", "fully connected layers over pixels"),
+}
+
+ALGORITHMS: dict[str, Entry] = {
+    "frozen-encoder": Entry("holdfast.algorithms.frozen:FrozenEncoder", "only the heads learn"),
+    "frozen-bottom": Entry(
+        "holdfast.algorithms.frozen:FrozenBottom", "the embeddings and the lowest k layers stay as they are"
+    ),
+    "replay": Entry("holdfast.algorithms.replay:Replay", "kept examples join each batch", ("er",)),
+}
+
+PLAIN: dict[str, Entry] = {
+    "finetune": Entry("", "plain fine-tuning: no algorithm at all", ("seqft", "naive", "vanilla")),
+}
+
+TRANSFORMS: dict[str, Entry] = {
+    "joint": Entry("holdfast.data.streams:joint", "all stages as one: the usual upper bound", ("multitask",)),
+    "cumulative": Entry("holdfast.data.streams:cumulative", "each stage with the data of all before it"),
+}
+
+
+def resolve(name: str, kind: str, *tables: Mapping[str, Entry]) -> str:
+    """The registered name behind a name or alias, or a sentence with the nearest right ones.
+
+    >>> resolve("multitask", "algorithm", ALGORITHMS, PLAIN, TRANSFORMS)
+    'joint'
+    """
+    names = {alias: main for table in tables for main, entry in table.items() for alias in (main, *entry.aliases)}
+    if (found := names.get(name.strip().lower().replace("_", "-"))) is None:
+        raise UserError(f"there is no {kind} {name!r}: {nearest(name, names)}")
+    return found
+
+
+def algorithm_from_file(word: str) -> tuple[Any, str]:
+    """The class that `path/to/file.py:Class` names, and a hash of the file, so that changed code is a new run."""
+    path, _, name = word.rpartition(":")
+    file = Path(path)
+    if not file.is_file():
+        raise UserError(f"there is no file {path!r} to take the algorithm {name!r} from")
+    module_name = f"holdfast_user_{file.stem}"  # never the name of a module that someone else imports
+    spec = importlib.util.spec_from_file_location(module_name, file)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[module_name] = module  # dataclasses look their module up by name
+    spec.loader.exec_module(module)
+    from holdfast.algorithms.base import Algorithm
+
+    kinds = {n: k for n, k in vars(module).items() if isinstance(k, type) and issubclass(k, Algorithm)}
+    if name not in kinds:
+        raise UserError(f"{path} has no algorithm {name!r}: {nearest(name, kinds)}")
+    return kinds[name], hashlib.blake2b(file.read_bytes(), digest_size=8).hexdigest()

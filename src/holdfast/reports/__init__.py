@@ -1,0 +1,1 @@
+"""Reports from records alone: no torch, no GPU."""

@@ -1,0 +1,103 @@
+"""Settings as typed fields of dataclasses: read from text, checked for type and range, refused by name."""
+
+from __future__ import annotations
+
+import dataclasses
+import types
+import typing
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, TypeVar, Union
+
+from holdfast.errors import UserError, nearest
+from holdfast.types import Between
+
+T = TypeVar("T")
+
+
+def fields(kind: type) -> dict[str, Any]:
+    """The settings of a dataclass: name and type.
+
+    >>> from holdfast.types import Training
+    >>> fields(Training)["shuffle"]
+    <class 'bool'>
+    """
+    hints = typing.get_type_hints(kind, include_extras=True)
+    assert dataclasses.is_dataclass(kind)
+    return {field.name: hints[field.name] for field in dataclasses.fields(kind) if field.init}
+
+
+def build(kind: type[T], values: Mapping[str, Any], where: str) -> T:
+    """Make a dataclass from settings, naming the field where one is wrong.
+
+    >>> from holdfast.types import Training
+    >>> build(Training, {"epochs": "3", "optimiser": "sgd"}, "train").epochs
+    3
+    >>> build(Training, {"epochs": "0"}, "train")
+    Traceback (most recent call last):
+    holdfast.errors.UserError: train.epochs is 0: it must be at least 1
+    """
+    known = fields(kind)
+    checked = {}
+    for name, value in values.items():
+        if name not in known:
+            raise UserError(f"{where}.{name} is no setting: {nearest(name, known)}")
+        checked[name] = convert(value, known[name], f"{where}.{name}")
+    return kind(**checked)
+
+
+def convert(value: Any, hint: Any, name: str) -> Any:
+    """A value, perhaps as text, as the type of its field, or a sentence that names the field."""
+    if typing.get_origin(hint) is Annotated:
+        hint, *notes = typing.get_args(hint)
+        value = convert(value, hint, name)
+        for note in notes:
+            if isinstance(note, Between):
+                _check_range(value, note, name)
+        return value
+    choices = typing.get_args(hint)
+    origin = typing.get_origin(hint)
+    if origin in (Union, types.UnionType):
+        if type(None) in choices and (value is None or str(value).lower() == "none"):
+            return None
+        (inner,) = (choice for choice in choices if choice is not type(None))
+        return convert(value, inner, name)
+    if origin is Literal:
+        if value not in choices:
+            raise UserError(f"{name} is {value!r}: {nearest(str(value), map(str, choices))}")
+        return value
+    if origin is tuple:
+        parts = value.strip("()").split(",") if isinstance(value, str) else list(value)
+        kinds = [choices[0]] * len(parts) if choices[-1] is Ellipsis else list(choices)
+        if len(parts) != len(kinds):
+            raise UserError(f"{name} is {value!r}: it takes {len(kinds)} values with commas between them")
+        return tuple(convert(part, kind, name) for part, kind in zip(parts, kinds, strict=True))
+    return _scalar(value, hint, name)
+
+
+def _scalar(value: Any, hint: type, name: str) -> Any:
+    words = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+    try:
+        if hint is bool:
+            return value if isinstance(value, bool) else words[str(value).lower()]
+        if isinstance(value, bool) and hint is not bool:
+            raise ValueError
+        if hint is int:
+            if isinstance(value, float) and not value.is_integer():
+                raise ValueError
+            return int(value)
+        if hint is float:
+            return float(value)
+        return hint(value)
+    except (ValueError, TypeError, KeyError):
+        kinds = {int: "a whole number", float: "a number", bool: "true or false"}
+        raise UserError(f"{name} is {value!r}: it must be {kinds.get(hint, hint.__name__)}") from None
+
+
+def _check_range(value: Any, limits: Between, name: str) -> None:
+    if value is None:
+        return
+    low, high = limits.low, limits.high
+    if (low is None or value >= low) and (high is None or value <= high):  # a NaN is in no range
+        return
+    sides = [f"at least {low:g}" if low is not None else "", f"at most {high:g}" if high is not None else ""]
+    raise UserError(f"{name} is {value}: it must be {' and '.join(side for side in sides if side)}")

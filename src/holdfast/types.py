@@ -1,0 +1,156 @@
+"""The words of the library as types: examples, batches, tasks, stages, streams. Frozen, without logic."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:  # readers, worlds and reports use these words without torch
+    from torch import Tensor, nn
+
+Ids: TypeAlias = NDArray[np.int64]
+"""Numbers of examples within a run's data: the currency of batches and memories, the same on every rank."""
+
+Array: TypeAlias = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Between:
+    """The range of a setting, as in `rate: Annotated[float, Between(0, 1)]`; None leaves a side open."""
+
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """One record as a reader gives it: what was seen, what was asked, what is right."""
+
+    id: str
+    target: int
+    images: tuple[NDArray[np.uint8], ...] = ()
+    text: str = ""
+    choices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The rows of one task in a batch, as tensors on the learner's device: this rank's share of them.
+
+    `weights` is None where every row counts once; a padding row weighs 0.
+    """
+
+    task: str
+    inputs: Mapping[str, Tensor]
+    targets: Tensor
+    weights: Tensor | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Examples that one step learns from: their ids on all ranks and, once fetched, this rank's tensors."""
+
+    ids: Ids
+    parts: tuple[Part, ...] = ()
+
+
+class Task(ABC):
+    """A learning problem. It owns forward, loss and score; the loop knows none of them.
+
+    A score is larger for better and lies in [0, 1] where it can; `chance` is what guessing scores. `head` names the
+    model's output that the task reads: tasks that share a head share their answers.
+    """
+
+    name: str
+    head: str
+    outputs: int
+    chance: float
+
+    @abstractmethod
+    def forward(self, model: nn.Module, part: Part) -> Tensor:
+        """The model's output for the rows of a part."""
+
+    @abstractmethod
+    def losses(self, output: Tensor, part: Part) -> Tensor:
+        """One loss for each row."""
+
+    @abstractmethod
+    def predictions(self, output: Tensor) -> Tensor:
+        """One prediction for each row, as it is scored and stored."""
+
+    @abstractmethod
+    def score(self, predictions: Array, targets: Array) -> float:
+        """The score of many predictions."""
+
+
+@dataclass(frozen=True)
+class Training:
+    """How a stage is trained. The optimiser is made anew at each stage, on what is trainable then."""
+
+    epochs: Annotated[int, Between(1)] = 1
+    batch_size: Annotated[int, Between(1)] = 32
+    optimiser: Literal["adamw", "adam", "sgd"] = "adamw"
+    learning_rate: Annotated[float, Between(0)] = 1e-3
+    weight_decay: Annotated[float, Between(0)] = 0.0
+    momentum: Annotated[float, Between(0, 1)] = 0.0
+    betas: tuple[float, float] = (0.9, 0.999)
+    epsilon: Annotated[float, Between(0)] = 1e-8
+    schedule: Literal["constant", "linear", "cosine"] = "constant"
+    warmup: Annotated[float, Between(0, 1)] = 0.0
+    shuffle: bool = True
+    patience: Annotated[int, Between(1)] | None = None
+    """Stop after so many epochs without a better validation score, and go on from the best weights."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One stretch of training data, with the validation data that may choose among its weights."""
+
+    name: str
+    train: Ids
+    training: Training
+    validation: tuple[EvaluationSet, ...] = ()
+
+
+@dataclass(frozen=True)
+class EvaluationSet:
+    """Examples of one task that are scored together."""
+
+    name: str
+    task: str
+    split: Literal["validation", "test"]
+    ids: Ids
+
+
+@dataclass(frozen=True)
+class Stream:
+    """The stages in order, and whether the learner is shown where one ends and the next begins."""
+
+    stages: tuple[Stage, ...]
+    boundaries: bool = True
+
+
+@dataclass(frozen=True)
+class Score:
+    """One line of a run's score log: a score on an evaluation set after `stage` stages and `step` steps."""
+
+    stage: int
+    step: int
+    name: str
+    split: Literal["validation", "test"]
+    count: int
+    score: float
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """What is evaluated, and when: after each stage, before the first one if `initial`, each `every` steps if given."""
+
+    evaluations: tuple[EvaluationSet, ...]
+    initial: bool = False
+    every: int | None = None

@@ -1,0 +1,15 @@
+"""What the conformance suite runs: every registered algorithm and stream transform, alone and with a second one."""
+
+from holdfast import registry
+
+NAMES = sorted([*registry.PLAIN, *registry.ALGORITHMS, *registry.TRANSFORMS])
+PAIRS = sorted(
+    f"{name}+{other}"
+    for name in [*registry.ALGORITHMS, *registry.TRANSFORMS]
+    for other in ("frozen-bottom", "replay")
+    if name != other
+)
+LAST_BATCH_OF_ONE = {"train__batch_size": 79}
+"""Of 80 examples in a stage, one is left for the last batch: fewer than the ranks."""
+TWO_HEADS = {"benchmark__setting": "task"}
+CASES = [(name, settings) for name in [*NAMES, *PAIRS] for settings in ({}, LAST_BATCH_OF_ONE, TWO_HEADS)]

@@ -1,0 +1,134 @@
+"""Every registered algorithm, with nothing written for any one of them: a new one is tested by being registered."""
+
+import subprocess
+import sys
+from dataclasses import is_dataclass
+from pathlib import Path
+
+import pytest
+import torch
+from conformance.cases import CASES, NAMES, PAIRS
+from safetensors.torch import load_file
+from smallest import StopAt, prepared, trained
+
+from holdfast import registry
+from holdfast.algorithms.base import Algorithm
+from holdfast.engine.checkpoint import Checkpoints
+from holdfast.engine.loop import Stopped
+from holdfast.errors import UserError
+from holdfast.experiments.runner import run
+from holdfast.experiments.store import Store
+from holdfast.settings import build
+
+ENOUGH = {"benchmark__noise": 0.1, "train__epochs": 8, "model__width": 64}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_learns_above_chance(name):
+    ready = prepared(name, **ENOUGH)
+    _, log = trained(ready)
+    last = [s.score for s in log.scores if s.split == "test" and s.stage == len(ready.setup.stream.stages)]
+    # With 80 test examples a task and one in four right by chance, 0.25 + 4.5 standard deviations is 0.47.
+    assert max(last) > 0.47, "the newest task at least is learned"
+
+
+@pytest.mark.parametrize("name", [*NAMES, *PAIRS])
+@pytest.mark.parametrize("stop", [2, 4])
+def test_resumes_exactly_in_the_middle_of_a_task(name, stop, tmp_path):
+    settings = {"train__batch_size": 30}
+    whole, expected = trained(prepared(name, **settings))
+    with pytest.raises(Stopped):
+        trained(prepared(name, **settings), checkpoints=Checkpoints(tmp_path), watch=StopAt(stop))
+    ready = prepared(name, **settings)
+    again, log = trained(ready, checkpoints=Checkpoints(tmp_path))
+    for key, value in whole.model.state_dict().items():
+        assert torch.equal(value, again.model.state_dict()[key]), key
+    assert log.scores[-1] == expected.scores[-1]
+
+
+@pytest.fixture(scope="module")
+def two_ranks(tmp_path_factory) -> Path:
+    """The store of all cases, each trained by two processes over gloo."""
+    out = tmp_path_factory.mktemp("two-ranks")
+    here = Path(__file__).parent
+    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
+    environment = {"PYTHONPATH": str(here.parent), "OMP_NUM_THREADS": "1", "PATH": "/usr/bin:/bin"}
+    done = subprocess.run(
+        [*launcher, here / "worker.py", out], env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return out
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"), CASES, ids=lambda value: value if isinstance(value, str) else str([*value])
+)
+def test_two_ranks_give_the_weights_and_scores_of_one(name, settings, two_ranks, tmp_path):
+    ready = prepared(name, **settings)
+    record = run(ready, Store(tmp_path))
+    both = Store(two_ranks).folder(ready.config.id)
+    one, two = load_file(tmp_path / record.id / "model.safetensors"), load_file(both.weights)
+    assert one.keys() == two.keys()
+    for key, value in one.items():
+        assert value.dtype == torch.float64
+        assert torch.allclose(value, two[key], rtol=0, atol=1e-10), key
+    other = both.record()
+    assert other.environment["ranks"] == 2
+    assert other.scores == record.scores
+    assert {k: v for k, v in other.cost.items() if k != "seconds"} == {
+        k: v for k, v in record.cost.items() if k != "seconds"
+    }
+
+
+@pytest.mark.parametrize("name", sorted(registry.ALGORITHMS))
+def test_refuses_a_stream_without_boundaries_where_it_needs_them(name):
+    kind = registry.ALGORITHMS[name].load()
+    ready = prepared(name, benchmark__boundaries=False)
+    if "boundaries" in kind.needs:
+        with pytest.raises(UserError, match="needs to know where one stage ends"):
+            trained(ready)
+    else:
+        trained(ready)
+
+
+@pytest.mark.parametrize("name", sorted(registry.ALGORITHMS))
+def test_reports_its_memory_in_bytes(name):
+    """At least what its state holds in arrays and tensors, plus the stored size of each example that it keeps."""
+    ready = prepared(name)
+    learner, _ = trained(ready)
+    (algorithm,) = ready.algorithms
+
+    def size(value) -> int:
+        if isinstance(value, dict):
+            kept = len(value["ids"]) * learner.data.tables[0].row_bytes if "ids" in value else 0
+            return kept + sum(map(size, value.values()))
+        if isinstance(value, list | tuple):
+            return sum(map(size, value))
+        return value.nbytes if hasattr(value, "nbytes") else 0
+
+    assert algorithm.memory_bytes(learner) == size(algorithm.state_dict())
+
+
+@pytest.mark.parametrize("name", sorted(registry.ALGORITHMS))
+def test_is_a_documented_dataclass_with_defaults(name):
+    entry = registry.ALGORITHMS[name]
+    kind = entry.load()
+    assert is_dataclass(kind)
+    assert Algorithm in kind.__bases__, "abstract or final: no subclass of a concrete algorithm"
+    module = sys.modules[kind.__module__].__doc__ or ""
+    for word in ("Paper", "Cost:", "Memory:"):
+        assert word in module, f"{kind.__module__} does not say {word}"
+    build(kind, {}, name)
+    assert entry.summary
+
+
+def test_every_algorithm_of_the_package_is_registered():
+    registered = {entry.place for entry in registry.ALGORITHMS.values()}
+    here = Path(registry.__file__).parent / "algorithms"
+    for path in here.glob("*.py"):
+        if path.stem in ("__init__", "base"):
+            continue
+        module = __import__(f"holdfast.algorithms.{path.stem}", fromlist=["*"])
+        for name, kind in vars(module).items():
+            if isinstance(kind, type) and issubclass(kind, Algorithm) and kind.__module__ == module.__name__:
+                assert f"{module.__name__}:{name}" in registered

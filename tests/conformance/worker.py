@@ -1,0 +1,18 @@
+"""One rank of several: runs every registered algorithm into a store. Started by torchrun."""
+
+import sys
+
+import torch
+from conformance.cases import CASES
+from smallest import prepared
+
+from holdfast.engine.ranks import join, leave
+from holdfast.experiments.runner import run
+from holdfast.experiments.store import Store
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    ranks = join()
+    for name, settings in CASES:
+        run(prepared(name, **settings), Store(sys.argv[1]), ranks=ranks)
+    leave()

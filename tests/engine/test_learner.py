@@ -1,0 +1,75 @@
+import numpy as np
+import pytest
+import torch
+from smallest import prepared
+
+from holdfast.engine.learner import Learner
+from holdfast.experiments.runner import make_learner
+from holdfast.types import Training
+
+
+def rates(training, steps):
+    learner = make_learner(prepared())
+    learner.restart(training, steps)
+    found = []
+    for step in range(steps):
+        learner.step(step)
+        found.append(learner.optimiser.param_groups[0]["lr"])
+    return found
+
+
+def test_the_linear_schedule_is_that_of_the_papers():
+    """Warm-up over 10 % of the steps, then linear to 0: compared with torch's own LambdaLR."""
+    parameter = torch.nn.Parameter(torch.zeros(()))
+    optimiser = torch.optim.SGD([parameter], lr=0.5)
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimiser, lambda s: s / 10 if s < 10 else (100 - s) / 90)
+    expected = []
+    for _ in range(100):
+        expected.append(optimiser.param_groups[0]["lr"])
+        optimiser.step()
+        schedule.step()
+    assert rates(Training(learning_rate=0.5, schedule="linear", warmup=0.1), 100) == pytest.approx(expected)
+
+
+def test_the_cosine_schedule_is_torchs():
+    optimiser = torch.optim.SGD([torch.nn.Parameter(torch.zeros(()))], lr=0.5)
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, T_max=50)
+    expected = []
+    for _ in range(50):
+        expected.append(optimiser.param_groups[0]["lr"])
+        optimiser.step()
+        schedule.step()
+    assert rates(Training(learning_rate=0.5, schedule="cosine"), 50) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("optimiser", ["adamw", "adam", "sgd"])
+def test_matrices_decay_and_vectors_do_not(optimiser):
+    learner = make_learner(prepared())
+    learner.restart(Training(optimiser=optimiser, weight_decay=0.1, momentum=0.9), 1)
+    decays = {id(p): group["weight_decay"] for group in learner.optimiser.param_groups for p in group["params"]}
+    for parameter in learner.trainable().values():
+        assert decays[id(parameter)] == (0.1 if parameter.ndim > 1 else 0.0)
+
+
+def test_frozen_modules_stay_in_evaluation_mode_and_get_no_gradient():
+    learner = make_learner(prepared())
+    learner.freeze(learner.model.encoder)
+    learner.train_mode()
+    assert not learner.model.encoder.training
+    assert learner.model.heads.training
+    learner.restart(Training(), 1)
+    batch = learner.fetch(np.arange(4))
+    learner.backward(learner.share(learner.losses(batch, learner.outputs(batch)), 4), batch)
+    assert {name for name, p in learner.model.named_parameters() if p.grad is not None} == set(learner.trainable())
+    assert set(learner.trainable()) == {"heads.patterns.weight", "heads.patterns.bias"}
+
+
+def test_bfloat16_computes_in_it_and_keeps_weights_and_losses_in_float32():
+    ready = prepared()
+    learner = make_learner(ready)
+    learner = Learner(learner.model.float(), learner.data, learner.tasks, autocast=torch.bfloat16)
+    batch = learner.fetch(np.arange(8))
+    (output,) = learner.outputs(batch)
+    assert output.dtype == torch.float32
+    assert torch.equal(output, output.bfloat16().float()), "values have bfloat16's precision"
+    assert learner.model.heads["patterns"].weight.dtype == torch.float32

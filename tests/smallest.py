@@ -1,0 +1,72 @@
+"""The smallest runs that are still real: for tests that train."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from holdfast.algorithms.base import Algorithm
+from holdfast.engine.checkpoint import Checkpoints
+from holdfast.engine.learner import Learner
+from holdfast.engine.loop import Watch, train
+from holdfast.experiments.config import Prepared, Request, prepare
+from holdfast.experiments.runner import make_learner
+from holdfast.types import Array, Score
+
+SETTINGS: dict[str, Any] = {
+    "benchmark.stages": 2,
+    "model.width": 16,
+    "train.epochs": 2,
+    "train.batch_size": 32,
+    "train.learning_rate": 3e-3,
+}
+
+
+class Scores:
+    """A score log in memory."""
+
+    def __init__(self) -> None:
+        self.scores: list[Score] = []
+
+    def add(self, score: Score, predictions: Array) -> None:
+        self.scores.append(score)
+
+    def size(self) -> int:
+        return len(self.scores)
+
+    def cut(self, size: int) -> None:
+        del self.scores[size:]
+
+
+class StopAt(Watch):
+    """Asks a run to stop after so many steps of this process."""
+
+    def __init__(self, steps: int) -> None:
+        self.left = steps
+
+    def step(self, stage_step, loss):
+        self.left -= 1
+        self.stopping = self.left <= 0
+
+
+def request(algorithm: str = "finetune", **settings: Any) -> Request:
+    named = {name.replace("__", "."): value for name, value in settings.items()}
+    return Request("patterns", algorithm, scale="tiny", precision="float64", settings=SETTINGS | named)
+
+
+def prepared(algorithm: str = "finetune", **settings: Any) -> Prepared:
+    return prepare(request(algorithm, **settings))
+
+
+def trained(
+    ready: Prepared,
+    algorithms: Sequence[Algorithm] | None = None,
+    checkpoints: Checkpoints | None = None,
+    watch: Watch | None = None,
+    log: Scores | None = None,
+) -> tuple[Learner, Scores]:
+    learner, log = make_learner(ready), log or Scores()
+    chosen = ready.algorithms if algorithms is None else algorithms
+    setup = ready.setup
+    train(learner, setup.stream, chosen, setup.protocol, log=log, checkpoints=checkpoints, watch=watch)
+    return learner, log

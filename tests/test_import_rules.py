@@ -1,0 +1,85 @@
+"""Who may import whom, as docs/design.md says. Imports for type checking alone do not count."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import holdfast
+
+ROOT = Path(holdfast.__file__).parent
+FREE = {"errors", "version", "types"}
+ALLOWED = {
+    "types": set(),
+    "errors": set(),
+    "version": set(),
+    "settings": {"types", "errors"},
+    "registry": {"errors", "algorithms"},  # a user's file is checked to hold an Algorithm
+    "metrics": set(),
+    "papers": {"metrics"},
+    "data": set(),
+    "tasks": {"metrics"},
+    "benchmarks": {"data", "tasks", "metrics"},
+    "models": set(),
+    "memory": set(),
+    "algorithms": {"data", "memory"},
+    "engine": {"algorithms", "data", "memory", "models", "metrics", "tasks"},
+    "experiments": {"registry", "settings", "algorithms", "benchmarks", "data", "engine", "models"},
+    "reports": {"metrics", "benchmarks", "experiments"},
+    "bench": {"algorithms", "data", "engine", "models", "tasks"},
+    "cli": {"registry", "settings", "papers", "engine", "experiments", "reports", "bench"},
+    "__init__": {"experiments", "papers", "metrics"},
+    "__main__": {"cli"},
+}
+TORCH_FREE = ["holdfast", "holdfast.types", "holdfast.settings", "holdfast.registry", "holdfast.metrics"]
+TORCH_FREE += ["holdfast.papers.audit", "holdfast.experiments.store", "holdfast.reports.tables", "holdfast.cli"]
+
+
+def room(module: str) -> str:
+    parts = module.split(".")
+    return parts[1] if len(parts) > 1 else "__init__"
+
+
+def imports(tree: ast.AST) -> set[str]:
+    """The modules that a file imports when it runs: all but what stands under `if TYPE_CHECKING:`."""
+    found: set[str] = set()
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
+            continue
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("holdfast"):
+            found |= {f"{node.module}.{alias.name}" for alias in node.names}
+        elif isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names if alias.name.startswith("holdfast")}
+        found |= imports(node)
+    return found
+
+
+@pytest.mark.parametrize("path", sorted(ROOT.rglob("*.py")), ids=lambda p: str(p.relative_to(ROOT)))
+def test_imports_only_what_the_design_allows(path):
+    own = path.relative_to(ROOT).with_suffix("").parts[0]
+    used = {room(module) for module in imports(ast.parse(path.read_text(encoding="utf-8")))}
+    assert used - FREE - {own} <= ALLOWED[own]
+
+
+def test_the_rules_see_an_import_and_pass_over_one_for_type_checking():
+    source = "from holdfast.engine import loop\nif TYPE_CHECKING:\n    from holdfast.cli import main\n"
+    assert {room(module) for module in imports(ast.parse(source))} == {"engine"}
+
+
+def test_engine_knows_no_concrete_algorithm():
+    for path in (ROOT / "engine").glob("*.py"):
+        used = {m for m in imports(ast.parse(path.read_text(encoding="utf-8"))) if room(m) == "algorithms"}
+        assert all(module.startswith("holdfast.algorithms.base") for module in used), path
+
+
+def test_no_file_is_too_long_and_none_is_a_drawer():
+    for path in ROOT.rglob("*.py"):
+        assert len(path.read_text(encoding="utf-8").splitlines()) <= 500, path
+        assert path.name not in {"utils.py", "helpers.py", "misc.py", "common.py"}
+
+
+def test_words_reports_and_help_need_no_torch():
+    code = f"import {', '.join(TORCH_FREE)}, sys; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
