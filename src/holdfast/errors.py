@@ -21,5 +21,6 @@ def nearest(name: str, known: Iterable[str]) -> str:
     'there are joint, replay'
     """
     names = sorted(known)
-    close = difflib.get_close_matches(name.lower(), names, n=3)
+    lower = {known.lower(): known for known in names}
+    close = [lower[match] for match in difflib.get_close_matches(name.lower(), lower, n=3)]
     return f"did you mean {' or '.join(close)}?" if close else f"there are {', '.join(names) or 'none'}"

@@ -84,7 +84,8 @@ def algorithm_from_file(word: str) -> tuple[Any, str]:
     spec.loader.exec_module(module)
     from holdfast.algorithms.base import Algorithm
 
-    kinds = {n: k for n, k in vars(module).items() if isinstance(k, type) and issubclass(k, Algorithm)}
+    own = {n: k for n, k in vars(module).items() if isinstance(k, type) and k.__module__ == module_name}
+    kinds = {n: k for n, k in own.items() if issubclass(k, Algorithm)}
     if name not in kinds:
         raise UserError(f"{path} has no algorithm {name!r}: {nearest(name, kinds)}")
     return kinds[name], hashlib.blake2b(file.read_bytes(), digest_size=8).hexdigest()

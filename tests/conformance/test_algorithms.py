@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 import torch
-from conformance.cases import CASES, NAMES, PAIRS
 from safetensors.torch import load_file
-from smallest import StopAt, prepared, trained
 
+from conformance.cases import CASES, NAMES, PAIRS
 from holdfast import registry
 from holdfast.algorithms.base import Algorithm
 from holdfast.engine.checkpoint import Checkpoints
@@ -19,6 +18,7 @@ from holdfast.errors import UserError
 from holdfast.experiments.runner import run
 from holdfast.experiments.store import Store
 from holdfast.settings import build
+from smallest import StopAt, prepared, trained
 
 ENOUGH = {"benchmark__noise": 0.1, "train__epochs": 8, "model__width": 64}
 

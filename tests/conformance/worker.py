@@ -3,12 +3,12 @@
 import sys
 
 import torch
-from conformance.cases import CASES
-from smallest import prepared
 
+from conformance.cases import CASES
 from holdfast.engine.ranks import join, leave
 from holdfast.experiments.runner import run
 from holdfast.experiments.store import Store
+from smallest import prepared
 
 if __name__ == "__main__":
     torch.set_num_threads(1)

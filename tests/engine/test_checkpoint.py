@@ -91,6 +91,7 @@ def test_what_a_killed_writer_left_is_removed_and_not_read(tmp_path):
     checkpoints = Checkpoints(tmp_path)
     checkpoints.save(1, {"step": 1})
     (tmp_path / ".0000000002.safetensors.writing").write_bytes(b"half of it")
+    (tmp_path / ".tmpKeEyqf").write_bytes(b"as safetensors itself names it")
     assert Checkpoints(tmp_path).load() == {"step": 1}
     assert len(list(tmp_path.iterdir())) == 1
 

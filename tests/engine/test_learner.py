@@ -1,11 +1,11 @@
 import numpy as np
 import pytest
 import torch
-from smallest import prepared
 
 from holdfast.engine.learner import Learner
 from holdfast.experiments.runner import make_learner
 from holdfast.types import Training
+from smallest import prepared
 
 
 def rates(training, steps):

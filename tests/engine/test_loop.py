@@ -6,7 +6,6 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pytest
 import torch
-from smallest import Scores, StopAt, prepared, trained
 from torch.nn import functional
 
 from holdfast.algorithms.base import Algorithm
@@ -17,6 +16,7 @@ from holdfast.engine.evaluate import evaluate
 from holdfast.engine.loop import Stopped
 from holdfast.errors import RunError, UserError
 from holdfast.experiments.runner import make_learner
+from smallest import Scores, StopAt, prepared, trained
 
 
 def weights(learner):
@@ -260,7 +260,7 @@ def test_the_best_epoch_by_validation_is_kept_and_patience_ends_a_stage():
 
 
 def test_a_loss_that_is_no_number_stops_the_run_and_says_what_to_try():
-    with pytest.raises(RunError, match="stage 'stage-1' became (nan|inf).*--set train.learning_rate"):
+    with pytest.raises(RunError, match=r"stage 'stage-1' became (nan|inf).*--set train.learning_rate"):
         trained(prepared(train__optimiser="sgd", train__learning_rate=1e300))
 
 

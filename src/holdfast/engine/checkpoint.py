@@ -18,7 +18,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from holdfast.engine.files import sync_rename, temporary_name
+from holdfast.engine.files import sweep, sync_rename, temporary_name
 from holdfast.errors import RunError
 
 logger = logging.getLogger("holdfast")
@@ -27,21 +27,34 @@ KEEP = 2
 
 
 class Checkpoints:
-    """The checkpoints of one run, written each `every_steps` steps or `every_seconds` seconds, whichever is first."""
+    """The checkpoints of one run, written each `every_steps` steps or `every_seconds` seconds, whichever is first.
 
-    def __init__(self, folder: Path, *, every_steps: int | None = None, every_seconds: float | None = 60.0) -> None:
-        self.folder = folder
+    Of several ranks, only the first `writes`; the others read.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        every_steps: int | None = None,
+        every_seconds: float | None = 60.0,
+        writes: bool = True,
+    ) -> None:
+        self.folder, self.writes = folder, writes
         self.every_steps, self.every_seconds = every_steps, every_seconds
         self._last_step, self._last_time = 0, time.monotonic()
 
     def due(self, step: int) -> bool:
         """Whether a checkpoint should be written after this step."""
+        if not self.writes:
+            return False
         if self.every_steps is not None and step - self._last_step >= self.every_steps:
             return True
         return self.every_seconds is not None and time.monotonic() - self._last_time >= self.every_seconds
 
     def save(self, step: int, state: dict[str, Any]) -> None:
         """Write the state after a step; on failure, say so and keep what was there."""
+        assert self.writes
         path = self.folder / f"{step:010d}.safetensors"
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
@@ -59,8 +72,8 @@ class Checkpoints:
 
     def load(self) -> dict[str, Any] | None:
         """The newest state that can be read, or None where there is no checkpoint."""
-        for leftover in self.folder.glob(".*.writing"):
-            leftover.unlink()
+        if self.writes:
+            sweep(self.folder)
         broken: list[str] = []
         for path in reversed(self._paths()):
             try:

@@ -13,6 +13,12 @@ def temporary_name(path: Path) -> Path:
     return path.with_name(f".{path.name}.writing")
 
 
+def sweep(folder: Path) -> None:
+    """Remove what a killed writer left: every temporary name begins with a dot, safetensors' own included."""
+    for leftover in folder.glob(".*"):
+        leftover.unlink()
+
+
 def sync_rename(temporary: Path, path: Path) -> None:
     """Give a written file its name, once its bytes are on the disk."""
     with temporary.open("rb") as file:

@@ -132,7 +132,7 @@ def train(
 
     def save() -> None:
         at.seconds = time.monotonic() - began
-        if checkpoints and ranks.first:
+        if checkpoints and checkpoints.writes:
             state: dict[str, Any] = {"position": asdict(at), "choice": vars(choice), "log": log.size()}
             state["learner"] = learner.state_dict()
             state["algorithms"] = [algorithm.state_dict() for algorithm in algorithms]

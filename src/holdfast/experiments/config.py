@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Annotated, Any, Literal
@@ -145,7 +146,8 @@ def command(config: Config) -> str:
         for name, value in values.items():
             if name in defaults and name != "seed" and value != defaults[name]:
                 flag = owner == "benchmark" and name in ("scale", "setting", "order")
-                words.append(f"--{name} '{value}'" if flag else f"--set {owner}.{name}={_text(value)}")
+                word = shlex.quote(_text(value))
+                words.append(f"--{name} {word}" if flag else f"--set {owner}.{name}={word}")
     words += [f"--set train.{name}={_text(value)}" for name, value in _training_changes(kind, config).items()]
     words += [f"--seed {config.seed}"] if config.seed else []
     words += [f"--precision {config.precision}"] if config.precision != "float32" else []

@@ -19,7 +19,7 @@ import torch
 from holdfast.data.order import mix
 from holdfast.engine import checkpoint
 from holdfast.engine.checkpoint import Checkpoints
-from holdfast.engine.files import write_json
+from holdfast.engine.files import sweep, write_json
 from holdfast.engine.learner import Learner
 from holdfast.engine.loop import Log, Position, Stopped, Watch, refuse, train
 from holdfast.engine.ranks import Ranks
@@ -78,6 +78,7 @@ def _first_rank(
     ranks: Ranks,
 ) -> Record:
     config, log = prepared.config, ScoreFile(folder.path, prepared.config.predictions)
+    sweep(folder.path)
     write_json(folder.path / "config.json", config.to_json())
     write_json(folder.path / "environment.json", environment(device, ranks))
     failure = folder.path / "failure.txt"
@@ -124,7 +125,7 @@ def _train(
     ranks: Ranks,
 ) -> tuple[Position, Learner]:
     learner = make_learner(prepared, device, ranks)
-    checkpoints = checkpoints or Checkpoints(folder.checkpoints, every_seconds=None)  # other ranks only read
+    checkpoints = checkpoints or Checkpoints(folder.checkpoints, writes=False)
     at = train(
         learner,
         prepared.setup.stream,

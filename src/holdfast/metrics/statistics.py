@@ -72,13 +72,13 @@ def t_interval(values: ArrayLike, level: float = 0.95) -> float:
     >>> t_interval([1, 2, 3])  # 4.3027 * 1 / sqrt(3)
     2.484...
     """
-    from scipy.special import stdtrit  # imported here: most callers of the metrics never need it
-
     if not 0 < level < 1:
         raise UserError(f"level must lie between 0 and 1, not {level}")
     deviation = standard_deviation(values)
     if isinstance(deviation, Undefined):
         return Undefined(deviation.reason.replace("deviation", "interval"))
+    from scipy.special import stdtrit  # imported here: most callers of the metrics never need it
+
     count = len(vector(values, "values"))
     return float(stdtrit(count - 1, (1 + level) / 2)) * deviation / math.sqrt(count)
 

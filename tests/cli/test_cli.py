@@ -1,0 +1,122 @@
+"""The command line as a person uses it: words in, tables, JSON and exit status out."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+SMALL = ["--scale", "tiny", "--set", "benchmark.stages=2", "--set", "train.epochs=1"]
+
+
+def holdfast(*words, cwd, check=None):
+    done = subprocess.run(
+        [sys.executable, "-m", "holdfast", *words], cwd=cwd, capture_output=True, text=True, check=False,
+        env={"OMP_NUM_THREADS": "1", "PATH": "/usr/bin:/bin", "COLUMNS": "100"},
+    )  # fmt: skip
+    assert "Traceback" not in done.stderr, done.stderr
+    if check is not None:
+        assert done.returncode == check, done.stdout + done.stderr
+    return done
+
+
+def test_run_list_and_show(tmp_path):
+    words = ["run", *SMALL, "-a", "finetune,er", "--set", "replay.capacity=20", "--seeds", "2"]
+    first = holdfast(*words, cwd=tmp_path, check=0)
+    assert "finetune" in first.stdout
+    assert "replay" in first.stdout
+    assert "mean of 2 seeds, ± its 95 % t-interval" in first.stdout
+    again = holdfast(*words, cwd=tmp_path, check=0)
+    assert again.stdout == first.stdout
+
+    records = json.loads(holdfast(*words, "--json", cwd=tmp_path, check=0).stdout)
+    assert [(r["config"]["seed"], [a["name"] for a in r["config"]["algorithms"]]) for r in records] == [
+        (0, []), (1, []), (0, ["replay"]), (1, ["replay"])
+    ]  # fmt: skip
+    runs = json.loads(holdfast("list", "runs", "--json", cwd=tmp_path, check=0).stdout)
+    assert {run["run"] for run in runs} == {record["id"] for record in records}
+    assert {run["status"] for run in runs} == {"done"}
+
+    shown = holdfast("show", records[3]["id"][:8], cwd=tmp_path, check=0).stdout
+    assert "after 2" in shown
+    assert "bytes kept by the algorithm" in shown
+    command = shown.split("again: holdfast ")[1].split()
+    assert json.loads(holdfast(*command, "--json", cwd=tmp_path, check=0).stdout)[0]["id"] == records[3]["id"]
+    assert json.loads(holdfast("show", records[0]["id"], "--json", cwd=tmp_path, check=0).stdout) == records[0]
+
+
+def test_lists_name_what_there_is(tmp_path):
+    listed = json.loads(holdfast("list", "--json", cwd=tmp_path, check=0).stdout)
+    assert {entry["name"] for entry in listed["algorithms"]} >= {"finetune", "replay", "joint", "frozen-encoder"}
+    assert next(e for e in listed["algorithms"] if e["name"] == "replay")["settings"] == {"capacity": 200, "size": None}
+    text = holdfast("list", cwd=tmp_path, check=0).stdout
+    assert "multitask" in text
+    assert "patterns" in text
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["run", "clim"], "there is no benchmark 'clim'"),
+        (["run", "-a", "repla"], "did you mean replay?"),
+        (["run", "--set", "train.epochs=zero"], "train.epochs is 'zero': it must be a whole number"),
+        (["run", "--set", "epochs=3"], "write it as owner.name=value"),
+        (["run", "--device", "cuda:9"], "device 'cuda:9' is not here"),
+        (["show", "abc"], "there is no store at runs"),
+        (["list", "algoritms"], "did you mean algorithms?"),
+        (["papers", "table", "climb", "99"], "climb"),
+        (["run", "--seeds", "0"], "--seeds"),
+        (["fly"], "fly"),
+    ],
+)
+def test_a_mistake_is_told_in_a_sentence_with_status_2(tmp_path, words, sentence):
+    done = holdfast(*words, cwd=tmp_path, check=2)
+    assert sentence in done.stderr
+    assert done.stdout == ""
+
+
+def test_a_run_that_fails_does_not_stop_the_others_and_gives_status_1(tmp_path):
+    (tmp_path / "mine.py").write_text(
+        "from dataclasses import dataclass\n"
+        "from holdfast.algorithms.base import Algorithm\n"
+        "@dataclass\n"
+        "class Broken(Algorithm):\n"
+        "    def after(self, learner, batch):\n"
+        "        raise IndexError('a mistake in the algorithm')\n"
+    )
+    done = holdfast("run", *SMALL, "-a", "mine.py:Broken,finetune", cwd=tmp_path, check=1)
+    assert "IndexError: a mistake in the algorithm (traceback in " in done.stderr
+    assert "1 of 2 runs failed" in done.stderr
+    assert "finetune" in done.stdout
+    (run,) = (r for r in json.loads(holdfast("list", "runs", "--json", cwd=tmp_path).stdout) if r["status"] == "failed")
+    assert "raise IndexError" in holdfast("show", run["run"], cwd=tmp_path, check=0).stdout
+
+
+def test_the_audit_lists_what_the_papers_print_inconsistently(tmp_path):
+    cells = json.loads(holdfast("papers", "audit", "climb", "--json", cwd=tmp_path, check=0).stdout)
+    assert 10 < len(cells) < 40
+    assert not any(cell["consistent"] for cell in cells)
+    text = holdfast("papers", "audit", cwd=tmp_path, check=0).stdout
+    assert "derived cells are inconsistent" in text
+    assert (
+        json.loads(holdfast("papers", "table", "climb", "3", "--json", cwd=tmp_path, check=0).stdout)["number"] == "3"
+    )
+
+
+def test_ranks_as_a_flag_give_the_record_of_one(tmp_path):
+    words = ["run", *SMALL, "--precision", "float64", "--json"]
+    (two,) = json.loads(holdfast(*words, "--ranks", "2", "--out", "two", cwd=tmp_path, check=0).stdout)
+    (one,) = json.loads(holdfast(*words, "--out", "one", cwd=tmp_path, check=0).stdout)
+    assert (two["environment"]["ranks"], one["environment"]["ranks"]) == (2, 1)
+    assert two["id"] == one["id"]
+    assert two["scores"] == one["scores"]
+
+
+def test_help_imports_no_torch(tmp_path):
+    code = (
+        "import sys\nfrom holdfast.cli import main\nsys.argv = ['holdfast', '--help']\n"
+        "try: main()\nexcept SystemExit: sys.exit('torch' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert done.returncode == 0
+    assert "run" in done.stdout

@@ -1,0 +1,39 @@
+"""A process that has imported everything and forks a child for each command: real processes, without the wait.
+
+Says "ready", then reads {"argv": [...], "log": PATH}, one a line; answers with the child's pid, and with its exit
+status once it has ended.
+"""
+
+import json
+import os
+import sys
+
+import torch
+import torch._dynamo  # a second's import, which the first optimiser of a process asks for
+
+import holdfast.cli
+import holdfast.cli.screen
+import holdfast.experiments.runner
+import holdfast.reports.tables
+
+
+def child(argv: list[str], log: str) -> None:
+    torch.set_num_threads(1)
+    file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    os.dup2(file, 1)
+    os.dup2(file, 2)
+    sys.argv = ["holdfast", *argv]
+    holdfast.cli.main()
+
+
+if __name__ == "__main__":
+    print("ready", flush=True)
+    for line in sys.stdin:
+        order = json.loads(line)
+        pid = os.fork()
+        if pid == 0:
+            child(order["argv"], order["log"])
+            sys.exit(0)
+        print(pid, flush=True)
+        _, status = os.waitpid(pid, 0)
+        print(os.waitstatus_to_exitcode(status), flush=True)

@@ -1,0 +1,148 @@
+import shlex
+
+import pytest
+
+from holdfast.cli.run import _settings
+from holdfast.errors import UserError
+from holdfast.experiments.config import Request, command, prepare, settings_for
+
+TINY = {"benchmark.stages": 2}
+
+
+def ids(*requests):
+    return [prepare(request).config.id for request in requests]
+
+
+def tiny(algorithm="finetune", seed=0, **more):
+    return Request("patterns", algorithm, scale="tiny", seed=seed, settings=TINY | more)
+
+
+def test_the_id_is_the_hash_of_what_decides_the_result():
+    one, same, alias, explicit, seed, setting = ids(
+        tiny(), tiny(), tiny("seqft"), tiny(**{"train.epochs": "10"}), tiny(seed=1), tiny(**{"train.epochs": "3"})
+    )
+    assert one == same == alias == explicit
+    assert len({one, seed, setting}) == 3
+    assert len(one) == 12
+
+
+def test_each_papers_name_for_a_thing_is_understood():
+    for word, name in [("naive", "finetune"), ("vanilla", "finetune"), ("multitask", "joint"), ("ER", "replay")]:
+        assert prepare(tiny(word)).config.algorithm == name
+
+
+def test_algorithms_combine_and_transforms_change_the_stream():
+    ready = prepare(tiny("cumulative+frozen_bottom+replay"))
+    assert ready.config.algorithm == "cumulative+frozen-bottom+replay"
+    assert [len(stage.train) for stage in ready.setup.stream.stages] == [80, 160]
+
+
+@pytest.mark.parametrize(
+    ("request_", "sentence"),
+    [
+        (tiny("replya"), "there is no algorithm 'replya': did you mean replay?"),
+        (Request("patern"), "there is no benchmark 'patern': did you mean patterns?"),
+        (Request(model="perseptron"), "there is no model 'perseptron': did you mean perceptron?"),
+        (Request(scale="huge"), "patterns.scale is 'huge': there are large, small, tiny"),
+        (Request(order="1>2"), "order is '1>2': give forward, reverse, or the numbers 1 to 5"),
+        (Request(precision="float61"), "run.precision is 'float61': did you mean float64"),
+        (tiny("replay", **{"replay.capcity": "3"}), "replay.capcity is no setting: did you mean capacity?"),
+        (tiny("replay", **{"er.capacity": "0"}), "replay.capacity is 0: it must be at least 1"),
+        (
+            tiny(**{"replay.capacity": "3"}),
+            "replay.capacity sets nothing: replay is not among the algorithms of this run",
+        ),
+        (
+            tiny(**{"trian.epochs": "3"}),
+            "trian.epochs sets nothing: 'trian' is no part of this run; did you mean train?",
+        ),
+        (tiny(**{"train.betas": "1"}), "train.betas is '1': it takes 2 values"),
+        (tiny("replay+replay"), "'replay+replay' names one algorithm twice"),
+        (tiny("finetune+replay"), "'finetune' is plain fine-tuning"),
+        (tiny("nowhere.py:Mine"), "there is no file 'nowhere.py' to take the algorithm 'Mine' from"),
+        (tiny(**{"train.learning_rate": "inf"}), "Training.learning_rate is inf: it must be finite"),
+    ],
+)
+def test_what_is_wrong_is_said_with_the_nearest_right_one(request_, sentence):
+    with pytest.raises(UserError) as error:
+        prepare(request_)
+    assert str(error.value).startswith(sentence)
+
+
+def test_a_depth_that_the_model_does_not_have_is_named(tmp_path):
+    from holdfast.experiments.runner import run
+    from holdfast.experiments.store import Store
+
+    with pytest.raises(UserError, match=r"frozen-bottom.k is 9, but this encoder has 2 layers"):
+        run(prepare(tiny("frozen-bottom", **{"frozen-bottom.k": "9"})), Store(tmp_path))
+
+
+MINE = """
+from dataclasses import dataclass
+from holdfast.algorithms.base import Algorithm
+
+@dataclass
+class Mine(Algorithm):
+    rate: float = 0.5
+"""
+
+
+def test_an_algorithm_of_the_users_own_file_is_known_by_its_code_and_not_by_its_place(tmp_path):
+    first, second = tmp_path / "random.py", tmp_path / "other.py"  # named like a module that everyone uses
+    first.write_text(MINE, encoding="utf-8")
+    second.write_text(MINE, encoding="utf-8")
+    here, there, set_ = (
+        prepare(tiny(f"{p}:Mine", **more)) for p, more in [(first, {}), (second, {}), (first, {"Mine.rate": "2"})]
+    )
+    assert here.config.id == there.config.id != set_.config.id
+    assert set_.algorithms[0].rate == 2.0
+    second.write_text(MINE + "# changed\n", encoding="utf-8")
+    assert prepare(tiny(f"{second}:Mine")).config.id != here.config.id
+    with pytest.raises(UserError, match=r"has no algorithm 'Mime': did you mean Mine"):
+        prepare(tiny(f"{first}:Mime"))
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        Request(),
+        Request("patterns", "replay+frozen-bottom", scale="tiny", setting="task", order="2>1", seed=4, predictions=True,
+                settings={"benchmark.stages": 2, "replay.size": 7, "train.betas": "0.8,0.9", "model.width": 8}),
+        Request("patterns", "joint", precision="float64", settings={"train.epochs": 2}),
+    ],
+)  # fmt: skip
+def test_the_command_of_a_run_repeats_it(request_):
+    config = prepare(request_).config
+    words = shlex.split(command(config))[3:]
+    flags = {"--algorithm": "finetune", "--scale": None, "--setting": None, "--order": None, "--seed": "0"}
+    settings, predictions = [], False
+    flags |= {"--model": None, "--precision": "float32"}
+    while words:
+        match words.pop(0):
+            case "--set":
+                settings.append(words.pop(0))
+            case "--predictions":
+                predictions = True
+            case flag:
+                flags[flag] = words.pop(0)
+    again = Request(
+        "patterns",
+        flags["--algorithm"],
+        flags["--model"],
+        flags["--scale"],
+        flags["--setting"],
+        flags["--order"],
+        int(flags["--seed"]),
+        flags["--precision"],
+        predictions,
+        _settings(settings),
+    )
+    assert prepare(again).config.id == config.id
+
+
+def test_a_setting_goes_to_the_algorithms_that_have_it():
+    found = settings_for(["finetune", "replay", "frozen-bottom+er"], {"replay.capacity": 5, "train.epochs": 1})
+    assert found["finetune"] == {"train.epochs": 1}
+    assert found["replay"] == found["frozen-bottom+er"] == {"replay.capacity": 5, "train.epochs": 1}
+    nobody = settings_for(["finetune"], {"replay.capacity": 5})
+    assert nobody["finetune"] == {"replay.capacity": 5}, "kept, so that preparing the run refuses it"

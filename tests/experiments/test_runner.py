@@ -1,0 +1,169 @@
+import json
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from holdfast.engine.loop import Stopped
+from holdfast.errors import RunError, UserError
+from holdfast.experiments import runner
+from holdfast.experiments.config import prepare
+from holdfast.experiments.store import Record, Store
+from smallest import StopAt, prepared, request
+
+
+def test_a_run_leaves_its_configuration_scores_weights_and_record(tmp_path):
+    ready = prepared("replay")
+    record = runner.run(ready, Store(tmp_path))
+    folder = tmp_path / ready.config.id
+    assert {p.name for p in folder.iterdir()} == {
+        "config.json", "environment.json", "lock", "model.safetensors", "record.json", "scores.jsonl"
+    }  # fmt: skip
+    assert Record.from_json(json.loads((folder / "record.json").read_text()), "here") == record
+    assert len(record.scores) == 3 * 2 * 2, "before and after each of two stages; two tasks; validation and test"
+    assert record.cost["steps"] == 12
+    assert record.cost["memory_bytes"] == 160 * (144 + 8 + 8)
+    assert record.cost["examples_backward"] > record.cost["steps"] * 32
+    assert set(record.summary) == {
+        "final_accuracy", "learning_accuracy", "backward_transfer", "forgetting", "forward_transfer"
+    }  # fmt: skip
+
+
+def test_a_run_that_is_done_is_not_run_again(tmp_path, monkeypatch):
+    first = runner.run(prepared(), Store(tmp_path))
+    monkeypatch.setattr(runner, "train", None)
+    assert runner.run(prepared(), Store(tmp_path)) == first
+
+
+def test_a_measure_without_a_value_says_why(tmp_path):
+    record = runner.run(prepared("joint"), Store(tmp_path))
+    assert record.summary["forgetting"] is None
+    assert record.reasons["forgetting"] == "needs one stage for each task, and there are 1 for 2"
+    assert json.loads(json.dumps(record.to_json(), allow_nan=False))["summary"]["final_accuracy"] > 0
+
+
+def test_predictions_are_kept_where_asked_and_score_what_the_log_says(tmp_path):
+    from dataclasses import replace
+
+    ready = prepare(replace(request(), predictions=True))
+    record = runner.run(ready, Store(tmp_path))
+    files = sorted((tmp_path / record.id / "predictions").iterdir())
+    assert len(files) == len(record.scores)
+    last = record.scores[-1]
+    answers = np.load(tmp_path / record.id / "predictions" / f"{last.step:010d}-{last.split}-{last.name}.npy")
+    (evaluation,) = (e for e in ready.setup.protocol.evaluations if e.name == last.name and e.split == last.split)
+    assert (answers == ready.setup.data.targets(evaluation.ids).numpy()).mean() == last.score
+
+
+def test_a_stopped_run_keeps_its_checkpoint_and_goes_on(tmp_path):
+    expected = runner.run(prepared(), Store(tmp_path / "whole"))
+    store = Store(tmp_path / "stopped")
+    with pytest.raises(Stopped):
+        runner.run(prepared(), store, watch=StopAt(8))
+    folder = store.folder(expected.id)
+    assert folder.status() == "stopped"
+    assert list(folder.checkpoints.iterdir())
+    record = runner.run(prepared(), store)
+    assert record.scores == expected.scores
+    assert folder.weights.read_bytes() == (tmp_path / "whole" / expected.id / "model.safetensors").read_bytes()
+    assert not folder.checkpoints.exists()
+
+
+def test_a_failure_leaves_its_traceback_and_the_next_try_clears_it(tmp_path, monkeypatch):
+    def broken(*arguments, **named):
+        raise ZeroDivisionError("by the test")
+
+    store = Store(tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr(runner, "train", broken)
+        with pytest.raises(ZeroDivisionError):
+            runner.run(prepared(), store)
+    (folder,) = store.runs()
+    assert folder.status() == "failed"
+    assert "ZeroDivisionError: by the test" in (folder.path / "failure.txt").read_text()
+    runner.run(prepared(), store)
+    assert folder.status() == "done"
+    assert not (folder.path / "failure.txt").exists()
+
+
+def test_two_that_start_the_same_run_one_works_and_the_other_waits_and_says_who(tmp_path):
+    store, holders, records = Store(tmp_path), [], []
+    ready = prepared()
+    with store.folder(ready.config.id).lock():
+        assert store.folder(ready.config.id).holder().startswith("process ")
+        waiter = threading.Thread(
+            target=lambda: records.append(runner.run(ready, store, waiting=holders.append)), daemon=True
+        )
+        waiter.start()
+        time.sleep(0.4)
+        assert records == []
+    waiter.join(30)
+    assert len(records) == len(holders) == 1
+    assert holders[0].startswith("process ")
+    assert store.folder(ready.config.id).holder() is None
+
+
+def test_a_store_that_cannot_be_written_gives_one_sentence(tmp_path):
+    (tmp_path / "file").write_text("a file where the store should be")
+    with pytest.raises(RunError, match=r"could not write to .*file"):
+        runner.run(prepared(), Store(tmp_path / "file"))
+
+
+@pytest.mark.parametrize(
+    ("device", "sentence"), [("tpu9", "no device 'tpu9'"), ("cuda:77", "is not here"), ("meta", "not supported")]
+)
+def test_a_device_that_is_not_here_is_refused(device, sentence, tmp_path):
+    with pytest.raises(UserError, match=sentence):
+        runner.run(prepared(), Store(tmp_path), device=device)
+
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+
+
+def test_records_of_every_schema_stay_readable():
+    paths = sorted(GOLDEN.glob("record-schema-*.json"))
+    assert paths
+    for path in paths:
+        record = Record.from_json(json.loads(path.read_text(encoding="utf-8")), path.name)
+        assert record.algorithm == "replay"
+        assert record.scores
+        assert 0 < record.summary["final_accuracy"] < 1
+
+
+def test_the_golden_scores_are_kept(tmp_path):
+    """A change that is no more than a refactor keeps these numbers; one that changes results raises RESULT_VERSION."""
+    golden = json.loads((GOLDEN / "record-schema-1.json").read_text(encoding="utf-8"))
+    record = runner.run(prepared("replay", train__epochs=6), Store(tmp_path))
+    assert record.id == golden["id"]
+    assert [s.score for s in record.scores] == pytest.approx([s["score"] for s in golden["scores"]], abs=0.026)
+
+
+def test_a_record_of_a_newer_schema_says_so(tmp_path):
+    store = Store(tmp_path)
+    record = runner.run(prepared(), store)
+    path = tmp_path / record.id / "record.json"
+    path.write_text(json.dumps(record.to_json() | {"schema": 99}))
+    with pytest.raises(UserError, match=r"newer holdfast \(schema 99; this one reads up to 1\): upgrade"):
+        runner.run(prepared(), store)
+
+
+@pytest.mark.parametrize("text", ["{", "[]", "{}", '{"schema": 1}', "\xff"])
+def test_a_broken_record_names_its_file(tmp_path, text):
+    store = Store(tmp_path)
+    record = runner.run(prepared(), store)
+    path = tmp_path / record.id / "record.json"
+    path.write_bytes(text.encode("latin-1"))
+    with pytest.raises(UserError, match=r"record.json"):
+        runner.run(prepared(), store)
+
+
+def test_a_run_is_found_by_the_beginning_of_its_id(tmp_path):
+    store = Store(tmp_path)
+    with pytest.raises(UserError, match="there is no run 'abc'"):
+        store.find("abc")
+    record = runner.run(prepared(), store)
+    assert store.find(record.id[:4]).id == record.id
+    with pytest.raises(UserError, match="there is no store"):
+        Store(tmp_path / "nowhere").find("abc")
