@@ -14,7 +14,7 @@ setup: .venv/.done
 	touch $@
 
 demo: setup
-	$(BIN)/holdfast run --algorithm finetune,replay,joint
+	$(BIN)/holdfast run patterns --algorithm finetune,frozen-bottom,replay,joint --seeds 3
 
 test: setup
 	$(BIN)/python -m pytest

@@ -30,7 +30,7 @@ ALLOWED = {
     "reports": {"metrics", "benchmarks", "experiments"},
     "bench": {"algorithms", "data", "engine", "models", "tasks"},
     "cli": {"registry", "settings", "papers", "engine", "experiments", "reports", "bench"},
-    "__init__": {"experiments", "papers", "metrics"},
+    "__init__": {"experiments", "papers", "metrics", "settings"},
     "__main__": {"cli"},
 }
 TORCH_FREE = ["holdfast", "holdfast.types", "holdfast.settings", "holdfast.registry", "holdfast.metrics"]

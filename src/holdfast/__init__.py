@@ -1,5 +1,59 @@
-"""Continual learning of vision and language, measured."""
+"""Continual learning of vision and language, measured.
 
+Importing this imports no torch; `run`, `Algorithm` and the modules below are loaded when they are first used.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from holdfast.errors import RunError, UserError
 from holdfast.version import __version__
 
-__all__ = ["__version__"]
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from holdfast import metrics, papers
+    from holdfast.algorithms.base import Algorithm
+    from holdfast.experiments.store import Record
+
+__all__ = ["Algorithm", "RunError", "UserError", "__version__", "metrics", "papers", "run"]
+
+
+def run(
+    benchmark: str = "patterns",
+    algorithm: str = "finetune",
+    *,
+    out: str | Path = "runs",
+    device: str = "cpu",
+    **request: Any,
+) -> Record:
+    """Carry out one run, or go on with it, or return its record if it is done: `holdfast run` from Python.
+
+    `request` takes the other words of the command: model, scale, setting, order, seed, precision, predictions, and
+    settings={"replay.capacity": 50}.
+
+    >>> import tempfile
+    >>> record = run("patterns", "replay", scale="tiny", out=tempfile.mkdtemp(), settings={"benchmark.stages": 2})
+    >>> record.algorithm, sorted(record.summary)[:2]
+    ('replay', ['backward_transfer', 'final_accuracy'])
+    """
+    from holdfast.experiments.config import Request, prepare
+    from holdfast.experiments.runner import run as carry_out
+    from holdfast.experiments.store import Store
+    from holdfast.settings import fields
+
+    if unknown := sorted(set(request) - set(fields(Request))):
+        from holdfast.errors import nearest
+
+        raise UserError(f"run() takes no {unknown[0]!r}: {nearest(unknown[0], fields(Request))}")
+    return carry_out(prepare(Request(benchmark, algorithm, **request)), Store(out), device=device)
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("metrics", "papers"):
+        return importlib.import_module(f"holdfast.{name}")
+    if name == "Algorithm":
+        return importlib.import_module("holdfast.algorithms.base").Algorithm
+    raise AttributeError(f"module 'holdfast' has no attribute {name!r}")

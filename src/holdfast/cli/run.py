@@ -11,7 +11,8 @@ import typer
 
 from holdfast.errors import RunError, UserError
 
-Text = Annotated[str | None, typer.Option(show_default=False)]
+FEW = 4
+"""Up to so many runs, each is told how to be shown."""
 
 
 def register(app: typer.Typer) -> None:
@@ -126,12 +127,12 @@ def _run_all(
         print_json([record.to_json() for record in records])
     elif records:
         print_grid(comparison(records))
-        for record in records:
-            console.print(
-                f"[dim]{record.algorithm}, seed {record.config['seed']}: holdfast show {record.id}"
-                f"{'' if out == Path('runs') else f' --out {out}'}[/dim]",
-                soft_wrap=True,
-            )
+        store_flag = "" if out == Path("runs") else f" --out {out}"
+        if len(records) > FEW:
+            console.print(f"[dim]{len(records)} runs: holdfast list runs{store_flag}[/dim]", soft_wrap=True)
+        for record in records if len(records) <= FEW else []:
+            name = f"{record.algorithm}, seed {record.config['seed']}"
+            console.print(f"[dim]{name}: holdfast show {record.id}{store_flag}[/dim]", soft_wrap=True)
     if failed:
         raise RunError(f"{len(failed)} of {len(prepared)} runs failed; run the same command to try them again")
 

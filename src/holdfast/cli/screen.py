@@ -33,7 +33,7 @@ def print_grid(grid: Grid) -> None:
     console = Console(highlight=False)
     table = Table(title=grid.title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD)
     for index, column in enumerate(grid.columns):
-        table.add_column(column, justify="right" if index else "left", no_wrap=index == 0)
+        table.add_column(column, justify="right" if index else "left", no_wrap=index == 0, overflow="fold")
     for row in grid.rows:
         table.add_row(*row)
     console.print(table)

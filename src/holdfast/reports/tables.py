@@ -63,7 +63,7 @@ def _mean(values: Sequence[float | None], measure: Measure) -> str:
     if len(numbers) < len(values):
         return "–"
     found = metrics.summary(numbers)
-    return f"{found.mean:.1f}" + (f" ± {found.half_width:.1f}" if found.count > 1 else "")
+    return f"{found.mean:.1f}" + (f" ±{found.half_width:.1f}" if found.count > 1 else "")
 
 
 def _percent(value: float) -> str:

@@ -9,24 +9,22 @@ from holdfast.benchmarks.base import Measure, score_matrix
 from holdfast.types import Score
 
 MEASURES = {
-    "final_accuracy": Measure("final accuracy"),
-    "learning_accuracy": Measure("learning accuracy"),
-    "backward_transfer": Measure("backward transfer"),
+    "final_accuracy": Measure("final acc."),
+    "learning_accuracy": Measure("learning acc."),
     "forgetting": Measure("forgetting", higher=False),
-    "forward_transfer": Measure("forward transfer"),
+    "backward_transfer": Measure("BWT"),
 }
 
 
 def summary(scores: Sequence[Score]) -> dict[str, float]:
     """The measures of a run; all but the final accuracy need a score matrix with one row for each task."""
-    _, initial, matrix = score_matrix(scores)
+    _, _, matrix = score_matrix(scores)
     found = {"final_accuracy": metrics.mean(matrix[-1])}
     if matrix.shape[0] != matrix.shape[1]:
         reason = f"needs one stage for each task, and there are {matrix.shape[0]} for {matrix.shape[1]}"
         return found | {name: metrics.Undefined(reason) for name in MEASURES if name != "final_accuracy"}
     return found | {
         "learning_accuracy": metrics.learning_accuracy(matrix),
-        "backward_transfer": metrics.backward_transfer(matrix, final=True),
         "forgetting": metrics.forgetting(matrix),
-        "forward_transfer": metrics.forward_transfer(matrix, baseline=initial),
+        "backward_transfer": metrics.backward_transfer(matrix, final=True),
     }
