@@ -23,10 +23,10 @@ def test_adding_many_at_once_is_adding_one_after_another():
     for start, stop in [(0, 4), (4, 9), (9, 10), (10, 100)]:
         apart.add(ids[start:stop])
     assert together.seen == apart.seen == 100
-    # Bounded integers use the generator's words in order, whatever the grouping; the sequential rule is Vitter's.
+    # The generator's words are used in order, whatever the grouping; the sequential rule is Vitter's.
     reference, random = list(range(6)), np.random.default_rng(3)
     for n in range(7, 101):
-        place = random.integers(0, np.array([n]))[0]
+        place = int(random.random() * n)
         if place < 6:
             reference[place] = n - 1
     assert apart.ids.tolist() == reference

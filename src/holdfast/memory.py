@@ -67,7 +67,8 @@ class Reservoir(Memory):
             self._slots[self.seen : self.seen + len(first)] = first
             self.seen += len(first)
         if len(rest):
-            places = self._random.integers(0, np.arange(self.seen + 1, self.seen + len(rest) + 1))
+            counts = np.arange(self.seen + 1, self.seen + len(rest) + 1)
+            places = (self._random.random(len(rest)) * counts).astype(np.int64)  # uniform below each count
             self.seen += len(rest)
             enters = places < self.capacity
             self._slots[places[enters]] = rest[enters]  # where a place is drawn twice, the later example stays

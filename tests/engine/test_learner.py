@@ -59,7 +59,7 @@ def test_frozen_modules_stay_in_evaluation_mode_and_get_no_gradient():
     assert learner.model.heads.training
     learner.restart(Training(), 1)
     batch = learner.fetch(np.arange(4))
-    learner.backward(learner.share(learner.losses(batch, learner.outputs(batch)), 4), batch)
+    learner.backward(learner.loss(batch, learner.outputs(batch)), batch)
     assert {name for name, p in learner.model.named_parameters() if p.grad is not None} == set(learner.trainable())
     assert set(learner.trainable()) == {"heads.patterns.weight", "heads.patterns.bias"}
 

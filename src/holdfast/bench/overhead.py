@@ -31,7 +31,7 @@ CLASSES = 10
 
 @dataclass(frozen=True)
 class Overhead:
-    """Milliseconds a step: the barest loop, ours, and the difference (medians over interleaved repeats)."""
+    """Milliseconds a step: the barest loop, ours, and the difference, each the median over interleaved repeats."""
 
     case: str
     bare_ms: float
@@ -40,7 +40,7 @@ class Overhead:
     limit_ms: float = LIMIT_MS
 
 
-def overhead(steps: int = 1000, repeats: int = 7, device: str = "cpu") -> list[Overhead]:
+def overhead(steps: int = 256, repeats: int = 25, device: str = "cpu") -> list[Overhead]:
     """Measure fine-tuning, and replay against a bare loop over the larger batch."""
     return [
         _compare("finetune", [], BATCH, steps, repeats, device),

@@ -16,8 +16,8 @@ def register(app: typer.Typer) -> None:
 
 
 def overhead(
-    steps: Annotated[int, typer.Option(min=1, help="Steps of each loop in a repeat.")] = 1000,
-    repeats: Annotated[int, typer.Option(min=1, help="Repeats, of which the median counts.")] = 7,
+    steps: Annotated[int, typer.Option(min=1, help="Steps of each loop in a repeat.")] = 256,
+    repeats: Annotated[int, typer.Option(min=1, help="Repeats, of which the median counts.")] = 25,
     device: Annotated[str, typer.Option(help="cpu, cuda or cuda:N.")] = "cpu",
     as_json: Annotated[bool, typer.Option("--json", help="As JSON on standard output.")] = False,
 ) -> None:

@@ -107,9 +107,13 @@ class Learner:
 
     def share(self, losses: Tensor, count: int) -> Tensor:
         """Give this rank's share of a mean over `count` examples: the mean of the shares is the mean over all ranks."""
-        if self.ranks.size == 1 and len(losses) == count:
-            return losses.mean()
         return losses.sum() * (self.ranks.size / count)
+
+    def loss(self, batch: Batch, outputs: tuple[Tensor, ...]) -> Tensor:
+        """Give this rank's share of the mean loss of a batch."""
+        if self.ranks.size == 1 and len(outputs) == 1:
+            return self.tasks[batch.parts[0].task].loss(outputs[0], batch.parts[0])
+        return self.share(self.losses(batch, outputs), len(batch.ids))
 
     def backward(self, loss: Tensor, batch: Batch) -> None:
         """Gradients of a loss, averaged over the ranks."""

@@ -199,7 +199,7 @@ def train(
                         chosen = algorithm.batch(learner, chosen)
                     batch = learner.fetch(chosen.ids)
                     outputs = learner.outputs(batch)
-                    loss = learner.share(learner.losses(batch, outputs), len(batch.ids))
+                    loss = learner.loss(batch, outputs)
                     for algorithm in on_loss:
                         loss = loss + algorithm.loss(learner, batch, outputs)
                     learner.backward(loss, batch)
