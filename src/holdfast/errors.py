@@ -8,6 +8,10 @@ class UserError(ValueError):
     """The call or the data was wrong: one sentence says what, where, and what to do (exit status 2)."""
 
 
+class Stopped(Exception):  # noqa: N818 (no error: someone asked for it)
+    """The run stopped because it was asked to; what it did is saved (exit status 130)."""
+
+
 class RunError(RuntimeError):
     """A run could not go on, through no fault of the call: what was done is kept (exit status 1)."""
 
@@ -18,9 +22,9 @@ def nearest(name: str, known: Iterable[str]) -> str:
     >>> nearest("replya", ["replay", "joint"])
     'did you mean replay?'
     >>> nearest("zzz", ["replay", "joint"])
-    'there are joint, replay'
+    'there are replay, joint'
     """
-    names = sorted(known)
+    names = list(known)
     lower = {known.lower(): known for known in names}
     close = [lower[match] for match in difflib.get_close_matches(name.lower(), lower, n=3)]
     return f"did you mean {' or '.join(close)}?" if close else f"there are {', '.join(names) or 'none'}"

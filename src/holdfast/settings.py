@@ -42,6 +42,11 @@ def build(kind: type[T], values: Mapping[str, Any], where: str) -> T:
         if name not in known:
             raise UserError(f"{where}.{name} is no setting: {nearest(name, known)}")
         checked[name] = convert(value, known[name], f"{where}.{name}")
+    assert dataclasses.is_dataclass(kind)
+    for each in dataclasses.fields(kind):
+        without = each.default is dataclasses.MISSING and each.default_factory is dataclasses.MISSING
+        if each.init and without and each.name not in checked:
+            raise UserError(f"{where}.{each.name} has no value: set it, or give it a default")
     return kind(**checked)
 
 
@@ -59,14 +64,18 @@ def convert(value: Any, hint: Any, name: str) -> Any:
     if origin in (Union, types.UnionType):
         if type(None) in choices and (value is None or str(value).lower() == "none"):
             return None
-        (inner,) = (choice for choice in choices if choice is not type(None))
-        return convert(value, inner, name)
+        inner = [choice for choice in choices if choice is not type(None)]
+        if len(inner) > 1:
+            raise UserError(f"{name} has the type {hint}: a setting is of one type, or of one type or None")
+        return convert(value, inner[0], name)
     if origin is Literal:
         if value not in choices:
             raise UserError(f"{name} is {value!r}: {nearest(str(value), map(str, choices))}")
         return value
     if origin is tuple:
-        parts = value.strip("()").split(",") if isinstance(value, str) else list(value)
+        parts = value.strip("()").split(",") if isinstance(value, str) else value
+        if not isinstance(parts, list | tuple):
+            parts = [value]
         kinds = [choices[0]] * len(parts) if choices[-1] is Ellipsis else list(choices)
         if len(parts) != len(kinds):
             raise UserError(f"{name} is {value!r}: it takes {len(kinds)} values with commas between them")
@@ -87,10 +96,12 @@ def _scalar(value: Any, hint: type, name: str) -> Any:
             return int(value)
         if hint is float:
             return float(value)
-        return hint(value)
+        if hint is str:
+            return str(value)
     except (ValueError, TypeError, KeyError):
         kinds = {int: "a whole number", float: "a number", bool: "true or false"}
-        raise UserError(f"{name} is {value!r}: it must be {kinds.get(hint, hint.__name__)}") from None
+        raise UserError(f"{name} is {value!r}: it must be {kinds[hint]}") from None
+    raise UserError(f"{name} has the type {hint}: a setting is a number, true or false, text, or a tuple of these")
 
 
 def _check_range(value: Any, limits: Between, name: str) -> None:

@@ -102,7 +102,7 @@ class Training:
     learning_rate: Annotated[float, Between(0)] = 1e-3
     weight_decay: Annotated[float, Between(0)] = 0.0
     momentum: Annotated[float, Between(0, 1)] = 0.0
-    betas: tuple[float, float] = (0.9, 0.999)
+    betas: tuple[Annotated[float, Between(0, 1)], Annotated[float, Between(0, 1)]] = (0.9, 0.999)
     epsilon: Annotated[float, Between(0)] = 1e-8
     schedule: Literal["constant", "linear", "cosine"] = "constant"
     warmup: Annotated[float, Between(0, 1)] = 0.0

@@ -1,8 +1,12 @@
 """The command line as a person uses it: words in, tables, JSON and exit status out."""
 
 import json
+import os
+import signal
 import subprocess
 import sys
+import time
+from pathlib import Path
 
 import pytest
 
@@ -67,6 +71,9 @@ def test_lists_name_what_there_is(tmp_path):
         (["papers", "table", "climb", "99"], "climb"),
         (["run", "--seeds", "0"], "--seeds"),
         (["fly"], "fly"),
+        (["bench", "overhead", "--device", "abacus"], "there is no device 'abacus'"),
+        (["run", "--ranks", "2", "patternz"], "there is no benchmark 'patternz'"),
+        (["run", "-a", "mine.py"], "write it as mine.py:Class"),
     ],
 )
 def test_a_mistake_is_told_in_a_sentence_with_status_2(tmp_path, words, sentence):
@@ -110,6 +117,45 @@ def test_ranks_as_a_flag_give_the_record_of_one(tmp_path):
     assert (two["environment"]["ranks"], one["environment"]["ranks"]) == (2, 1)
     assert two["id"] == one["id"]
     assert two["scores"] == one["scores"]
+
+
+def test_one_run_under_two_names_is_one_run_and_not_two_seeds(tmp_path):
+    done = holdfast("run", *SMALL, "-a", "er,replay", cwd=tmp_path, check=0)
+    assert "one seed" in done.stdout
+
+
+def test_a_rank_that_is_killed_ends_the_run_with_a_sentence_and_it_goes_on_with_another_number(tmp_path):
+    words = [sys.executable, "-m", "holdfast", "run", "--scale", "small", "--precision", "float64", "--save-steps", "5"]
+    environment = {"OMP_NUM_THREADS": "1", "PATH": "/usr/bin:/bin"}
+    process = subprocess.Popen(
+        [*words, "--ranks", "2"], cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True
+    )
+    end = time.monotonic() + 60
+    while not list(tmp_path.glob("runs/*/checkpoints/*.safetensors")) and time.monotonic() < end:
+        time.sleep(0.05)
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    assert len(children) == 2
+    os.kill(int(children[1]), signal.SIGKILL)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert "rank 1 ended by SIGKILL: run the same command to go on" in errors
+    assert "Traceback" not in errors
+    holdfast(*words[3:], cwd=tmp_path, check=0)
+    holdfast(*words[3:], "--out", "whole", cwd=tmp_path, check=0)
+    resumed, whole = (json.loads(next(tmp_path.glob(f"{s}/*/record.json")).read_text()) for s in ("runs", "whole"))
+    assert resumed["scores"] == whole["scores"]
+
+
+def test_broken_and_foreign_folders_in_a_store_do_not_stop_a_listing(tmp_path):
+    holdfast("run", *SMALL, cwd=tmp_path, check=0)
+    for name, text in [("aaa", "{}"), ("bbb", "[]"), ("ccc", "{"), ("ddd", '"text"')]:
+        (tmp_path / "runs" / name).mkdir()
+        (tmp_path / "runs" / name / "config.json").write_text(text)
+    (tmp_path / "runs" / "eee" / "config.json").mkdir(parents=True)
+    runs = json.loads(holdfast("list", "runs", "--json", cwd=tmp_path, check=0).stdout)
+    assert sorted(run["status"] for run in runs) == ["broken"] * 5 + ["done"]
+    for name in ("aaa", "bbb", "ccc", "ddd", "eee"):
+        assert "config.json" in holdfast("show", name, cwd=tmp_path, check=2).stderr
 
 
 def test_help_imports_no_torch(tmp_path):

@@ -1,5 +1,7 @@
 """What the conformance suite runs: every registered algorithm and stream transform, alone and with a second one."""
 
+from pathlib import Path
+
 from holdfast import registry
 
 NAMES = sorted([*registry.PLAIN, *registry.ALGORITHMS, *registry.TRANSFORMS])
@@ -12,4 +14,5 @@ PAIRS = sorted(
 LAST_BATCH_OF_ONE = {"train__batch_size": 79}
 """Of 80 examples in a stage, one is left for the last batch: fewer than the ranks."""
 TWO_HEADS = {"benchmark__setting": "task"}
-CASES = [(name, settings) for name in [*NAMES, *PAIRS] for settings in ({}, LAST_BATCH_OF_ONE, TWO_HEADS)]
+REDRAW = f"{Path(__file__).with_name('redraw.py')}:Redraw"
+CASES = [(name, settings) for name in [*NAMES, *PAIRS, REDRAW] for settings in ({}, LAST_BATCH_OF_ONE, TWO_HEADS)]

@@ -13,8 +13,7 @@ from conformance.cases import CASES, NAMES, PAIRS
 from holdfast import registry
 from holdfast.algorithms.base import Algorithm
 from holdfast.engine.checkpoint import Checkpoints
-from holdfast.engine.loop import Stopped
-from holdfast.errors import UserError
+from holdfast.errors import Stopped, UserError
 from holdfast.experiments.runner import run
 from holdfast.experiments.store import Store
 from holdfast.settings import build
@@ -41,6 +40,33 @@ def test_resumes_exactly_in_the_middle_of_a_task(name, stop, tmp_path):
         trained(prepared(name, **settings), checkpoints=Checkpoints(tmp_path), watch=StopAt(stop))
     ready = prepared(name, **settings)
     again, log = trained(ready, checkpoints=Checkpoints(tmp_path))
+    for key, value in whole.model.state_dict().items():
+        assert torch.equal(value, again.model.state_dict()[key]), key
+    assert log.scores[-1] == expected.scores[-1]
+
+
+class Killed(Exception):  # noqa: N818
+    pass
+
+
+class KillAt(StopAt):
+    """Ends the run in the middle of a step, with nothing saved."""
+
+    def step(self, stage_step, loss):
+        self.left -= 1
+        if self.left <= 0:
+            raise Killed
+
+
+@pytest.mark.parametrize("name", [*NAMES, *PAIRS])
+@pytest.mark.parametrize(("every", "stop"), [(None, 1), (None, 8), (1, 1), (1, 5), (4, 7)])
+def test_resumes_exactly_from_whichever_checkpoint_a_kill_leaves(name, every, stop, tmp_path):
+    """From the one before the first step, the one between two stages, and those within."""
+    whole, expected = trained(prepared(name))
+    stop = stop if stop < 6 or len(prepared(name).setup.stream.stages) > 1 else 3
+    with pytest.raises(Killed):
+        trained(prepared(name), checkpoints=Checkpoints(tmp_path, every_steps=every), watch=KillAt(stop))
+    again, log = trained(prepared(name), checkpoints=Checkpoints(tmp_path, every_steps=every))
     for key, value in whole.model.state_dict().items():
         assert torch.equal(value, again.model.state_dict()[key]), key
     assert log.scores[-1] == expected.scores[-1]

@@ -13,8 +13,7 @@ from holdfast.algorithms.replay import Replay
 from holdfast.data.order import shuffled
 from holdfast.engine.checkpoint import Checkpoints
 from holdfast.engine.evaluate import evaluate
-from holdfast.engine.loop import Stopped
-from holdfast.errors import RunError, UserError
+from holdfast.errors import RunError, Stopped, UserError
 from holdfast.experiments.runner import make_learner
 from smallest import Scores, StopAt, prepared, trained
 

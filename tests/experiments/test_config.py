@@ -4,7 +4,8 @@ import pytest
 
 from holdfast.cli.run import _settings
 from holdfast.errors import UserError
-from holdfast.experiments.config import Request, command, prepare, settings_for
+from holdfast.experiments.config import Request, check, prepare, settings_for
+from holdfast.experiments.store import algorithm_of
 
 TINY = {"benchmark.stages": 2}
 
@@ -28,12 +29,12 @@ def test_the_id_is_the_hash_of_what_decides_the_result():
 
 def test_each_papers_name_for_a_thing_is_understood():
     for word, name in [("naive", "finetune"), ("vanilla", "finetune"), ("multitask", "joint"), ("ER", "replay")]:
-        assert prepare(tiny(word)).config.algorithm == name
+        assert check(tiny(word)).title == name
 
 
 def test_algorithms_combine_and_transforms_change_the_stream():
     ready = prepare(tiny("cumulative+frozen_bottom+replay"))
-    assert ready.config.algorithm == "cumulative+frozen-bottom+replay"
+    assert algorithm_of(ready.config.to_json()) == "cumulative+frozen-bottom+replay"
     assert [len(stage.train) for stage in ready.setup.stream.stages] == [80, 160]
 
 
@@ -43,7 +44,7 @@ def test_algorithms_combine_and_transforms_change_the_stream():
         (tiny("replya"), "there is no algorithm 'replya': did you mean replay?"),
         (Request("patern"), "there is no benchmark 'patern': did you mean patterns?"),
         (Request(model="perseptron"), "there is no model 'perseptron': did you mean perceptron?"),
-        (Request(scale="huge"), "patterns.scale is 'huge': there are large, small, tiny"),
+        (Request(scale="huge"), "patterns.scale is 'huge': there are tiny, small, large"),
         (Request(order="1>2"), "order is '1>2': give forward, reverse, or the numbers 1 to 5"),
         (Request(precision="float61"), "run.precision is 'float61': did you mean float64"),
         (tiny("replay", **{"replay.capcity": "3"}), "replay.capcity is no setting: did you mean capacity?"),
@@ -58,7 +59,13 @@ def test_algorithms_combine_and_transforms_change_the_stream():
         ),
         (tiny(**{"train.betas": "1"}), "train.betas is '1': it takes 2 values"),
         (tiny("replay+replay"), "'replay+replay' names one algorithm twice"),
+        (tiny("joint+multitask"), "'joint+multitask' names one algorithm twice"),
         (tiny("finetune+replay"), "'finetune' is plain fine-tuning"),
+        (tiny(**{"benchmark.seed": "3"}), "benchmark.seed is the run's seed: give it with --seed"),
+        (tiny(**{"train.betas": "2,3"}), "train.betas is 2.0: it must be at least 0 and at most 1"),
+        (tiny(**{"train.betas": 0.9}), "train.betas is 0.9: it takes 2 values"),
+        (Request(seed="x"), "run.seed is 'x': it must be a whole number"),
+        (Request(algorithm=None), "there is no algorithm 'None'"),
         (tiny("nowhere.py:Mine"), "there is no file 'nowhere.py' to take the algorithm 'Mine' from"),
         (tiny(**{"train.learning_rate": "inf"}), "Training.learning_rate is inf: it must be finite"),
     ],
@@ -103,6 +110,27 @@ def test_an_algorithm_of_the_users_own_file_is_known_by_its_code_and_not_by_its_
 
 
 @pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("def broken(:", r"mine\.py, line 1: invalid syntax"),
+        ("import os\nimport nowhere_to_be_found", r"mine\.py, line 2: ModuleNotFoundError"),
+        (MINE.replace("@dataclass\n", ""), r"Mine must be a dataclass: write @dataclass above it"),
+        (MINE.replace(" = 0.5", ""), r"Mine\.rate has no value: set it, or give it a default"),
+        (MINE.replace("float = 0.5", "list = ()"), r"Mine\.rate has the type"),
+        (MINE.replace("float = 0.5", "int | float = 1"), r"Mine\.rate has the type int \| float"),
+    ],
+)
+def test_a_mistake_in_the_users_own_file_is_told_with_its_place(tmp_path, text, sentence):
+    path = tmp_path / "mine.py"
+    path.write_text(text, encoding="utf-8")
+    settings = {"Mine.rate": "1"} if "has the type" in sentence else {}
+    with pytest.raises(UserError, match=sentence):
+        prepare(tiny(f"{path}:Mine", **settings))
+    with pytest.raises(UserError, match=r"names no class: write it as mine\.py:Class"):
+        prepare(tiny("mine.py"))
+
+
+@pytest.mark.parametrize(
     "request_",
     [
         Request(),
@@ -112,8 +140,8 @@ def test_an_algorithm_of_the_users_own_file_is_known_by_its_code_and_not_by_its_
     ],
 )  # fmt: skip
 def test_the_command_of_a_run_repeats_it(request_):
-    config = prepare(request_).config
-    words = shlex.split(command(config))[3:]
+    ready = prepare(request_)
+    words = shlex.split(ready.command)[3:]
     flags = {"--algorithm": "finetune", "--scale": None, "--setting": None, "--order": None, "--seed": "0"}
     settings, predictions = [], False
     flags |= {"--model": None, "--precision": "float32"}
@@ -137,7 +165,7 @@ def test_the_command_of_a_run_repeats_it(request_):
         predictions,
         _settings(settings),
     )
-    assert prepare(again).config.id == config.id
+    assert prepare(again).config.id == ready.config.id
 
 
 def test_a_setting_goes_to_the_algorithms_that_have_it():

@@ -162,12 +162,12 @@ def test_a_table_iterates_as_dictionaries_and_selects_by_value():
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [
-        (lambda: table("clim", 3), r"No paper is called 'clim': did you mean climb or climb-v1\? .*cfst"),
-        (lambda: table("zzz", 3), "No paper is called 'zzz': there are climb, climb-v1"),
+        (lambda: table("clim", 3), r"no paper is called 'clim': did you mean climb or climb-v1\?"),
+        (lambda: table("zzz", 3), "no paper is called 'zzz': there are climb, climb-v1"),
         (lambda: tables("grecco"), "did you mean greco"),
-        (lambda: table("climb", 14), "The paper climb has no table 14: did you mean .*There are 1, 2, 3"),
+        (lambda: table("climb", 14), "the paper climb has no table 14: did you mean"),
         (lambda: table("climb", 9), "no table 9: did you mean 9[ab] or 9[ab]"),
-        (lambda: small().column("scores"), "Table 1 of climb has no column 'scores': did you mean score"),
+        (lambda: small().column("scores"), "table 1 of climb has no column 'scores': did you mean score"),
         (lambda: small().select(tasks="vcr"), "no column 'tasks': did you mean task"),
         (lambda: small().value("score", task="vrc"), "has no task 'vrc': did you mean vcr"),
         (lambda: small().value("score", task="vcr"), "has 2 rows for task='vcr': give shots too"),

@@ -42,8 +42,8 @@ class Algorithm:
     `setup`, then `load_state_dict`, and not `begin` again: what `begin` computed must be in the state. What is
     trainable, and the weights, are the learner's state, not the algorithm's.
 
-    A hook draws random numbers from torch's global generator, which the loop seeds at each step, or from a generator
-    whose state it saves.
+    `setup`, `begin`, `end` and `batch` may draw random numbers from torch's global generator, which the loop seeds by
+    where the run stands, alike on every rank; the other hooks, from a generator of their own, whose state they save.
     """
 
     needs: ClassVar[frozenset[str]] = frozenset()

@@ -16,17 +16,18 @@ from holdfast.algorithms.base import Algorithm
 from holdfast.algorithms.replay import Replay
 from holdfast.data.table import Data, Table
 from holdfast.engine.learner import Learner
-from holdfast.engine.loop import Log, train
+from holdfast.engine.loop import NoLog, train
 from holdfast.models.base import Inputs
 from holdfast.models.perceptron import Perceptron
 from holdfast.tasks import Classify
-from holdfast.types import Array, Protocol, Score, Stage, Stream, Training
+from holdfast.types import Protocol, Stage, Stream, Training
 
 LIMIT_MS = 0.15
 EXAMPLES = 4096
 BATCH = 32
 SHAPE = (3, 16, 16)
 CLASSES = 10
+CPU = torch.device("cpu")
 
 
 @dataclass(frozen=True)
@@ -40,20 +41,19 @@ class Overhead:
     limit_ms: float = LIMIT_MS
 
 
-def overhead(steps: int = 256, repeats: int = 25, device: str = "cpu") -> list[Overhead]:
+def overhead(steps: int = 256, repeats: int = 25, place: torch.device = CPU) -> list[Overhead]:
     """Measure fine-tuning, and replay against a bare loop over the larger batch."""
     return [
-        _compare("finetune", [], BATCH, steps, repeats, device),
-        _compare("replay", [Replay(capacity=500)], 2 * BATCH, steps, repeats, device),
+        _compare("finetune", [], BATCH, steps, repeats, place),
+        _compare("replay", [Replay(capacity=500)], 2 * BATCH, steps, repeats, place),
     ]
 
 
 def _compare(
-    case: str, algorithms: list[Algorithm], bare_batch: int, steps: int, repeats: int, device: str
+    case: str, algorithms: list[Algorithm], bare_batch: int, steps: int, repeats: int, place: torch.device
 ) -> Overhead:
     images = torch.randint(0, 256, (EXAMPLES, *SHAPE), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
     targets = torch.randint(0, CLASSES, (EXAMPLES,), generator=torch.Generator().manual_seed(1))
-    place = torch.device(device)
     images, targets = images.to(place), targets.to(place)
     task = Classify("speed", "speed", CLASSES, 1 / CLASSES)
     data = Data([Table("speed", {"image": images}, targets)])
@@ -78,7 +78,7 @@ def _compare(
 
     def ours() -> None:
         net = model()
-        train(Learner(net, data, {"speed": task}, device=place), stream, algorithms, Protocol(()), log=_Nowhere())  # type: ignore[arg-type]
+        train(Learner(net, data, {"speed": task}, device=place), stream, algorithms, Protocol(()), log=NoLog())  # type: ignore[arg-type]
 
     times = {"bare": [], "ours": []}  # type: dict[str, list[float]]
     for _ in range(repeats + 1):  # the first round warms up
@@ -95,12 +95,3 @@ def _milliseconds(work: Callable[[], None], steps: int, place: torch.device) -> 
     if place.type == "cuda":
         torch.cuda.synchronize(place)
     return 1000 * (time.perf_counter() - start) / steps
-
-
-class _Nowhere(Log):
-    def add(self, score: Score, predictions: Array) -> None: ...
-
-    def size(self) -> int:
-        return 0
-
-    def cut(self, size: int) -> None: ...

@@ -40,7 +40,6 @@ class Benchmark(ABC):
     """A benchmark with its settings as fields; `seed` is the run's, for what a benchmark draws at random."""
 
     default_model: ClassVar[str]
-    measures: ClassVar[Mapping[str, Measure]]
 
     @abstractmethod
     def setup(self) -> Setup:
@@ -66,5 +65,6 @@ def score_matrix(
     rows = np.full((stages + 1, len(names)), np.nan)
     # The first score after a stage is the one taken at its end; later ones were taken within the next stage.
     for score in sorted((s for s in scores if s.split == split), key=lambda s: -s.step):
-        rows[score.stage, names.index(score.name)] = score.score
+        if score.stage or not score.step:
+            rows[score.stage, names.index(score.name)] = score.score
     return names, rows[0], rows[1:]

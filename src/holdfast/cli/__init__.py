@@ -22,21 +22,23 @@ INTERRUPTED = 130
 
 def main() -> None:
     """Run the command line: exit status 0 done, 1 a run failed, 2 the call or the data was wrong, 130 interrupted."""
-    from holdfast.cli import bench, listing, papers, run
-
-    for group in (run, listing, papers, bench):
-        group.register(app)
     try:
+        from holdfast.cli import bench, listing, papers, run
+
+        for group in (run, listing, papers, bench):
+            group.register(app)
         app()
     except UserError as error:
         fail(str(error), 2)
     except RunError as error:
         fail(str(error), 1)
+    except OSError as error:
+        if isinstance(error, BrokenPipeError):  # the reader of our output went away: `holdfast list | head`
+            sys.stderr.close()
+            sys.exit(0)
+        fail(f"{error.filename or 'standard output'}: {error.strerror}", 1)
     except KeyboardInterrupt:
         fail("stopped", INTERRUPTED)
-    except BrokenPipeError:  # the reader of our output went away: `holdfast list | head`
-        sys.stderr.close()
-        sys.exit(0)
 
 
 def fail(sentence: str, status: int) -> None:

@@ -25,9 +25,10 @@ def overhead(
     from holdfast.bench.overhead import LIMIT_MS
     from holdfast.bench.overhead import overhead as measure
     from holdfast.cli.screen import print_grid, print_json
+    from holdfast.experiments.runner import find_device
     from holdfast.reports.tables import Grid
 
-    found = measure(steps, repeats, device)
+    found = measure(steps, repeats, find_device(device))
     if as_json:
         print_json([asdict(each) for each in found])
         return

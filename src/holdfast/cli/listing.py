@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -85,30 +86,21 @@ def show(
         return
     from rich.console import Console
 
-    from holdfast.experiments.config import Config, command
     from holdfast.reports.tables import comparison, matrix
 
     console = Console(highlight=False, soft_wrap=True)
     console.print(f"[bold]run {folder.id}[/bold]  {folder.status()}  {folder.path}")
-    for owner in ("benchmark", "model"):
-        console.print(f"{owner}: {_line(config[owner])}", markup=False)
-    console.print(
-        "algorithm: " + ("; ".join([*config["transforms"], *map(_line, config["algorithms"])]) or "finetune"),
-        markup=False,
-    )
-    console.print(
-        f"training: {_line(config['training'][0])}" + (" (first stage)" if len(config["training"]) > 1 else ""),
-        markup=False,
-    )
-    console.print(f"seed: {config['seed']}  precision: {config['precision']}  data: {config['data']}")
-    if record is None:
-        if (folder.path / "failure.txt").exists():
-            console.print((folder.path / "failure.txt").read_text(encoding="utf-8"), markup=False, style="red")
-        elif (holder := folder.holder()) is not None:
-            console.print(f"being worked on by {holder}")
-        else:
-            console.print("not done: the command below goes on with it")
-    else:
+    algorithms = [*config["transforms"], *map(_line, config["algorithms"])]
+    lines = {
+        "benchmark": _line(config["benchmark"]),
+        "model": _line(config["model"]),
+        "algorithm": "; ".join(algorithms) or "finetune",
+        "training": _line(config["training"][0]) + (" (first stage)" if len(config["training"]) > 1 else ""),
+        "run": f"seed={config['seed']}, precision={config.get('precision')}, data={config.get('data')}",
+    }
+    for name, line in lines.items():
+        console.print(f"{name}: {line}", markup=False)
+    if record is not None:
         print_grid(matrix(record))
         print_grid(comparison([record]))
         cost = record.cost
@@ -117,8 +109,14 @@ def show(
             f"{cost['examples_backward']} backward, {cost['memory_bytes']} bytes kept by the algorithm, "
             f"{cost['parameters']} parameters"
         )
-    store = "" if out == Path("runs") else f" --out {out}"
-    console.print(f"again: {command(Config(**config))}{store}", markup=False)
+    elif (failure := folder.path / "failure.txt").exists():
+        console.print(failure.read_text(encoding="utf-8"), markup=False, style="red")
+    elif (holder := folder.holder()) is not None:
+        console.print(f"being worked on by {holder}")
+    else:
+        console.print("not done: the command below goes on with it")
+    store = "" if out == Path("runs") else f" --out {shlex.quote(str(out))}"
+    console.print(f"again: {folder.command()}{store}", markup=False)
 
 
 def _settings(entry: registry.Entry) -> dict[str, Any]:
@@ -137,22 +135,15 @@ def _settings(entry: registry.Entry) -> dict[str, Any]:
 
 def _list_runs(out: Path, as_json: bool) -> None:
     from holdfast.cli.screen import print_grid, print_json
-    from holdfast.experiments.store import Store
+    from holdfast.experiments.store import Store, algorithm_of
     from holdfast.reports.tables import Grid
 
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for folder in Store(out).runs():
         try:
             config = folder.config()
-            names = [*config["transforms"], *(a["name"] for a in config["algorithms"])]
-            row = (
-                folder.id,
-                folder.status(),
-                config["benchmark"]["name"],
-                "+".join(names) or "finetune",
-                config["model"]["name"],
-                str(config["seed"]),
-            )
+            names = (config["benchmark"]["name"], algorithm_of(config), config["model"]["name"], str(config["seed"]))
+            row = (folder.id, folder.status(), *names)
         except (UserError, KeyError, TypeError):
             row = (folder.id, "broken", "", "", "", "")
         rows.append(row)

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from holdfast.errors import RunError, UserError
+from holdfast.errors import RunError, Stopped, UserError
+
+if TYPE_CHECKING:
+    from holdfast.experiments.config import Request
 
 FEW = 4
 """Up to so many runs, each is told how to be shown."""
@@ -49,8 +53,6 @@ def run(
     """Run a benchmark with each algorithm and seed, and print its table. A run that was stopped goes on; one that is
     done is not run again.
     """
-    if ranks > 1:
-        _again_with_ranks(ranks)
     from holdfast.experiments.config import Request, settings_for
 
     algorithms = [word.strip() for word in algorithm.split(",") if word.strip()]
@@ -62,41 +64,49 @@ def run(
         for name in algorithms
         for s in range(seed, seed + seeds)
     ]
-    _run_all(requests, out, device, save_steps, save_seconds, as_json)
+    _run_all(requests, out, device, ranks, save_steps, save_seconds, as_json)
 
 
 def _run_all(
-    requests: list[Any], out: Path, device: str, save_steps: int | None, save_seconds: float, as_json: bool
+    requests: list[Request],
+    out: Path,
+    device: str,
+    ranks: int,
+    save_steps: int | None,
+    save_seconds: float,
+    as_json: bool,
 ) -> None:
-    import torch
     from rich.console import Console
 
     from holdfast.cli import INTERRUPTED
+    from holdfast.cli.launch import launch
     from holdfast.cli.screen import Bar, print_grid, print_json
-    from holdfast.engine.loop import Stopped
     from holdfast.engine.ranks import join, leave
-    from holdfast.experiments.config import prepare
-    from holdfast.experiments.runner import interruptible, run
+    from holdfast.experiments.config import check, prepare
+    from holdfast.experiments.runner import find_device, interruptible, run
     from holdfast.experiments.store import Store
     from holdfast.reports.tables import comparison
 
-    device = ("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device
-    store, group = Store(out), join()
-    if group.size > 1 and device == "cuda":
+    checked = [check(request) for request in requests]  # a mistake in the last request is told before the first run
+    place = find_device(device)
+    if ranks > 1 and "RANK" not in os.environ:
+        sys.exit(launch(ranks, sys.argv[1:]))
+    group, store = join(), Store(out)
+    if group.size > 1 and place.type == "cuda":
         device = f"cuda:{os.environ.get('LOCAL_RANK', '0')}"
-    console = Console(stderr=True, quiet=not group.first, highlight=False)
-    prepared = [prepare(request) for request in requests]  # a mistake in the last request is told before the first run
-    records, failed = [], []
-    for number, ready in enumerate(prepared, 1):
-        title = f"{ready.config.algorithm}, seed {ready.config.seed}"
-        if len(prepared) > 1:
-            title = f"[{number}/{len(prepared)}] {title}"
-        found = store.folder(ready.config.id)
-        bar = Bar(title.replace("[", r"\["), console)
-        try:
-            with bar, interruptible(bar):
-                records.append(
-                    run(
+    console = Console(stderr=True, quiet=not group.first, highlight=False, soft_wrap=True)
+    records, failed = {}, []
+    with interruptible() as interrupt:
+        for number, each in enumerate(checked, 1):
+            ready = prepare(each)
+            if ready.config.id in records:
+                continue  # asked for twice, under two names
+            title = f"{each.title}, seed {each.request.seed}"
+            found = store.folder(ready.config.id).path
+            many = rf"\[{number}/{len(checked)}] " if len(checked) > 1 else ""
+            try:
+                with Bar(many + title, console, lambda: interrupt.asked) as bar:
+                    records[ready.config.id] = run(
                         ready,
                         store,
                         device=device,
@@ -106,35 +116,36 @@ def _run_all(
                         waiting=lambda holder: console.print(f"this run is being worked on by {holder}: waiting"),
                         ranks=group,
                     )
-                )
-        except Stopped:
-            console.print(f"stopped and saved in {found.path}: run the same command to go on", soft_wrap=True)
-            sys.exit(INTERRUPTED)
-        except UserError:
-            raise
-        except RunError as error:
-            failed.append(f"{title}: {error}")
-            console.print(f"failed: {failed[-1]}", soft_wrap=True, markup=False)
-        except Exception as error:
-            failed.append(f"{title}: {type(error).__name__}: {error}")
-            console.print(
-                f"failed: {failed[-1]} (traceback in {found.path / 'failure.txt'})", soft_wrap=True, markup=False
-            )
+            except Stopped:
+                console.print(f"stopped and saved in {found}: run the same command to go on", markup=False)
+                sys.exit(INTERRUPTED)
+            except UserError:
+                raise
+            except Exception as error:
+                failed.append(title)
+                known = isinstance(error, RunError)
+                reason = str(error) if known else f"{type(error).__name__}: {error} (traceback in {found}/failure.txt)"
+                console.print(f"failed: {title}: {reason}", markup=False)
+                if group.size > 1:  # the other ranks are still in the middle of it
+                    sys.exit(1)
+            if interrupt.asked:
+                console.print("stopped between two runs: run the same command to go on")
+                sys.exit(INTERRUPTED)
     leave()
     if not group.first:
         return
     if as_json:
-        print_json([record.to_json() for record in records])
+        print_json([record.to_json() for record in records.values()])
     elif records:
-        print_grid(comparison(records))
-        store_flag = "" if out == Path("runs") else f" --out {out}"
+        print_grid(comparison(list(records.values())))
+        store_flag = "" if out == Path("runs") else f" --out {shlex.quote(str(out))}"
         if len(records) > FEW:
-            console.print(f"[dim]{len(records)} runs: holdfast list runs{store_flag}[/dim]", soft_wrap=True)
-        for record in records if len(records) <= FEW else []:
+            console.print(f"[dim]{len(records)} runs: holdfast list runs{store_flag}[/dim]")
+        for record in records.values() if len(records) <= FEW else []:
             name = f"{record.algorithm}, seed {record.config['seed']}"
-            console.print(f"[dim]{name}: holdfast show {record.id}{store_flag}[/dim]", soft_wrap=True)
+            console.print(f"[dim]{name}: holdfast show {record.id}{store_flag}[/dim]")
     if failed:
-        raise RunError(f"{len(failed)} of {len(prepared)} runs failed; run the same command to try them again")
+        raise RunError(f"{len(failed)} of {len(checked)} runs failed; run the same command to try them again")
 
 
 def _settings(words: list[str]) -> dict[str, str]:
@@ -145,20 +156,3 @@ def _settings(words: list[str]) -> dict[str, str]:
             raise UserError(f"--set {word!r}: write it as owner.name=value, such as train.epochs=3")
         values[name.strip()] = value.strip()
     return values
-
-
-def _again_with_ranks(ranks: int) -> None:
-    """Become `torchrun`, which starts this command once for each rank."""
-    words, skip = [], False
-    for word in sys.argv[1:]:
-        if not skip and not word.startswith("--ranks="):
-            skip = word == "--ranks"
-            if skip:
-                continue
-            words.append(word)
-        else:
-            skip = False
-    launcher = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={ranks}", "-m", "holdfast"]
-    threads = max((os.cpu_count() or 1) // ranks, 1)
-    sys.stdout.flush()
-    os.execve(sys.executable, [sys.executable, *launcher, *words], {"OMP_NUM_THREADS": str(threads), **os.environ})

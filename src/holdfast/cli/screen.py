@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import sys
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from rich import box
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 
     from holdfast.reports.tables import Grid
 
+WIDE = 250
 SECONDS = 0.2
 """How often the bar is drawn anew: reading the loss waits for the device."""
 
@@ -30,7 +33,8 @@ def print_json(value: Any) -> None:
 
 def print_grid(grid: Grid) -> None:
     """A table on standard output, with its notes."""
-    console = Console(highlight=False)
+    # Into a file or a pipe, a row is a line: nothing is folded to a width that nobody has.
+    console = Console(highlight=False, width=None if sys.stdout.isatty() else WIDE)
     table = Table(title=grid.title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD)
     for index, column in enumerate(grid.columns):
         table.add_column(column, justify="right" if index else "left", no_wrap=index == 0, overflow="fold")
@@ -44,7 +48,8 @@ def print_grid(grid: Grid) -> None:
 class Bar(Watch):
     """A progress bar on standard error: which run, which stage, how far, the loss, and the speed."""
 
-    def __init__(self, title: str, console: Console) -> None:
+    def __init__(self, title: str, console: Console, stopping: Callable[[], bool]) -> None:
+        self._stopping = stopping
         self._progress = Progress(
             TextColumn("{task.description}"),
             BarColumn(bar_width=24),
@@ -59,6 +64,11 @@ class Bar(Watch):
         self._task = self._progress.add_task(title, note="", total=None)
         self._next = 0.0
         self._from = (0, 0.0)
+
+    @property
+    def stopping(self) -> bool:  # type: ignore[override]
+        """Whether someone asked for a stop."""
+        return self._stopping()
 
     def __enter__(self) -> Bar:
         self._progress.start()

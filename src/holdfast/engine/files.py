@@ -14,13 +14,17 @@ def temporary_name(path: Path) -> Path:
 
 
 def sweep(folder: Path) -> None:
-    """Remove what a killed writer left: every temporary name begins with a dot, safetensors' own included."""
-    for leftover in folder.glob(".*"):
-        leftover.unlink()
+    """Remove what a killed writer left, under our own temporary names and safetensors'."""
+    for leftover in [*folder.glob(".*.writing"), *folder.glob(".tmp*")]:
+        if leftover.is_file():
+            leftover.unlink()
 
 
 def sync_rename(temporary: Path, path: Path) -> None:
-    """Give a written file its name, once its bytes are on the disk."""
+    """Give a written file its name, once its bytes are on the disk, and the permissions that any new file has."""
+    mask = os.umask(0)
+    os.umask(mask)
+    temporary.chmod(0o666 & ~mask)
     with temporary.open("rb") as file:
         os.fsync(file.fileno())
     temporary.rename(path)

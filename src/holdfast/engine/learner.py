@@ -73,9 +73,9 @@ class Learner:
 
     # One step
 
-    def begin_step(self, stage: int, epoch: int, step: int) -> None:
-        """Seed this step's randomness by where the run stands, so that a resumed run draws the same."""
-        seed = mix(self.seed, stage, epoch, step, self.ranks.rank)
+    def draw_at(self, *where: int) -> None:
+        """Seed the generators by where the run stands, so that a resumed run draws the same."""
+        seed = mix(self.seed, *where)
         torch.default_generator.manual_seed(seed)
         if self.device.type == "cuda":
             torch.cuda.default_generators[self.device.index or 0].manual_seed(seed)
@@ -131,6 +131,11 @@ class Learner:
                 group["lr"] = rate
         self.optimiser.step()
 
+    def _train_only(self, names: list[str]) -> None:
+        chosen = set(names)
+        for name, parameter in self.model.named_parameters():
+            parameter.requires_grad_(name in chosen)
+
     # What a checkpoint holds
 
     def state_dict(self) -> dict[str, Any]:
@@ -139,7 +144,8 @@ class Learner:
         state = self.optimiser.state
         return {
             "model": self.model.state_dict(),
-            "trainable": list(self._trainable),
+            "trainable": list(self.trainable()),
+            "optimised": list(self._trainable),
             "frozen": [modules[id(module)] for module in self._frozen],
             "optimiser": {name: dict(state[p]) for name, p in self._trainable.items() if p in state},
             "passes": [self.examples_forward, self.examples_backward],
@@ -147,16 +153,16 @@ class Learner:
 
     def load_state_dict(self, state: dict[str, Any], training: Training, steps: int) -> None:
         """Go on from a saved state, in a stage that is trained so, over so many steps."""
-        for name, parameter in self.model.named_parameters():
-            parameter.requires_grad_(name in set(state["trainable"]))
+        self._train_only(state["optimised"])  # the optimiser holds what was trainable when it was made
+        self.restart(training, steps)
+        self._train_only(state["trainable"])
         self._frozen = [self.model.get_submodule(name) for name in state["frozen"]]
         self.train_mode()
-        self.restart(training, steps)
         self.model.load_state_dict(state["model"])
         for name, moments in state["optimiser"].items():
             parameter = self._trainable[name]
             self.optimiser.state[parameter] = {
-                key: value.to(parameter.device) if isinstance(value, Tensor) and value.ndim else value
+                key: value.to(parameter.device) if isinstance(value, Tensor) else value
                 for key, value in moments.items()
             }
         self.examples_forward, self.examples_backward = state["passes"]

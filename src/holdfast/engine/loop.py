@@ -16,12 +16,13 @@ from holdfast.data.order import shuffled
 from holdfast.engine.checkpoint import Checkpoints
 from holdfast.engine.evaluate import evaluate
 from holdfast.engine.learner import Learner
-from holdfast.errors import RunError, UserError
+from holdfast.engine.ranks import Ranks
+from holdfast.errors import RunError, Stopped, UserError
 from holdfast.types import Array, Batch, Score, Stage, Stream
 from holdfast.types import Protocol as Evaluations
 
-AGREE_EVERY = 16
-"""With several ranks, how often (in steps) they ask each other whether to stop."""
+AGREE_STEPS, AGREE_SECONDS = 16, 0.5
+"""With several ranks, how seldom (in steps, and in seconds of them) they ask each other whether to stop."""
 
 
 class Log(Protocol):
@@ -41,6 +42,7 @@ class Watch:
     """Sees a run go by, and may ask it to stop. This one sees nothing; others show a bar or write a log."""
 
     stopping: bool = False
+    """Whether the run is asked to stop."""
 
     def stage(self, index: int, stages: int, stage: Stage, steps: int) -> None:
         """A stage begins, or is resumed."""
@@ -52,19 +54,30 @@ class Watch:
         """An evaluation begins."""
 
 
-class Stopped(Exception):  # noqa: N818 (no error: someone asked for it)
-    """The run stopped because it was asked to; what it did is saved."""
+class NoLog:
+    """A log that keeps nothing: for speed, and for every rank but the first."""
+
+    def add(self, score: Score, predictions: Array) -> None:
+        """Forget it."""
+
+    def size(self) -> int:
+        """Nothing."""
+        return 0
+
+    def cut(self, size: int) -> None:
+        """There is nothing to cut."""
 
 
 @dataclass
 class Position:
-    """Where a run stands: the next step to do."""
+    """Where a run stands: the next step to do, and whether the scores of the last one are still to be taken."""
 
     stage: int = 0
     epoch: int = 0
     step: int = 0
     total: int = 0
     fitting: bool = False
+    scoring: bool = False
     seconds: float = 0.0
 
 
@@ -109,12 +122,14 @@ def train(
     """
     algorithms, watch, ranks = list(algorithms), watch or Watch(), learner.ranks
     refuse(algorithms, stream)
+    learner.draw_at(-1)
     for algorithm in algorithms:
         algorithm.setup(learner)
     on_batch, on_loss, on_grads, on_after = (overridden(algorithms, h) for h in ("batch", "loss", "grads", "after"))
-    at, choice, loss = Position(), Choice(), None
+    at, choice, loss = Position(scoring=protocol.initial), Choice(), None
     stages = stream.stages
     waiting: list[Callable[[], None]] = []
+    asked = _Asked(watch, ranks)
 
     # Going on from a checkpoint
 
@@ -138,20 +153,25 @@ def train(
             state["algorithms"] = [algorithm.state_dict() for algorithm in algorithms]
             checkpoints.save(at.total, state)
 
-    def stop() -> bool:
-        return watch.stopping if ranks.size == 1 else at.total % AGREE_EVERY == 0 and ranks.any(watch.stopping)
-
-    def check() -> None:
-        if ranks.size == 1 and watch.stopping:
-            raise Stopped
+    def stop() -> None:
+        save()
+        raise Stopped
 
     def score_all() -> None:
+        mark, at.scoring = log.size(), True
+
+        def check() -> None:
+            if ranks.size == 1 and watch.stopping:
+                log.cut(mark)  # the resumed run takes all of these scores
+                stop()
+
         for evaluation in protocol.evaluations:
             watch.evaluating(evaluation.name)
             result = evaluate(learner, evaluation, check)
             score = Score(at.stage, at.total, evaluation.name, evaluation.split, len(evaluation.ids), result.score)
             if ranks.first:
                 log.add(score, result.predictions)
+        at.scoring = False
 
     def healthy(stage: Stage) -> None:
         if loss is not None and not math.isfinite(loss):
@@ -162,7 +182,7 @@ def train(
 
     # The stages
 
-    if protocol.initial and at.total == 0:
+    if at.scoring:
         score_all()
         save()
     while at.stage < len(stages):
@@ -170,7 +190,7 @@ def train(
         per_epoch = batches(stage)
         watch.stage(at.stage, len(stages), stage, per_epoch * training.epochs)
         if stream.boundaries and not at.fitting:
-            learner.begin_step(at.stage, -1, 0)
+            learner.draw_at(at.stage, -1)
             for algorithm in algorithms:
                 algorithm.begin(learner, stage)
 
@@ -192,11 +212,13 @@ def train(
                 if training.shuffle:
                     ids = shuffled(ids, seed=learner.seed, stage=at.stage, epoch=at.epoch)
                 while at.step < per_epoch:
-                    learner.begin_step(at.stage, at.epoch, at.step)
+                    learner.draw_at(at.stage, at.epoch, at.step)
                     new = Batch(ids[at.step * training.batch_size : (at.step + 1) * training.batch_size])
                     chosen = new
                     for algorithm in on_batch:
                         chosen = algorithm.batch(learner, chosen)
+                    if ranks.size > 1:  # from here on, as for dropout, each rank draws for itself
+                        learner.draw_at(at.stage, at.epoch, at.step, ranks.rank)
                     batch = learner.fetch(chosen.ids)
                     outputs = learner.outputs(batch)
                     loss = learner.loss(batch, outputs)
@@ -215,12 +237,11 @@ def train(
                     if checkpoints and checkpoints.due(at.total):
                         healthy(stage)
                         save()
-                    if stop():
-                        save()
-                        raise Stopped
+                    if asked.to_stop(at.total):
+                        stop()
                 healthy(stage)
                 if training.patience is not None:
-                    scores = [evaluate(learner, validation, check).score for validation in stage.validation]
+                    scores = [evaluate(learner, validation).score for validation in stage.validation]
                     choice.waited += 1
                     if (mean := math.fsum(scores) / len(scores)) > choice.best:
                         weights = {name: value.clone() for name, value in learner.model.state_dict().items()}
@@ -237,14 +258,37 @@ def train(
             procedure = partial(_nested, algorithm, learner, stage, procedure, waiting)
         procedure()
         if stream.boundaries:
-            learner.begin_step(at.stage, -2, 0)
+            learner.draw_at(at.stage, -2)
             for algorithm in algorithms:
                 algorithm.end(learner, stage)
         at.stage, at.epoch, at.step, choice = at.stage + 1, 0, 0, Choice()
+        at.scoring = True
+        save()
         score_all()
         save()
+        if asked.to_stop(at.total, now=True):
+            raise Stopped
     at.seconds = time.monotonic() - began
     return at
+
+
+class _Asked:
+    """Whether the run is asked to stop. Ranks agree on it, so that all stop after the same step."""
+
+    def __init__(self, watch: Watch, ranks: Ranks) -> None:
+        self.watch, self.ranks = watch, ranks
+        self.next, self.last, self.time = 0, 0, time.monotonic()
+
+    def to_stop(self, step: int, now: bool = False) -> bool:
+        if self.ranks.size == 1:
+            return self.watch.stopping
+        if step < self.next and not now:
+            return False
+        pace = (time.monotonic() - self.time) / max(step - self.last, 1)
+        flag, pace = self.ranks.most(float(self.watch.stopping), pace)
+        self.next = step + max(1, min(AGREE_STEPS, int(AGREE_SECONDS / max(pace, 1e-9))))
+        self.last, self.time = step, time.monotonic()
+        return flag > 0
 
 
 def _nested(

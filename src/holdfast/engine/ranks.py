@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from datetime import timedelta
 
 import torch
 import torch.distributed as dist
@@ -48,13 +49,13 @@ class Ranks:
         dist.all_gather(pieces, padded)
         return torch.stack(pieces, 1).flatten(0, 1)[:total]
 
-    def any(self, flag: bool) -> bool:
-        """Whether any rank says yes."""
+    def most(self, *values: float) -> list[float]:
+        """The largest of each value over the ranks, by way of the CPU."""
         if self.size == 1:
-            return flag
-        flags = torch.tensor(float(flag))
-        dist.all_reduce(flags)
-        return bool(flags > 0)
+            return list(values)
+        found = torch.tensor(values, dtype=torch.float64)
+        dist.all_reduce(found, dist.ReduceOp.MAX)
+        return found.tolist()
 
     def agree(self, value: str | None) -> str | None:
         """The first rank's word, on every rank."""
@@ -73,7 +74,9 @@ class Ranks:
 def join() -> Ranks:
     """Join the ranks that `torchrun` started, if it did: gloo for the CPU, NCCL for GPUs."""
     if int(os.environ.get("WORLD_SIZE", "1")) > 1 and not dist.is_initialized():
-        dist.init_process_group("cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo")
+        backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
+        # A rank that dies is noticed by its closed connection; a rank that waits, for another process's lock say, may.
+        dist.init_process_group(backend, timeout=timedelta(days=7))
     return Ranks()
 
 

@@ -37,6 +37,21 @@ class Request:
     predictions: bool = False
     settings: Mapping[str, Any] = field(default_factory=dict)
 
+    def command(self) -> str:
+        """The command that asks for the same.
+
+        >>> Request("patterns", "er", seed=2, settings={"replay.capacity": 50}).command()
+        'holdfast run patterns --algorithm er --seed 2 --set replay.capacity=50'
+        """
+        words = ["holdfast", "run", self.benchmark, "--algorithm", self.algorithm]
+        for name in ("model", "scale", "setting", "order", "seed", "precision"):
+            if (value := getattr(self, name)) != getattr(Request, name):
+                words += [f"--{name}", str(value)]
+        words += ["--predictions"] if self.predictions else []
+        for name, value in self.settings.items():
+            words += ["--set", f"{name}={','.join(map(str, value)) if isinstance(value, list | tuple) else value}"]
+        return shlex.join(words)
+
 
 @dataclass(frozen=True)
 class Config:
@@ -55,17 +70,9 @@ class Config:
 
     @property
     def id(self) -> str:
-        """The hash of the configuration: twelve hexadecimal digits. Where a user's file lies does not count."""
-        plain = self.to_json()
-        for algorithm in plain["algorithms"]:
-            algorithm.pop("file", None)
-        text = json.dumps(plain, sort_keys=True, separators=(",", ":"), allow_nan=False)
+        """The hash of the configuration: twelve hexadecimal digits."""
+        text = json.dumps(self.to_json(), sort_keys=True, separators=(",", ":"), allow_nan=False)
         return hashlib.blake2b(text.encode(), digest_size=6).hexdigest()
-
-    @property
-    def algorithm(self) -> str:
-        """The name of the run's row in a table: `replay`, `ewc+replay`, `joint`."""
-        return "+".join([*self.transforms, *(a["name"] for a in self.algorithms)]) or "finetune"
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON values."""
@@ -74,96 +81,91 @@ class Config:
 
 
 @dataclass(frozen=True)
+class Checked:
+    """A request whose names and settings are all right; its data is not yet looked at."""
+
+    request: Request
+    benchmark: Benchmark
+    recipe: Recipe
+    algorithms: tuple[Algorithm, ...]
+    transforms: tuple[str, ...]
+    training: dict[str, Any]
+    names: Mapping[str, Any]
+    """The registered names of all of these, and the source of a user's own algorithm, for the configuration."""
+
+    @property
+    def title(self) -> str:
+        """The name of the run's row in a table: `replay`, `ewc+replay`, `joint`."""
+        return "+".join([*self.transforms, *(a["name"] for a in self.names["algorithms"])]) or "finetune"
+
+
+@dataclass(frozen=True)
 class Prepared:
     """A run that is ready to begin: its configuration and the things that it names."""
 
     config: Config
+    command: str
     benchmark: Benchmark
     setup: Setup
     recipe: Recipe
     algorithms: tuple[Algorithm, ...]
 
 
-def prepare(request: Request) -> Prepared:
-    """Look every name up, check every setting, make the data ready; raise UserError at the first thing wrong."""
-    chosen = {name: getattr(request, name) for name in ("seed", "precision", "predictions")}
-    build(Request, chosen, "run")
+def check(request: Request) -> Checked:
+    """Look every name up and check every setting; raise UserError at the first thing wrong."""
+    plain = {name: getattr(request, name) for name in fields(Request) if name != "settings"}
+    request = replace(build(Request, plain, "run"), settings=dict(request.settings))
     transforms, entries = _algorithms(request.algorithm)
     settings = _by_owner(request.settings, [name for name, _, _ in entries])
 
     benchmark_name = registry.resolve(request.benchmark, "benchmark", registry.BENCHMARKS)
-    kind = registry.BENCHMARKS[benchmark_name].load()
+    kind: type[Benchmark] = registry.BENCHMARKS[benchmark_name].load()
     asked = {name: getattr(request, name) for name in ("scale", "setting", "order")}
     given = {name: value for name, value in asked.items() if value is not None} | settings["benchmark"]
-    benchmark: Benchmark = build(kind, given | {"seed": request.seed}, benchmark_name)
-    setup = benchmark.setup()
+    if "seed" in given:
+        raise UserError("benchmark.seed is the run's seed: give it with --seed")
+    benchmark = build(kind, given | {"seed": request.seed}, benchmark_name)
     build(Training, settings["train"], "train")
-    if settings["train"]:
-        stages = tuple(
-            replace(stage, training=build(Training, asdict(stage.training) | settings["train"], "train"))
-            for stage in setup.stream.stages
-        )
-        setup = replace(setup, stream=replace(setup.stream, stages=stages))
-    for name in transforms:
+    model_name = registry.resolve(request.model or benchmark.default_model, "model", registry.MODELS)
+    recipe: Recipe = build(registry.MODELS[model_name].load(), settings["model"], "model")
+    algorithms = tuple(build(kind, settings[name], name) for name, kind, _ in entries)
+    names = {
+        "benchmark": benchmark_name,
+        "model": model_name,
+        "algorithms": [{"name": name, **source} for name, _, source in entries],
+    }
+    return Checked(request, benchmark, recipe, algorithms, tuple(transforms), settings["train"], names)
+
+
+def prepare(request: Request | Checked) -> Prepared:
+    """Check a request, and make its data ready."""
+    checked = check(request) if isinstance(request, Request) else request
+    request, setup = checked.request, checked.benchmark.setup()
+    stages = tuple(
+        replace(stage, training=build(Training, asdict(stage.training) | checked.training, "train"))
+        for stage in setup.stream.stages
+    )
+    setup = replace(setup, stream=replace(setup.stream, stages=stages))
+    for name in checked.transforms:
         setup = replace(setup, stream=registry.TRANSFORMS[name].load()(setup.stream))
     for stage in setup.stream.stages:
         if stage.training.patience is not None and not stage.validation:
             raise UserError(f"train.patience needs validation data, and stage {stage.name!r} has none")
-
-    model_name = registry.resolve(request.model or benchmark.default_model, "model", registry.MODELS)
-    recipe: Recipe = build(registry.MODELS[model_name].load(), settings["model"], "model")
-    algorithms = tuple(build(kind, settings[name], name) for name, kind, _ in entries)
     config = Config(
-        benchmark={"name": benchmark_name, **_plain(benchmark)},
-        model={"name": model_name, **_plain(recipe)},
+        benchmark={"name": checked.names["benchmark"], **_plain(checked.benchmark)},
+        model={"name": checked.names["model"], **_plain(checked.recipe)},
         algorithms=[
-            {"name": name, **source, **_plain(algorithm)}
-            for (name, _, source), algorithm in zip(entries, algorithms, strict=True)
+            {**name, **_plain(algorithm)}
+            for name, algorithm in zip(checked.names["algorithms"], checked.algorithms, strict=True)
         ],
-        transforms=transforms,
+        transforms=checked.transforms,
         training=[_plain(stage.training) for stage in setup.stream.stages],
+        seed=request.seed,
+        precision=request.precision,
+        predictions=request.predictions,
         data=setup.data.fingerprint(),
-        **chosen,
     )
-    return Prepared(config, benchmark, setup, recipe, algorithms)
-
-
-def command(config: Config) -> str:
-    """The command that repeats a run.
-
-    Settings that stand as the defaults are left out; the record holds all of them.
-    """
-    names = [f"{a['file']}:{a['name']}" if "file" in a else a["name"] for a in config.algorithms]
-    algorithm = "+".join([*config.transforms, *names]) or "finetune"
-    words = ["holdfast run", config.benchmark["name"], f"--algorithm {algorithm}"]
-    words.append(f"--model {config.model['name']}")
-    kind = registry.BENCHMARKS[config.benchmark["name"]].load()
-    owners: list[tuple[str, type, Mapping[str, Any]]] = [("benchmark", kind, config.benchmark)]
-    owners.append(("model", registry.MODELS[config.model["name"]].load(), config.model))
-    owners += [(a["name"], _algorithm_kind(a), a) for a in config.algorithms]
-    for owner, owned, values in owners:
-        defaults = _plain(owned())
-        for name, value in values.items():
-            if name in defaults and name != "seed" and value != defaults[name]:
-                flag = owner == "benchmark" and name in ("scale", "setting", "order")
-                word = shlex.quote(_text(value))
-                words.append(f"--{name} {word}" if flag else f"--set {owner}.{name}={word}")
-    words += [f"--set train.{name}={_text(value)}" for name, value in _training_changes(kind, config).items()]
-    words += [f"--seed {config.seed}"] if config.seed else []
-    words += [f"--precision {config.precision}"] if config.precision != "float32" else []
-    words += ["--predictions"] if config.predictions else []
-    return " ".join(words)
-
-
-def _training_changes(kind: type[Benchmark], config: Config) -> dict[str, Any]:
-    """What `--set train.…` changed: the values that all stages share and the benchmark's own stages do not have."""
-    values = {name: value for name, value in config.benchmark.items() if name != "name"}
-    own = [_plain(stage.training) for stage in build(kind, values, "benchmark").setup().stream.stages]
-    changed = {}
-    for name, value in config.training[0].items():
-        if all(t[name] == value for t in config.training) and any(t[name] != value for t in own):
-            changed[name] = value
-    return changed
+    return Prepared(config, request.command(), checked.benchmark, setup, checked.recipe, checked.algorithms)
 
 
 def settings_for(algorithms: Sequence[str], settings: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
@@ -179,13 +181,13 @@ def settings_for(algorithms: Sequence[str], settings: Mapping[str, Any]) -> dict
 
 
 def _algorithms(words: str) -> tuple[list[str], list[tuple[str, type[Algorithm], dict[str, str]]]]:
-    """The stream transforms that `A+B` names, and its algorithms: name, class, and where a user's file is."""
+    """The stream transforms that `A+B` names, and its algorithms: name, class, and the hash of a user's own file."""
     transforms, entries = [], []
     names = [word.strip() for word in words.split("+")]
     for name in names:
-        if ".py:" in name:
+        if ".py" in name:
             kind, source = registry.algorithm_from_file(name)
-            entries.append((kind.__name__, kind, {"file": name.rpartition(":")[0], "source": source}))
+            entries.append((kind.__name__, kind, {"source": source}))
             continue
         found = registry.resolve(name, "algorithm", registry.ALGORITHMS, registry.PLAIN, registry.TRANSFORMS)
         if found in registry.TRANSFORMS:
@@ -194,18 +196,9 @@ def _algorithms(words: str) -> tuple[list[str], list[tuple[str, type[Algorithm],
             entries.append((found, registry.ALGORITHMS[found].load(), {}))
         elif len(names) > 1:
             raise UserError(f"{name!r} is plain fine-tuning: there is nothing to combine in {words!r}")
-    if len({name for name, _, _ in entries}) < len(entries):
+    if len({*transforms, *(name for name, _, _ in entries)}) < len(transforms) + len(entries):
         raise UserError(f"{words!r} names one algorithm twice")
     return transforms, entries
-
-
-def _algorithm_kind(algorithm: Mapping[str, Any]) -> type[Algorithm]:
-    kind: type[Algorithm]
-    if "file" in algorithm:
-        kind, _ = registry.algorithm_from_file(f"{algorithm['file']}:{algorithm['name']}")
-    else:
-        kind = registry.ALGORITHMS[algorithm["name"]].load()
-    return kind
 
 
 def _owner(key: str) -> tuple[str, str]:
@@ -236,7 +229,3 @@ def _plain(thing: Any) -> dict[str, Any]:
             raise UserError(f"{type(thing).__name__}.{name} is {value}: it must be finite")
     plain: dict[str, Any] = json.loads(json.dumps(values))
     return plain
-
-
-def _text(value: Any) -> str:
-    return ",".join(map(str, value)) if isinstance(value, list) else str(value)

@@ -9,7 +9,8 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
@@ -21,13 +22,12 @@ from holdfast.engine import checkpoint
 from holdfast.engine.checkpoint import Checkpoints
 from holdfast.engine.files import sweep, write_json
 from holdfast.engine.learner import Learner
-from holdfast.engine.loop import Log, Position, Stopped, Watch, refuse, train
+from holdfast.engine.loop import Log, NoLog, Position, Watch, refuse, train
 from holdfast.engine.ranks import Ranks
-from holdfast.errors import RunError, UserError
+from holdfast.errors import RunError, Stopped, UserError
 from holdfast.experiments.config import Prepared
 from holdfast.experiments.store import Record, RunFolder, ScoreFile, Store
 from holdfast.models.base import Inputs
-from holdfast.types import Array, Score
 from holdfast.version import __version__
 
 DEVICE_SHARE = 0.5
@@ -50,19 +50,25 @@ def run(
     Where another process works on the same run, wait for it, and tell `waiting` who that is.
     """
     refuse(prepared.algorithms, prepared.setup.stream)
-    ranks = ranks or Ranks()
+    place, ranks, watch = find_device(device), ranks or Ranks(), watch or Watch()
     folder = store.folder(prepared.config.id)
+    checkpoints = Checkpoints(
+        folder.checkpoints, every_steps=every_steps, every_seconds=every_seconds, writes=ranks.first
+    )
     if not ranks.first:
         if ranks.agree(None) == "train":
-            _train(prepared, folder, _NoLog(), None, device, watch, ranks)
+            _train(prepared, NoLog(), checkpoints, place, watch, ranks)
         ranks.wait()
-        return _done(folder)
+        record = folder.record()
+        assert record is not None, "the first rank wrote the record before it came here"
+        return record
     try:
-        with folder.lock(waiting):
+        with folder.lock(waiting, lambda: watch.stopping):
             record = folder.record()
             ranks.agree("train" if record is None else "done")
             if record is None:
-                record = _first_rank(prepared, folder, device, (every_steps, every_seconds), watch, ranks)
+                record = _first_rank(prepared, folder, checkpoints, place, watch, ranks)
+            checkpoints.clear()
             ranks.wait()
             return record
     except OSError as error:
@@ -72,30 +78,36 @@ def run(
 def _first_rank(
     prepared: Prepared,
     folder: RunFolder,
-    device: str,
-    often: tuple[int | None, float | None],
-    watch: Watch | None,
+    checkpoints: Checkpoints,
+    place: torch.device,
+    watch: Watch,
     ranks: Ranks,
 ) -> Record:
     config, log = prepared.config, ScoreFile(folder.path, prepared.config.predictions)
-    sweep(folder.path)
-    write_json(folder.path / "config.json", config.to_json())
-    write_json(folder.path / "environment.json", environment(device, ranks))
+    here = environment(place, ranks) | {"command": prepared.command}
     failure = folder.path / "failure.txt"
-    checkpoints = Checkpoints(folder.checkpoints, every_steps=often[0], every_seconds=often[1])
+    sweep(folder.path)
+    failure.unlink(missing_ok=True)
+    write_json(folder.path / "environment.json", here)
+    write_json(folder.path / "config.json", config.to_json())
     try:
-        at, learner = _train(prepared, folder, log, checkpoints, device, watch, ranks)
-    except (Stopped, KeyboardInterrupt, UserError):
+        at, learner = _train(prepared, log, checkpoints, place, watch, ranks)
+    except UserError:
+        if not folder.checkpoints.exists():  # it never began: no run to list
+            (folder.path / "config.json").unlink()
+        raise
+    except (Stopped, KeyboardInterrupt):
         raise
     except Exception:
-        failure.write_text(traceback.format_exc(), encoding="utf-8")
+        with suppress(OSError):  # the disk may be what failed
+            failure.write_text(traceback.format_exc(), encoding="utf-8")
         raise
     scores = log.scores()
     measures = prepared.benchmark.summary(scores)
     record = Record(
         id=config.id,
         config=config.to_json(),
-        environment=environment(device, ranks),
+        environment=here,
         summary={name: None if math.isnan(value) else float(value) for name, value in measures.items()},
         reasons={n: getattr(v, "reason", "not a number") for n, v in measures.items() if math.isnan(v)},
         scores=scores,
@@ -110,22 +122,13 @@ def _first_rank(
     )
     checkpoint.write(folder.weights, learner.model.state_dict())
     write_json(folder.path / "record.json", record.to_json())
-    checkpoints.clear()
-    failure.unlink(missing_ok=True)
     return record
 
 
 def _train(
-    prepared: Prepared,
-    folder: RunFolder,
-    log: Log,
-    checkpoints: Checkpoints | None,
-    device: str,
-    watch: Watch | None,
-    ranks: Ranks,
+    prepared: Prepared, log: Log, checkpoints: Checkpoints, place: torch.device, watch: Watch, ranks: Ranks
 ) -> tuple[Position, Learner]:
-    learner = make_learner(prepared, device, ranks)
-    checkpoints = checkpoints or Checkpoints(folder.checkpoints, writes=False)
+    learner = make_learner(prepared, place, ranks)
     at = train(
         learner,
         prepared.setup.stream,
@@ -138,9 +141,9 @@ def _train(
     return at, learner
 
 
-def make_learner(prepared: Prepared, device: str = "cpu", ranks: Ranks | None = None) -> Learner:
-    """The learner of a run at its beginning: the same weights on every rank and machine."""
-    place = find_device(device)
+def make_learner(prepared: Prepared, place: torch.device | None = None, ranks: Ranks | None = None) -> Learner:
+    """The learner of a run at its beginning: the same weights on every rank and machine; by default on the CPU."""
+    place = place or torch.device("cpu")
     setup, config = prepared.setup, prepared.config
     data = setup.data
     if place.type == "cuda" and data.nbytes <= DEVICE_SHARE * torch.cuda.mem_get_info(place)[0]:
@@ -154,7 +157,13 @@ def make_learner(prepared: Prepared, device: str = "cpu", ranks: Ranks | None = 
 
 
 def find_device(name: str) -> torch.device:
-    """A device that is here, or a sentence about which ones are."""
+    """A device that is here, or a sentence about which ones are; `auto` is a GPU where there is one.
+
+    >>> find_device("cpu").type
+    'cpu'
+    """
+    if name == "auto":
+        name = "cuda" if torch.cuda.is_available() else "cpu"
     try:
         place = torch.device(name)
     except RuntimeError:
@@ -166,9 +175,8 @@ def find_device(name: str) -> torch.device:
     return place
 
 
-def environment(device: str, ranks: Ranks) -> dict[str, Any]:
+def environment(place: torch.device, ranks: Ranks) -> dict[str, Any]:
     """Where a run runs: what may explain a difference, and nothing that decides the result."""
-    place = find_device(device)
     return {
         "holdfast": __version__,
         "python": platform.python_version(),
@@ -182,40 +190,29 @@ def environment(device: str, ranks: Ranks) -> dict[str, Any]:
     }
 
 
+@dataclass
+class Interrupt:
+    """Whether someone asked the command to stop."""
+
+    asked: bool = False
+
+
 @contextmanager
-def interruptible(watch: Watch) -> Iterator[None]:
-    """Let Ctrl-C, or a termination, ask the run to save and stop; a second Ctrl-C stops it at once."""
+def interruptible() -> Iterator[Interrupt]:
+    """Let Ctrl-C, or a termination, ask for a stop at the next good moment; a second Ctrl-C stops at once."""
+    interrupt = Interrupt()
 
     def ask(number: int, frame: FrameType | None) -> None:
-        if watch.stopping and number == signal.SIGINT:
+        if interrupt.asked and number == signal.SIGINT:
             raise KeyboardInterrupt
-        watch.stopping = True
+        interrupt.asked = True
 
     if threading.current_thread() is not threading.main_thread():
-        yield
+        yield interrupt
         return
     before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        yield
+        yield interrupt
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-class _NoLog:
-    """The score log of every rank but the first."""
-
-    def add(self, score: Score, predictions: Array) -> None:
-        """The first rank writes."""
-
-    def size(self) -> int:
-        return 0
-
-    def cut(self, size: int) -> None:
-        """Nothing was written."""
-
-
-def _done(folder: RunFolder) -> Record:
-    record = folder.record()
-    assert record is not None, "the first rank wrote the record before it came here"
-    return record

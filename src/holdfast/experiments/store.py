@@ -26,7 +26,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from holdfast.errors import RunError, UserError, nearest
+from holdfast.errors import RunError, Stopped, UserError, nearest
 from holdfast.types import Array, Score
 
 SCHEMA = 1
@@ -50,7 +50,7 @@ class Record:
     @property
     def algorithm(self) -> str:
         """The name of the run's row in a table."""
-        return "+".join([*self.config["transforms"], *(a["name"] for a in self.config["algorithms"])]) or "finetune"
+        return algorithm_of(self.config)
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON values."""
@@ -70,6 +70,11 @@ class Record:
             raise UserError(f"{where} is no record of a run: {type(error).__name__}: {error}") from None
 
 
+def algorithm_of(config: Mapping[str, Any]) -> str:
+    """The name of a run's row in a table: `replay`, `ewc+replay`, `joint`."""
+    return "+".join([*config["transforms"], *(a["name"] for a in config["algorithms"])]) or "finetune"
+
+
 class ScoreFile:
     """The score log as a file of JSON lines, with the predictions behind each score where asked."""
 
@@ -81,7 +86,8 @@ class ScoreFile:
         try:
             if self.folder is not None:
                 self.folder.mkdir(exist_ok=True)
-                np.save(self.folder / f"{score.step:010d}-{score.split}-{score.name}.npy", predictions)
+                name = f"{score.stage:03d}-{score.step:010d}-{score.split}-{score.name}.npy"
+                np.save(self.folder / name, predictions)
             with self.path.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(asdict(score)) + "\n")
                 file.flush()
@@ -95,6 +101,11 @@ class ScoreFile:
 
     def cut(self, size: int) -> None:
         """Drop what was written after a checkpoint: the resumed run writes it again."""
+        if size > self.size():
+            raise RunError(
+                f"{self.path} is shorter than when the run's checkpoint was written, so scores are lost: "
+                f"delete {self.path.parent} to begin this run again"
+            )
         if self.path.exists():
             os.truncate(self.path, size)
 
@@ -122,10 +133,16 @@ class RunFolder:
     def config(self) -> dict[str, Any]:
         """The configuration, as JSON values."""
         path = self.path / "config.json"
-        if not path.exists():
-            raise UserError(f"{self.path} is no run: it has no config.json")
-        config: dict[str, Any] = read_json(path)
+        config = read_json(path)
+        needed = {"benchmark", "model", "algorithms", "transforms", "training", "seed"}
+        if not isinstance(config, dict) or not needed <= set(config):
+            raise UserError(f"{path} is no configuration of a run: delete its folder if it should not be there")
         return config
+
+    def command(self) -> str:
+        """The command that repeats the run."""
+        found: str = read_json(self.path / "environment.json")["command"]
+        return found
 
     def status(self) -> str:
         """done, running, failed or stopped."""
@@ -138,15 +155,15 @@ class RunFolder:
     def holder(self) -> str | None:
         """Who works on the run now, or None."""
         try:
-            with (self.path / "lock").open("r+", encoding="utf-8") as file:
-                if _try_lock(file):
-                    return None
-                return file.read() or "another process"
+            with (self.path / "lock").open(encoding="utf-8") as file:
+                return None if _try_lock(file, fcntl.LOCK_SH) else file.read() or "another process"
         except OSError:
             return None
 
     @contextmanager
-    def lock(self, waiting: Callable[[str], None] = lambda holder: None) -> Iterator[None]:
+    def lock(
+        self, waiting: Callable[[str], None] = lambda holder: None, stopping: Callable[[], bool] = lambda: False
+    ) -> Iterator[None]:
         """Work on the run alone. Where another process does, wait for it; `waiting` is told once who it is.
 
         The lock is the operating system's: it ends with the process, however that ends.
@@ -159,6 +176,8 @@ class RunFolder:
                     told = True
                     file.seek(0)
                     waiting(file.read() or "another process")
+                if stopping():
+                    raise Stopped
                 time.sleep(0.1)
             file.truncate(0)
             file.write(f"process {os.getpid()} on {socket.gethostname()} since {time.strftime('%Y-%m-%d %H:%M:%S')}")
@@ -198,13 +217,15 @@ def read_json(path: Path) -> Any:
     """A JSON file, or a sentence that names it."""
     try:
         return json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error.strerror}") from None
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise UserError(f"{path} is broken ({error}): delete its folder and run again") from None
 
 
-def _try_lock(file: IO[str]) -> bool:
+def _try_lock(file: IO[str], kind: int = fcntl.LOCK_EX) -> bool:
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(file, kind | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     return True

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
 import importlib.resources
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from holdfast.errors import UserError
+from holdfast.errors import UserError, nearest
 
 Cell = str | float | int | None
 Kind = Literal["key", "value", "text"]
@@ -87,7 +86,7 @@ class Table:
             if column.name == name:
                 return column
         names = [column.name for column in self.columns]
-        raise UserError(f"{self._called} has no column {name!r}: {_nearest(name, names)}.")
+        raise UserError(f"{self._called} has no column {name!r}: {nearest(name, names)}")
 
     def select(self, **keys: Cell) -> Table:
         """The same table with only the rows whose columns have these values (16 and "16" are the same).
@@ -112,16 +111,16 @@ class Table:
         asked = ", ".join(f"{name}={value!r}" for name, value in keys.items()) or "no key"
         if found:
             missing = [name for name in self.keys if name not in keys]
-            raise UserError(f"{self._called} has {len(found)} rows for {asked}: give {' and '.join(missing)} too.")
+            raise UserError(f"{self._called} has {len(found)} rows for {asked}: give {' and '.join(missing)} too")
         for name, value in keys.items():
             there = sorted({str(row[name]) for row in self})
             if str(value) not in there:
-                raise UserError(f"{self._called} has no {name} {value!r}: {_nearest(str(value), there)}.")
-        raise UserError(f"{self._called} prints nothing for {asked}.")
+                raise UserError(f"{self._called} has no {name} {value!r}: {nearest(str(value), there)}")
+        raise UserError(f"{self._called} prints nothing for {asked}")
 
     @property
     def _called(self) -> str:
-        return f"Table {self.number} of {self.paper}"
+        return f"table {self.number} of {self.paper}"
 
 
 def papers() -> tuple[str, ...]:
@@ -145,7 +144,7 @@ def table(paper: str, number: int | str) -> Table:
     found = _tables(name)
     wanted = str(number).strip().lower().lstrip("0")
     if wanted not in found:
-        raise UserError(f"The paper {name} has no table {number}: {_nearest(wanted, found)}.")
+        raise UserError(f"the paper {name} has no table {number}: {nearest(wanted, found)}")
     return found[wanted]
 
 
@@ -176,7 +175,7 @@ def _paper(name: str) -> str:
     lowered = name.strip().lower()
     known = ALIASES.get(lowered, lowered)
     if known not in PAPERS:
-        raise UserError(f"No paper is called {name!r}: {_nearest(lowered, [*PAPERS, *ALIASES])}.")
+        raise UserError(f"no paper is called {name!r}: {nearest(lowered, [*PAPERS, *ALIASES])}")
     return known
 
 
@@ -187,10 +186,3 @@ def _tables(paper: str) -> dict[str, Table]:
     files = sorted((file for file in folder.iterdir() if file.name.endswith(".json")), key=lambda file: file.name)
     parsed = [parse(file.read_text(encoding="utf-8")) for file in files]
     return {each.number: each for each in parsed}
-
-
-def _nearest(wrong: str, right: Iterable[str]) -> str:
-    choices = list(right)
-    near = difflib.get_close_matches(wrong, choices, n=3, cutoff=0.5)
-    there = ", ".join(choices)
-    return f"did you mean {' or '.join(near)}? There are {there}" if near else f"there are {there}"

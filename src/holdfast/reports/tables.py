@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import importlib
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from holdfast import metrics
 from holdfast.benchmarks.base import Measure, score_matrix
@@ -22,8 +24,11 @@ class Grid:
 
 
 def measures(benchmark: str) -> Mapping[str, Measure]:
-    """How the measures of a benchmark are shown."""
-    found: Mapping[str, Measure] = importlib.import_module(f"holdfast.benchmarks.{benchmark}.protocol").MEASURES
+    """How the measures of a benchmark are shown; none where this version does not know the benchmark."""
+    try:
+        found: Mapping[str, Measure] = importlib.import_module(f"holdfast.benchmarks.{benchmark}.protocol").MEASURES
+    except ModuleNotFoundError:
+        return {}
     return found
 
 
@@ -31,15 +36,14 @@ def comparison(records: Sequence[Record]) -> Grid:
     """One row an algorithm, one column a measure: the mean over seeds, and its 95 % t-interval."""
     benchmark = records[0].config["benchmark"]["name"]
     shown = measures(benchmark)
-    groups: dict[str, list[Record]] = {}
-    for record in records:
-        groups.setdefault(record.algorithm, []).append(record)
+    groups = _by_configuration(records)
     rows = []
-    missing: dict[tuple[str, str], list[str]] = {}  # measures without a value, by algorithm and reason
-    for algorithm, group in groups.items():
-        rows.append((algorithm, *(_mean([r.summary[name] for r in group], m) for name, m in shown.items())))
-        for name, reason in group[0].reasons.items():
-            missing.setdefault((algorithm, reason), []).append(shown[name].title)
+    missing: dict[tuple[str, str], list[str]] = {}  # measures without a value, by row and reason
+    for title, group in groups.items():
+        rows.append((title, *(_mean([r.summary.get(name) for r in group], m) for name, m in shown.items())))
+        for name in (name for name in shown if group[0].summary.get(name) is None):
+            reason = group[0].reasons.get(name, "this record was made before there was such a measure")
+            missing.setdefault((title, reason), []).append(shown[name].title)
     seeds = max(len(group) for group in groups.values())
     if seeds > 1:
         notes = [f"In percent; the mean of {seeds} seeds, ± its 95 % t-interval."]
@@ -56,6 +60,24 @@ def matrix(record: Record, split: str = "test") -> Grid:
     lines = [("before", *(_percent(v) for v in initial))]
     lines += [(f"after {i + 1}", *(_percent(v) for v in row)) for i, row in enumerate(rows)]
     return Grid(f"scores on {split} data, in percent", ("stages", *names), tuple(lines))
+
+
+def _by_configuration(records: Sequence[Record]) -> dict[str, list[Record]]:
+    """Records that differ in nothing but the seed, by a title that tells them from the others."""
+    groups: dict[str, list[Record]] = {}
+    for record in records:
+        groups.setdefault(json.dumps(_without_seed(record.config), sort_keys=True), []).append(record)
+    titles: dict[str, list[Record]] = {}
+    names = [group[0].algorithm for group in groups.values()]
+    for name, group in zip(names, groups.values(), strict=True):
+        title = name if names.count(name) == 1 else f"{name} ({group[0].id[:6]})"
+        titles[title] = group
+    return titles
+
+
+def _without_seed(config: Mapping[str, Any]) -> dict[str, Any]:
+    benchmark = {name: value for name, value in config["benchmark"].items() if name != "seed"}
+    return {**config, "benchmark": benchmark, "seed": None, "data": None}
 
 
 def _mean(values: Sequence[float | None], measure: Measure) -> str:

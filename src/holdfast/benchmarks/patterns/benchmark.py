@@ -24,7 +24,6 @@ class Patterns(Benchmark):
     """Procedural image classes, a few new ones each stage."""
 
     default_model: ClassVar[str] = "perceptron"
-    measures = protocol.MEASURES
 
     scale: Literal["tiny", "small", "large"] = "small"
     setting: Literal["class", "task"] = "class"
@@ -36,6 +35,9 @@ class Patterns(Benchmark):
     noise: Annotated[float, Between(0)] = 0.7
     boundaries: bool = True
     seed: int = 0
+
+    def __post_init__(self) -> None:
+        stage_order(self.order, self.stages)  # a mistake is told before any data is drawn
 
     def setup(self) -> Setup:
         """Draw the pictures, and lay them out in stages."""

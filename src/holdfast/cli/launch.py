@@ -1,0 +1,74 @@
+"""Several ranks on this machine: one process each, one exit status, one sentence where something goes wrong."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from types import FrameType
+
+GRACE = 10.0
+"""Seconds that the other ranks have to end by themselves once one has failed."""
+
+
+def launch(ranks: int, words: list[str]) -> int:
+    """Run `holdfast WORDS` once for each rank; the exit status is the first rank's, or 1 where another one died."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    threads = str(max((os.cpu_count() or 1) // ranks, 1))
+    shared = {"OMP_NUM_THREADS": threads, **os.environ, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    with tempfile.TemporaryFile() as errors:  # what the other ranks say, which is what the first one says
+        processes = [
+            subprocess.Popen(
+                [sys.executable, "-m", "holdfast", *words],
+                env=shared | {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(ranks)},
+                stderr=None if rank == 0 else errors,
+                stdout=None if rank == 0 else subprocess.DEVNULL,
+                start_new_session=True,  # a Ctrl-C reaches them once, through here
+            )
+            for rank in range(ranks)
+        ]
+
+        def forward(number: int, frame: FrameType | None) -> None:
+            for process in processes:
+                if process.poll() is None:
+                    process.send_signal(number)
+
+        before = {number: signal.signal(number, forward) for number in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            failed = _wait(processes)
+        finally:
+            for process in processes:
+                process.kill()
+                process.wait()
+            for number, handler in before.items():
+                signal.signal(number, handler)
+        if (failed and processes[failed].returncode < 0) or processes[0].returncode < 0:
+            dead = failed or 0
+            name = signal.Signals(-processes[dead].returncode).name if processes[dead].returncode < 0 else "an error"
+            print(f"holdfast: rank {dead} ended by {name}: run the same command to go on", file=sys.stderr)
+            return 1
+        if failed and processes[0].returncode == 0:
+            errors.seek(0)
+            sys.stderr.write(errors.read().decode(errors="replace"))
+            return 1
+        return processes[0].returncode
+
+
+def _wait(processes: list[subprocess.Popen[bytes]]) -> int | None:
+    """Wait for all ranks; return the first that failed, having given the others a while to end by themselves."""
+    failed, deadline = None, float("inf")
+    while any(process.poll() is None for process in processes) and time.monotonic() < deadline:
+        for rank, process in enumerate(processes):
+            if failed is None and process.poll() not in (None, 0):
+                failed, deadline = rank, time.monotonic() + GRACE
+        time.sleep(0.02)
+    for rank, process in enumerate(processes):
+        if failed is None and process.poll() not in (None, 0):
+            failed = rank
+    return failed
