@@ -20,6 +20,8 @@ ALLOWED = {
     "metrics": set(),
     "papers": {"metrics"},
     "data": set(),
+    "datasets": {"data"},
+    "world": set(),
     "tasks": {"metrics"},
     "benchmarks": {"data", "tasks", "metrics"},
     "models": set(),

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import numpy as np
@@ -29,13 +30,19 @@ class Between:
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """One record as a reader gives it: what was seen, what was asked, what is right."""
+    """One record as a reader gives it: what was seen, what was asked, what is right.
+
+    An image is a file, not yet decoded, or an array (height, width, channels) where the dataset stores arrays. The
+    target is a class number, a word, a tuple of class numbers (several labels), or None where the split has no labels.
+    What only one dataset has (ten annotators' answers, a program, boxes) is in `extra`, under the official names.
+    """
 
     id: str
-    target: int
-    images: tuple[NDArray[np.uint8], ...] = ()
+    target: int | str | tuple[int, ...] | None = None
+    images: tuple[Path | NDArray[np.uint8], ...] = ()
     text: str = ""
     choices: tuple[str, ...] = ()
+    extra: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

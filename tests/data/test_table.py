@@ -56,6 +56,6 @@ def test_a_changed_value_changes_the_fingerprint():
 
 
 def test_images_of_different_sizes_are_refused_by_name():
-    images = [Example("a", 0, (np.zeros((1, 2, 2), np.uint8),)), Example("b", 0, (np.zeros((1, 3, 3), np.uint8),))]
+    images = [Example("a", 0, (np.zeros((2, 2, 1), np.uint8),)), Example("b", 0, (np.zeros((3, 3, 1), np.uint8),))]
     with pytest.raises(UserError, match=r"task 'colours'.*one size"):
         table("colours", images)

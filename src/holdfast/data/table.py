@@ -38,17 +38,18 @@ class Table:
 
 
 def table(task: str, examples: Sequence[Example]) -> Table:
-    """Prepare examples that each have one image of the same size.
+    """Prepare examples that each have one image, an array, of the same size; channels come first in the table.
 
-    >>> rows = table("colours", [Example("a", 3, (np.zeros((1, 2, 2), np.uint8),))])
+    >>> rows = table("colours", [Example("a", 3, (np.zeros((2, 2, 1), np.uint8),))])
     >>> len(rows), rows.inputs["image"].shape, rows.row_bytes
     (1, torch.Size([1, 1, 2, 2]), 12)
     """
-    shapes = {image.shape for example in examples for image in example.images}
+    arrays = [np.asarray(image, dtype=np.uint8) for example in examples for image in example.images]
+    shapes = {array.shape for array in arrays}
     if len(shapes) != 1 or any(len(example.images) != 1 for example in examples):
         raise UserError(f"task {task!r}: each example needs one image, all of one size; found sizes {sorted(shapes)}")
-    images = torch.from_numpy(np.stack([example.images[0] for example in examples]))
-    return Table(task, {"image": images}, torch.tensor([example.target for example in examples]))
+    columns = {"image": torch.from_numpy(np.ascontiguousarray(np.stack(arrays).transpose(0, 3, 1, 2)))}
+    return Table(task, columns, torch.tensor([example.target for example in examples]))
 
 
 class Data:
@@ -127,7 +128,7 @@ class Data:
     def fingerprint(self) -> str:
         """A hash of every value of every table: the same data gives the same runs.
 
-        >>> small = table("colours", [Example("a", 3, (np.zeros((1, 2, 2), np.uint8),))])
+        >>> small = table("colours", [Example("a", 3, (np.zeros((2, 2, 1), np.uint8),))])
         >>> Data([small]).fingerprint() == Data([small]).fingerprint()
         True
         """

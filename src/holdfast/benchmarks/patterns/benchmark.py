@@ -87,4 +87,5 @@ class Patterns(Benchmark):
         return tasks.stage_task(stage + 1, self.classes)
 
     def _relabelled(self, example: Example, stage: int) -> Example:
+        assert isinstance(example.target, int)
         return Example(example.id, example.target - stage * self.classes, example.images)

@@ -19,7 +19,7 @@ def examples(classes: int, per_class: int, noise: float, split: str) -> Iterator
 
     >>> first = next(examples(classes=2, per_class=1, noise=0.5, split="test"))
     >>> first.id, first.target, first.images[0].shape
-    ('test-0-0', 0, (1, 12, 12))
+    ('test-0-0', 0, (12, 12, 1))
     """
     splits = ("train", "validation", "test")
     grid = np.arange(SIDE)
@@ -32,7 +32,7 @@ def examples(classes: int, per_class: int, noise: float, split: str) -> Iterator
             shifted = np.roll(field, (down, right), axis=(0, 1))
             noisy = strength * shifted + noise * random.standard_normal((SIDE, SIDE))
             pixels = np.clip(127.5 + 50 * noisy, 0, 255).astype(np.uint8)
-            yield Example(f"{split}-{label}-{number}", label, (pixels[None],))
+            yield Example(f"{split}-{label}-{number}", label, (pixels[..., None],))
 
 
 def _field(random: np.random.Generator, grid: Array) -> Array:
