@@ -30,8 +30,8 @@ ALLOWED = {
     "engine": {"algorithms", "data", "memory", "models", "metrics", "tasks"},
     "experiments": {"registry", "settings", "algorithms", "benchmarks", "data", "engine", "models"},
     "reports": {"metrics", "benchmarks", "experiments"},
-    "bench": {"algorithms", "data", "engine", "models", "tasks"},
-    "cli": {"registry", "settings", "papers", "engine", "experiments", "reports", "bench"},
+    "bench": {"algorithms", "data", "datasets", "engine", "models", "tasks", "world"},
+    "cli": {"registry", "settings", "papers", "data", "datasets", "engine", "experiments", "reports", "bench"},
     "__init__": {"experiments", "papers", "metrics", "settings"},
     "__main__": {"cli"},
 }

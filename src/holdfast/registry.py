@@ -36,6 +36,40 @@ BENCHMARKS: dict[str, Entry] = {
     ),
 }
 
+_DATASETS = {
+    "vqav2": "questions about pictures, each with ten people's answers",
+    "nlvr2": "statements that are true or false of two pictures",
+    "snli_ve": "hypotheses that a picture entails, leaves open or contradicts",
+    "vcr": "questions about people in a scene, with four answers and four reasons",
+    "imdb": "film reviews, good or bad",
+    "sst2": "sentences from reviews, good or bad",
+    "hellaswag": "how a text goes on: one of four endings",
+    "commonsenseqa": "questions of common sense, with five answers",
+    "piqa": "how to reach a goal: one of two ways",
+    "imagenet": "pictures of a thousand classes",
+    "inaturalist2019": "pictures of 1,010 species",
+    "places365": "pictures of 365 kinds of place",
+    "coco": "pictures with objects and captions, under the names of 2014 and 2017",
+    "flickr30k_entities": "captions whose phrases are tied to boxes",
+    "nikolaus": "COCO without 24 pairs of words, for compositional tests",
+    "clevr": "questions about blocks, with the programs that answer them",
+    "gqa": "scene graphs of pictures, and questions",
+    "objects365": "pictures with objects of 365 classes",
+    "partimagenet": "animals and vehicles with their parts",
+    "cifar100": "small pictures of a hundred classes",
+    "region_features": "features of boxes, as HDF5 and as TSV",
+    "cgqa": "CFST's published pairs of concepts, from GQA",
+    "cobj": "CFST's published pairs of objects, from Objects365",
+}
+
+DATASETS: dict[str, Entry] = {
+    name: Entry(f"holdfast.datasets.{name}:DATASET", summary) for name, summary in _DATASETS.items()
+}
+
+WRITERS: dict[str, Entry] = {
+    name: Entry(f"holdfast.world.writers.{name}:write", summary) for name, summary in _DATASETS.items()
+}
+
 MODELS: dict[str, Entry] = {
     "perceptron": Entry("holdfast.models.perceptron:Perceptron", "fully connected layers over pixels"),
 }
@@ -65,7 +99,8 @@ def resolve(name: str, kind: str, *tables: Mapping[str, Entry]) -> str:
     'joint'
     """
     names = {alias: main for table in tables for main, entry in table.items() for alias in (main, *entry.aliases)}
-    if (found := names.get(name.strip().lower().replace("_", "-"))) is None:
+    plain = {alias.replace("_", "-"): main for alias, main in names.items()}
+    if (found := plain.get(name.strip().lower().replace("_", "-"))) is None:
         raise UserError(f"there is no {kind} {name!r}: {nearest(name, names)}")
     return found
 

@@ -23,9 +23,9 @@ INTERRUPTED = 130
 def main() -> None:
     """Run the command line: exit status 0 done, 1 a run failed, 2 the call or the data was wrong, 130 interrupted."""
     try:
-        from holdfast.cli import bench, listing, papers, run
+        from holdfast.cli import bench, data, listing, papers, run
 
-        for group in (run, listing, papers, bench):
+        for group in (run, listing, data, papers, bench):
             group.register(app)
         app()
     except UserError as error:

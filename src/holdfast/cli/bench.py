@@ -12,6 +12,8 @@ def register(app: typer.Typer) -> None:
     """Add the commands."""
     group = typer.Typer(no_args_is_help=True, help="Speed, as ratios within one run.")
     group.command()(overhead)
+    group.command()(data)
+    group.command()(reading)
     app.add_typer(group, name="bench")
 
 
@@ -45,3 +47,59 @@ def overhead(
     )
     columns = ("case", "bare ms", "ours ms", "extra ms", "ratio", f"within {LIMIT_MS:g} ms")
     print_grid(Grid("milliseconds a step", columns, rows, ("For replay, the bare loop has the larger batch.",)))
+
+
+def data(
+    size: Annotated[int, typer.Option(min=8, help="The side of an image.")] = 64,
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON on standard output.")] = False,
+) -> None:
+    """Compare batches from a prepared table with those of PyTorch's own loader over the same examples."""
+    from holdfast.bench.data import LIMIT_RATIO, batches
+    from holdfast.cli.screen import print_grid, print_json
+    from holdfast.reports.tables import Grid
+
+    found = batches(size=size)
+    if as_json:
+        print_json([asdict(each) for each in found])
+        return
+    rows = tuple(
+        (
+            f.case,
+            f"{f.loader_ms:.2f}",
+            f"{f.ours_ms:.3f}",
+            f"{f.ratio:.1f}",
+            "–" if f.limit_ratio is None else "yes" if f.ratio >= f.limit_ratio else "NO",
+        )
+        for f in found
+    )
+    notes = (
+        "files: the loader decodes a file and cuts a text for each example, as loaders usually do.",
+        "rows: the loader takes each example from the same table; the larger the images, the more both copy memory.",
+    )
+    columns = ("loader", "loader ms", "ours ms", "times quicker", f"at least {LIMIT_RATIO:g}")
+    print_grid(Grid("milliseconds a batch of 64", columns, rows, notes))
+
+
+def reading(
+    scale: Annotated[str, typer.Option(help="paper is the official size; its writing takes two minutes.")] = "paper",
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON on standard output.")] = False,
+) -> None:
+    """Read VQAv2's training annotations at the official size, as the world writes them."""
+    from holdfast.bench.reading import LIMIT_GIB, LIMIT_SECONDS, vqav2_annotations
+    from holdfast.cli.screen import print_grid, print_json
+    from holdfast.reports.tables import Grid
+
+    found = vqav2_annotations(scale)
+    if as_json:
+        print_json(asdict(found))
+        return
+    within = found.read_seconds <= LIMIT_SECONDS and found.peak_gib <= LIMIT_GIB
+    row = (
+        f"{found.questions:,}",
+        f"{found.write_seconds:.1f}",
+        f"{found.read_seconds:.1f}",
+        f"{found.peak_gib:.2f}",
+        "yes" if within else "NO",
+    )
+    columns = ("questions", "s to write", "s to read", "GiB at most", f"within {LIMIT_SECONDS:g} s, {LIMIT_GIB:g} GiB")
+    print_grid(Grid("VQAv2, training questions", columns, (row,)))

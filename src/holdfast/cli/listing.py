@@ -15,6 +15,7 @@ KINDS = {
     "benchmarks": {**registry.BENCHMARKS},
     "algorithms": {**registry.PLAIN, **registry.ALGORITHMS, **registry.TRANSFORMS},
     "models": {**registry.MODELS},
+    "datasets": {**registry.DATASETS},
 }
 Out = Annotated[Path, typer.Option(help="The store: the folder of all runs.")]
 Json = Annotated[bool, typer.Option("--json", help="As JSON on standard output.")]
@@ -27,13 +28,11 @@ def register(app: typer.Typer) -> None:
 
 
 def list_(
-    kind: Annotated[
-        str | None, typer.Argument(help="benchmarks, algorithms, models or runs; all but runs if left out.")
-    ] = None,
+    kind: Annotated[str | None, typer.Argument(help="benchmarks, algorithms, models, datasets or runs.")] = None,
     out: Out = Path("runs"),
     as_json: Json = False,
 ) -> None:
-    """List what there is: benchmarks, algorithms, models, or the runs of a store."""
+    """List what there is: benchmarks, algorithms, models, datasets, or the runs of a store."""
     if kind == "runs":
         _list_runs(out, as_json)
         return
@@ -126,9 +125,8 @@ def _settings(entry: registry.Entry) -> dict[str, Any]:
     from holdfast.settings import fields
 
     thing = entry.load() if entry.place else None
-    if not is_dataclass(thing):
+    if not isinstance(thing, type) or not is_dataclass(thing):
         return {}
-    assert isinstance(thing, type)
     default = thing()
     return {name: getattr(default, name) for name in fields(thing)}
 

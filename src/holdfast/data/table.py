@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 import torch
@@ -15,11 +16,41 @@ from holdfast.types import Batch, Example, Ids, Part
 
 
 @dataclass(frozen=True)
+class Shared:
+    """A column whose rows share values, as questions share an image: row r holds `values[index[r]]`.
+
+    An index of two dimensions gives each row several values.
+
+    >>> Shared(torch.tensor([10, 20]), torch.tensor([1, 1, 0])).rows(torch.tensor([0, 2])).tolist()
+    [20, 10]
+    """
+
+    values: Tensor
+    index: Tensor
+
+    def __len__(self) -> int:
+        return len(self.index)
+
+    def rows(self, rows: Tensor) -> Tensor:
+        """The values of some rows."""
+        index = self.index.index_select(0, rows)
+        found = self.values.index_select(0, index.flatten())
+        return found.reshape(*index.shape, *self.values.shape[1:])
+
+    def to(self, device: torch.device) -> Shared:
+        """The same column on a device."""
+        return Shared(self.values.to(device), self.index.to(device))
+
+
+Column: TypeAlias = Tensor | Shared
+
+
+@dataclass(frozen=True)
 class Table:
     """The examples of one task and split: one tensor a column, one row an example."""
 
     task: str
-    inputs: Mapping[str, Tensor]
+    inputs: Mapping[str, Column]
     targets: Tensor
 
     def __len__(self) -> int:
@@ -28,8 +59,15 @@ class Table:
     @property
     def row_bytes(self) -> int:
         """The bytes of one example, as it is stored here."""
-        columns = [*self.inputs.values(), self.targets]
-        return sum(column[0].numel() * column.element_size() for column in columns) if len(self) else 0
+        return sum(_row_bytes(column) for column in (*self.inputs.values(), self.targets)) if len(self) else 0
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of all columns; what rows share counts once."""
+        tensors = [self.targets]
+        for column in self.inputs.values():
+            tensors += [column.values, column.index] if isinstance(column, Shared) else [column]
+        return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
 
     def to(self, device: torch.device) -> Table:
         """The same table with its columns on a device."""
@@ -67,7 +105,7 @@ class Data:
     @property
     def nbytes(self) -> int:
         """The bytes of all tables."""
-        return int(sum(len(t) * t.row_bytes for t in self.tables))
+        return sum(t.nbytes for t in self.tables)
 
     def ids(self, index: int) -> Ids:
         """The ids of one table's examples."""
@@ -135,13 +173,23 @@ class Data:
         digest = hashlib.blake2b(digest_size=16)
         for source in self.tables:
             for name, column in [*sorted(source.inputs.items()), ("target", source.targets)]:
-                digest.update(f"{source.task}/{name}/{column.dtype}/{tuple(column.shape)};".encode())
-                digest.update(np.ascontiguousarray(column.cpu().numpy()).data)
+                for tensor in (column.values, column.index) if isinstance(column, Shared) else (column,):
+                    digest.update(f"{source.task}/{name}/{tensor.dtype}/{tuple(tensor.shape)};".encode())
+                    digest.update(np.ascontiguousarray(tensor.cpu().numpy()).data)
         return digest.hexdigest()
 
 
-def _gather(column: Tensor, rows: Tensor, device: torch.device) -> Tensor:
+def _row_bytes(column: Column) -> int:
+    """The bytes of a row on its own: a memory that keeps it keeps its image too, whoever else shares it."""
+    if isinstance(column, Shared):
+        return column.index[0].numel() * column.values[0].numel() * column.values.element_size()
+    return column[0].numel() * column.element_size()
+
+
+def _gather(column: Column, rows: Tensor, device: torch.device) -> Tensor:
     """Rows of a column on the device where they are needed, by whichever call is the quicker one there."""
+    if isinstance(column, Shared):
+        return column.rows(rows).to(device, non_blocking=True)
     if column.is_cuda:
         return column[rows]
     return column.index_select(0, rows).to(device, non_blocking=True)

@@ -109,7 +109,7 @@ def read_json(path: Path) -> Any:
     """A JSON file, or a sentence that says where it breaks off."""
     try:
         return json.loads(read_text(path))
-    except (json.JSONDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # ValueError also for a number of thousands of digits
         where = f"line {error.lineno}" if isinstance(error, json.JSONDecodeError) else ""
         raise DataError(Problem(str(path), where, f"it is not whole JSON ({error})", "download it again")) from None
 
@@ -121,7 +121,7 @@ def read_json_lines(path: Path, reading: Reading) -> Iterator[tuple[int, dict[st
             continue
         try:
             value = json.loads(line)
-        except (json.JSONDecodeError, RecursionError) as error:
+        except (ValueError, RecursionError) as error:
             reading.bad(path, f"line {number}", f"it is not JSON ({error})", "download the file again")
             continue
         if not isinstance(value, dict):

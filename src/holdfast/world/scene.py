@@ -2,7 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from holdfast.errors import UserError, nearest
+from holdfast.world.backdrop import horizon
+from holdfast.world.shapes import Silhouette, silhouette
+from holdfast.world.vocabulary import (
+    COCO_NOUNS,
+    FOODS,
+    HANDHELD,
+    MOUNTS,
+    PLACES,
+    SIZES,
+    SOLIDS,
+    THINGS,
+    Kind,
+    person_word,
+)
 
 
 @dataclass(frozen=True)
@@ -53,3 +73,272 @@ class Scene:
     number: int
     place: str
     things: tuple[Thing, ...]
+
+
+# Pictures are composed for four by three; another shape of picture stretches them.
+_PICTURE_ASPECT = 4 / 3
+_MARGIN = 0.02
+
+
+@dataclass(frozen=True)
+class _Group:
+    """Things that are placed together (a rider and a horse), with boxes relative to the group's own box."""
+
+    things: tuple[Thing, ...]
+    boxes: tuple[Box, ...]
+    width: float
+    height: float
+    actor: int = 0  # the thing that looks to the group's other one
+
+
+def silhouette_of(thing: Thing, mirrored: bool) -> Silhouette:
+    """The silhouette in which a thing appears: its noun, what kind of person it is, and its pose.
+
+    >>> box = Box(0.1, 0.1, 0.5, 0.5)
+    >>> dog = Thing("dog", "brown", "small", "fur", "plain", box)
+    >>> silhouette_of(replace(dog, verb="lie"), False).aspect > silhouette_of(dog, False).aspect
+    True
+    """
+    noun = person_word(thing.size, thing.pattern) if thing.noun == "person" else thing.noun
+    return silhouette(noun, thing.verb, mirrored)
+
+
+def _with_parts(thing: Thing) -> Thing:
+    """The thing with the boxes of its parts; things look to the middle of the picture."""
+    box, parts = thing.box, []
+    for shape in silhouette_of(thing, box.centre[0] > 0.5).shapes:
+        if shape.part:
+            low, high = shape.points.min(0).tolist(), shape.points.max(0).tolist()
+            left, top = box.left + low[0] * box.width, box.top + low[1] * box.height
+            width, height = (high[0] - low[0]) * box.width, (high[1] - low[1]) * box.height
+            parts.append(Part(shape.part, Box(round(left, 4), round(top, 4), round(width, 4), round(height, 4))))
+    return replace(thing, parts=tuple(parts))
+
+
+def _kind(noun: str) -> Kind:
+    kind = THINGS.get(noun) or SOLIDS.get(noun)
+    if kind is None:
+        raise UserError(f"the world has no {noun!r}: {nearest(noun, [*THINGS, *SOLIDS])}")
+    return kind
+
+
+def _choose(random: np.random.Generator, among: Sequence[str]) -> str:
+    return among[int(random.integers(len(among)))]
+
+
+def _pattern(noun: str, kind: Kind, random: np.random.Generator) -> str:
+    """Half of the things are plain; a person's pattern also says man or woman, so there all are alike."""
+    plain = noun != "person" and "plain" in kind.patterns and random.uniform() < 0.5
+    return "plain" if plain else _choose(random, kind.patterns)
+
+
+def _thing(noun: str, random: np.random.Generator, verb: str | None = None) -> Thing:
+    """A thing with attributes by chance, and no place yet."""
+    kind = _kind(noun)
+    alone = [each for each in kind.verbs if each not in ("hold", "ride")]
+    return Thing(
+        noun=noun,
+        colour=_choose(random, kind.colours),
+        size=_choose(random, SIZES),
+        material=_choose(random, kind.materials),
+        pattern=_pattern(noun, kind, random),
+        box=Box(0, 0, 1, 1),
+        verb=verb if verb is not None else (_choose(random, alone) if alone else ""),
+    )
+
+
+def _extent(thing: Thing, scale: float) -> tuple[float, float]:
+    """Width and height in the picture: by the noun's usual size, made smaller or larger."""
+    side = (0.16 + 0.48 * _kind(thing.noun).large) * (0.7 if thing.size == "small" else 1.2) * scale
+    aspect = silhouette_of(thing, False).aspect
+    height = side * aspect**-0.4
+    width = height * aspect / _PICTURE_ASPECT
+    fit = min(1.0, 0.9 / width, 0.9 / height)
+    return width * fit, height * fit
+
+
+def _single(thing: Thing, scale: float) -> _Group:
+    width, height = _extent(thing, scale)
+    return _Group((thing,), (Box(0, 0, 1, 1),), width, height)
+
+
+def _pair(actor: Thing, other: Thing, scale: float) -> _Group:
+    """An actor and what it rides, holds or eats, as they touch; the rear one comes first."""
+    wide, high = _extent(actor, scale)
+    other_wide, other_high = _extent(other, scale)
+    if actor.verb == "ride":
+        flat = other_high < 0.2
+        first = Box(0.5 * (max(wide, other_wide) - other_wide), high * (0.95 if flat else 0.62), other_wide, other_high)
+        second = Box(0.5 * (max(wide, other_wide) - wide), 0.0, wide, high)
+        if not flat:  # astride: the legs of the rider hang before the flank
+            first = replace(first, top=max(high - 0.62 * other_high, 0.5 * high))
+        things, boxes, actor_at = (other, actor), (first, second), 1
+    else:
+        shrink = min(1.0, 0.26 / other_high, 0.2 / other_wide)
+        other_wide, other_high = other_wide * shrink, other_high * shrink
+        level = 0.36 if actor.verb == "hold" else 0.16
+        reach = wide * (0.86 if actor.verb == "hold" else 0.62)
+        top = level * high - other_high / 2
+        lift = max(0.0, -top)
+        things, actor_at = (actor, other), 0
+        boxes = (Box(0, lift, wide, high), Box(reach, top + lift, other_wide, other_high))
+    width = max(box.left + box.width for box in boxes)
+    height = max(box.top + box.height for box in boxes)
+    relative = tuple(Box(box.left / width, box.top / height, box.width / width, box.height / height) for box in boxes)
+    fit = min(1.0, 0.9 / width, 0.9 / height)
+    return _Group(things, relative, width * fit, height * fit, actor_at)
+
+
+def _overlap(first: Box, second: Box) -> float:
+    """The share of the smaller box that the other one covers."""
+    wide = min(first.left + first.width, second.left + second.width) - max(first.left, second.left)
+    high = min(first.top + first.height, second.top + second.height) - max(first.top, second.top)
+    if wide <= 0 or high <= 0:
+        return 0.0
+    return wide * high / min(first.width * first.height, second.width * second.height)
+
+
+def _place(group: _Group, taken: list[Box], ground: float, random: np.random.Generator) -> Box:
+    """Where a group goes: in the air or on the ground, and where it covers others least."""
+    free = 1 - 2 * _MARGIN
+    flying = group.things[group.actor].verb == "fly"
+    least, best = 2.0, Box(_MARGIN, _MARGIN, group.width, group.height)
+    for across, down in random.uniform(0, 1, (24, 2)).tolist():
+        left = _MARGIN + across * (free - group.width)
+        if flying:
+            top = _MARGIN + down * max(0.0, min(ground, 1 - _MARGIN - group.height) - 0.12)
+        else:
+            lowest = 1 - _MARGIN - group.height
+            top = max(
+                _MARGIN, min(lowest, ground + 0.06 - group.height + down * (lowest - ground - 0.06 + group.height))
+            )
+        box = Box(left, top, group.width, group.height)
+        covered = max((_overlap(box, each) for each in taken), default=0.0)
+        if covered < least:
+            least, best = covered, box
+        if least <= 0.05:
+            break
+    return best
+
+
+def _settle(group: _Group, box: Box) -> list[Thing]:
+    """The things of a group in the picture: the actor looks to the middle, so the group may be mirrored."""
+
+    def at(relative: Box, mirrored: bool) -> Box:
+        left = 1 - relative.left - relative.width if mirrored else relative.left
+        return Box(
+            round(box.left + left * box.width, 4),
+            round(box.top + relative.top * box.height, 4),
+            round(relative.width * box.width, 4),
+            round(relative.height * box.height, 4),
+        )
+
+    mirrored = at(group.boxes[group.actor], False).centre[0] > 0.5
+    return [replace(thing, box=at(where, mirrored)) for thing, where in zip(group.things, group.boxes, strict=True)]
+
+
+def _cast(random: np.random.Generator, count: tuple[int, int]) -> tuple[str, list[str]]:
+    """A place and the nouns of a scene there: often a person, sometimes with something to ride, to hold or to eat."""
+    total = int(random.integers(count[0], count[1] + 1))
+    event = random.uniform()
+    if total >= 2 and event < 0.42:
+        other = _choose(random, MOUNTS if event < 0.14 else HANDHELD if event < 0.3 else FOODS)
+        nouns, key = ["person", other], other
+    else:
+        key = "person" if random.uniform() < 0.25 else _choose(random, COCO_NOUNS)
+        nouns = [key]
+    place = _choose(random, _kind(key).places)
+    here = [noun for noun in COCO_NOUNS if place in THINGS[noun].places]
+    while len(nouns) < total:
+        chance = random.uniform()
+        nouns.append("person" if chance < 0.12 else _choose(random, nouns) if chance < 0.27 else _choose(random, here))
+    return place, nouns[:total]
+
+
+def _verb_for(other: str, random: np.random.Generator) -> str:
+    if other in MOUNTS:
+        return "ride"
+    if other in FOODS:
+        return "eat" if random.uniform() < 0.75 else "hold"
+    return "hold" if other in HANDHELD else ""
+
+
+def make_scene(seed: int, number: int, *, nouns: Sequence[str] | None = None, count: tuple[int, int] = (2, 5)) -> Scene:
+    """The scene with this number: the same seed and number always give the same one.
+
+    Without nouns, it has `count` (at least, at most) things of COCO's nouns. With nouns, it has one thing for each
+    of them, whatever `count` says; the same noun may come twice.
+
+    >>> scene = make_scene(0, 7, nouns=["dog", "umbrella"])
+    >>> sorted(thing.noun for thing in scene.things)
+    ['dog', 'umbrella']
+    >>> scene == make_scene(0, 7, nouns=["dog", "umbrella"])
+    True
+    """
+    if nouns is None and not 1 <= count[0] <= count[1] <= 12:
+        raise UserError(f"a scene has between 1 and 12 things, the fewer first: {count} cannot be")
+    if nouns is not None and not 1 <= len(nouns) <= 12:
+        raise UserError(f"a scene has between 1 and 12 things: {len(nouns)} nouns cannot be")
+    random = np.random.default_rng([seed, number])
+    if nouns is None:
+        place, names = _cast(random, count)
+    else:
+        names = list(nouns)
+        shared = [each for each in PLACES if all(each in _kind(noun).places for noun in names)]
+        place = _choose(random, shared or _kind(_choose(random, names)).places)
+    scale = min(1.0, 2 / math.sqrt(len(names)))
+
+    waiting, groups = list(names), []
+    others = [noun for noun in names if noun in MOUNTS or noun in HANDHELD or noun in FOODS]
+    # Chance decides for given nouns; a scene of our own casting has its event for certain.
+    if "person" in names and others and (nouns is None or random.uniform() < 0.6):
+        other = others[0]
+        verb = _verb_for(other, random)
+        waiting.remove("person")
+        waiting.remove(other)
+        resting = "lie" if other in ("surfboard", "skis") and verb == "ride" else "stand" if verb == "ride" else None
+        second = _thing(other, random, resting if "stand" in _kind(other).verbs else None)
+        groups.append(_pair(_thing("person", random, verb), second, scale))
+    groups.extend(_single(_thing(noun, random), scale) for noun in waiting)
+
+    # The large ones choose their places first.
+    groups.sort(key=lambda group: -group.width * group.height)
+    taken: list[Box] = []
+    placed: list[tuple[float, list[Thing], int]] = []
+    for group in groups:
+        box = _place(group, taken, horizon(place), random)
+        for _ in range(3):  # what would be hidden is drawn smaller
+            if max((_overlap(box, each) for each in taken), default=0.0) < 0.35:
+                break
+            group = replace(group, width=group.width * 0.85, height=group.height * 0.85)
+            box = _place(group, taken, horizon(place), random)
+        taken.append(box)
+        placed.append((box.top + box.height, _settle(group, box), group.actor))
+    placed.sort(key=lambda each: each[0])
+
+    things: list[Thing] = []
+    for _, members, actor in placed:
+        if len(members) == 2:
+            members[actor] = replace(members[actor], other=len(things) + 1 - actor)
+        things.extend(_with_parts(thing) for thing in members)
+    return Scene(number, place, tuple(things))
+
+
+def relations(scene: Scene) -> list[tuple[int, str, int]]:
+    """Which thing is clearly left of, right of, above or below which other: by the middles of their boxes.
+
+    >>> dog = Thing("dog", "brown", "small", "fur", "plain", Box(0.0, 0.5, 0.2, 0.2))
+    >>> relations(Scene(0, "field", (dog, replace(dog, box=Box(0.6, 0.5, 0.2, 0.2)))))
+    [(0, 'left of', 1), (1, 'right of', 0)]
+    """
+    found = []
+    for first, one in enumerate(scene.things):
+        for second, other in enumerate(scene.things):
+            if first != second:
+                across = other.box.centre[0] - one.box.centre[0]
+                down = other.box.centre[1] - one.box.centre[1]
+                if abs(across) > 0.1:
+                    found.append((first, "left of" if across > 0 else "right of", second))
+                if abs(down) > 0.15:
+                    found.append((first, "above" if down > 0 else "below", second))
+    return found

@@ -1,0 +1,50 @@
+"""How long the largest annotation files take to read, at their official size, and how much memory."""
+
+from __future__ import annotations
+
+import json
+import resource
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from holdfast.datasets.base import Reading
+from holdfast.datasets.vqav2 import DATASET
+from holdfast.world.writers import vqav2
+
+LIMIT_SECONDS, LIMIT_GIB = 20.0, 2.0
+
+
+@dataclass(frozen=True)
+class Read:
+    """Seconds to write the files with the world, and to read them; the most memory that this process ever had."""
+
+    questions: int
+    write_seconds: float
+    read_seconds: float
+    peak_gib: float
+
+
+def vqav2_annotations(scale: str = "paper") -> Read:
+    """Write VQAv2's training questions without pictures (empty files stand for them), and read them all.
+
+    The world's questions are as many as the official ones at the scale `paper`; its scenes are its own.
+    """
+    with tempfile.TemporaryDirectory() as root:
+        folder = Path(root)
+        start = time.perf_counter()
+        vqav2.write(folder, scale, 0, images=False, splits=("train2014",))
+        _stand_in(folder)
+        written = time.perf_counter()
+        count = sum(1 for _ in DATASET.examples(folder, "train", Reading()))
+        done = time.perf_counter()
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    return Read(count, written - start, done - written, peak)
+
+
+def _stand_in(folder: Path) -> None:
+    (folder / "train2014").mkdir(exist_ok=True)
+    questions = json.loads((folder / "v2_OpenEnded_mscoco_train2014_questions.json").read_text(encoding="utf-8"))
+    for image in {question["image_id"] for question in questions["questions"]}:
+        (folder / "train2014" / f"COCO_train2014_{image:012d}.jpg").touch()

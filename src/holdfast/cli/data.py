@@ -1,0 +1,118 @@
+"""`holdfast data`: make small datasets, check what a folder holds, and look at it."""
+
+from __future__ import annotations
+
+import os
+import random
+import sys
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import asdict
+from itertools import islice
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from holdfast import registry
+from holdfast.errors import UserError
+
+Json = Annotated[bool, typer.Option("--json", help="As JSON on standard output.")]
+SCALES = ("tiny", "small", "large", "paper")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    group = typer.Typer(no_args_is_help=True, help="Make small datasets, check a folder, look at examples.")
+    group.command()(make)
+    group.command()(check)
+    group.command()(show)
+    app.add_typer(group, name="data")
+
+
+def make(
+    names: Annotated[
+        list[str], typer.Argument(help="Datasets to write; `all` for every one; `holdfast list datasets`.")
+    ],
+    out: Annotated[Path, typer.Option(help="Where to: each dataset in a folder of its own name.")],
+    scale: Annotated[str, typer.Option(help="tiny, small, large or paper.")] = "tiny",
+    seed: Annotated[int, typer.Option(min=0, help="Another seed is another world.")] = 0,
+) -> None:
+    """Write small datasets of the procedural world in the official formats."""
+    from rich.console import Console
+
+    if scale not in SCALES:
+        from holdfast.errors import nearest
+
+        raise UserError(f"--scale is {scale!r}: {nearest(scale, SCALES)}")
+    chosen = list(registry.WRITERS) if names == ["all"] else names
+    chosen = [registry.resolve(name, "dataset", registry.WRITERS) for name in chosen]
+    console = Console(stderr=True, highlight=False)
+    with ProcessPoolExecutor(min(os.cpu_count() or 1, len(chosen)), get_context("spawn")) as pool:
+        jobs = {pool.submit(_write, name, out / name, scale, seed): name for name in chosen}
+        with console.status("writing") as status:
+            for number, job in enumerate(as_completed(jobs), 1):
+                job.result()
+                status.update(f"written {number} of {len(jobs)}")
+                console.print(f"{jobs[job]}: {out / jobs[job]}", soft_wrap=True, markup=False)
+
+
+def check(
+    folder: Annotated[Path, typer.Argument(help="A dataset's folder, or one that holds several.")],
+    every_image: Annotated[bool, typer.Option("--every-image", help="Decode every picture, not a sample.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Say which datasets a folder holds, how much of each, and what is wrong; exit status 2 if anything is."""
+    from rich.console import Console
+
+    from holdfast.cli.screen import print_grid, print_json
+    from holdfast.datasets.check import check as look
+    from holdfast.reports.tables import Grid
+
+    datasets = {name: entry.load() for name, entry in registry.DATASETS.items()}
+    console = Console(stderr=True, highlight=False, soft_wrap=True)
+    with console.status("looking") as status:
+        found = look(folder, datasets, every_image=every_image, progress=status.update)
+    if not found:
+        raise UserError(f"{folder} holds no dataset that is known here: `holdfast list datasets` names them all")
+    bad = [finding for finding in found if finding.problems]
+    if as_json:
+        print_json([asdict(finding) | {"verdict": finding.verdict} for finding in found])
+    else:
+        for finding in found:
+            for problem in finding.problems[:20]:
+                console.print(str(problem), markup=False)
+            if len(finding.problems) > 20:
+                console.print(f"… and {len(finding.problems) - 20} more in {finding.dataset}, {finding.split}")
+        rows = tuple(
+            (f.dataset, f.split, str(f.examples), str(f.official or "–"), str(len(f.problems)), f.verdict, f.absent)
+            for f in found
+        )
+        columns = ("dataset", "split", "examples", "official", "bad", "verdict", "why")
+        print_grid(Grid(f"in {folder}", columns, rows, ("A part of the official data is no mistake.",)))
+    if bad:
+        sys.exit(2)
+
+
+def show(
+    name: Annotated[str, typer.Argument(help="The dataset.")],
+    folder: Annotated[Path, typer.Argument(help="Its folder.")],
+    split: Annotated[str | None, typer.Option(help="The split; the first by default.")] = None,
+    count: Annotated[int, typer.Option(min=1, max=400, help="How many examples, drawn from the first 4,000.")] = 24,
+    out: Annotated[Path, typer.Option(help="The picture to write.")] = Path("sheet.png"),
+) -> None:
+    """Write a contact sheet: examples with their text and target."""
+    from holdfast.data.sheet import card, sheet
+
+    found = registry.resolve(name, "dataset", registry.DATASETS)
+    dataset = registry.DATASETS[found].load()
+    examples = list(islice(dataset.examples(folder, split or dataset.splits[0]), 4000))
+    if not examples:
+        raise UserError(f"{found} has no examples in {folder}, split {split or dataset.splits[0]}")
+    rows = sorted(random.Random(0).sample(range(len(examples)), min(count, len(examples))))
+    sheet([card(examples[row]) for row in rows]).save(out)
+    typer.echo(f"{len(rows)} examples of {found}, {split or dataset.splits[0]}, in {out}")
+
+
+def _write(name: str, folder: Path, scale: str, seed: int) -> None:
+    registry.WRITERS[name].load()(folder, scale, seed)

@@ -1,0 +1,151 @@
+"""An image table on disk, filled by worker processes. No torch here: a worker starts in a moment."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from holdfast.data.images import Drawing, Source, decode
+from holdfast.errors import RunError, UserError
+
+_CHUNK = 32
+
+
+@dataclass(frozen=True)
+class Picture:
+    """An image as it is to be stored: where it comes from, and what is drawn into it."""
+
+    source: Source
+    drawing: Drawing | None = None
+
+
+@dataclass(frozen=True)
+class Fit:
+    """How images are brought into a table: to (size, size), or by their shorter and longest sides into the upper left
+    corner of a black (longest, longest); as they are, all of one size, where all three are None.
+    """
+
+    size: int | None = None
+    shorter: int | None = None
+    longest: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.shorter is not None and self.longest is None:
+            raise UserError("a shorter side needs a longest side as well: the table's images have one size")
+
+    def shape(self, pictures: Sequence[Picture]) -> tuple[int, int, int]:
+        """The shape of a row, channels first: that of the first picture which can be decoded, where nothing is set."""
+        side = self.size or self.longest
+        if side is not None:
+            return 3, side, side
+        for picture in pictures:
+            try:
+                height, width, _ = decode(picture.source, None).shape
+            except UserError:
+                continue
+            return 3, height, width
+        raise UserError(f"none of {len(pictures)} images can be decoded: download them again")
+
+
+def fill(
+    images: Path,
+    sizes: Path,
+    pictures: Sequence[Picture],
+    fit: Fit,
+    workers: int = 1,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> dict[int, str]:
+    """Decode the pictures into the rows of two `.npy` files that are there: pixels, and height and width.
+
+    Each worker writes its rows in place, so the order is kept and no pixels travel between processes. Pictures that
+    cannot be decoded are left black and told: their numbers, and what is wrong.
+
+    >>> import tempfile
+    >>> images, sizes = (Path(tempfile.mkdtemp()) / name for name in ("image.npy", "image_size.npy"))
+    >>> np.save(images, np.zeros((2, 3, 4, 4), np.uint8)); np.save(sizes, np.zeros((2, 2), np.int32))
+    >>> white = Picture(np.full((8, 6, 3), 255, np.uint8))
+    >>> fill(images, sizes, [white, Picture(Path("lost.jpg"))], Fit(longest=4))
+    {1: 'lost.jpg: there is no such image'}
+    >>> np.load(sizes).tolist(), int(np.load(images)[0].sum()) == 4 * 3 * 3 * 255
+    ([[4, 3], [0, 0]], True)
+    """
+    bad: dict[int, str] = {}
+    done = 0
+    for found, count in _map(images, sizes, pictures, fit, workers):
+        bad.update(found)
+        done += count
+        progress(done, len(pictures))
+    return bad
+
+
+def _map(
+    images: Path, sizes: Path, pictures: Sequence[Picture], fit: Fit, workers: int
+) -> Iterator[tuple[dict[int, str], int]]:
+    chunks = [(start, pictures[start : start + _CHUNK]) for start in range(0, len(pictures), _CHUNK)]
+    if workers <= 1 or len(chunks) == 1:
+        for start, chunk in chunks:
+            yield _fill_rows(images, sizes, start, chunk, fit), len(chunk)
+        return
+    # Spawned, not forked: a fork would copy the locks of whatever threads the caller's libraries have running.
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(workers, context, initializer=_end_with_parent) as pool:
+        try:
+            # A window of chunks in flight: arrays that wait to be sent would otherwise all be copied at once.
+            waiting = []
+            for start, chunk in chunks:
+                waiting.append((pool.submit(_fill_rows, images, sizes, start, chunk, fit), len(chunk)))
+                if len(waiting) > 4 * workers:
+                    future, count = waiting.pop(0)
+                    yield future.result(), count
+            for future, count in waiting:
+                yield future.result(), count
+        except BrokenProcessPool:
+            raise RunError(
+                "a process that decodes images ended early: give it more memory, or workers=1 "
+                "(a script that prepares with workers keeps its calls under `if __name__ == '__main__':`)"
+            ) from None
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+def _end_with_parent() -> None:
+    """A worker whose parent was killed would wait for work for ever: each holds its queue open for the others."""
+
+    def wait() -> None:
+        parent = multiprocessing.parent_process()
+        assert parent is not None
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=wait, daemon=True).start()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent is asked to stop, and ends its workers
+
+
+def _fill_rows(images: Path, sizes: Path, start: int, pictures: Sequence[Picture], fit: Fit) -> dict[int, str]:
+    table = np.load(images, mmap_mode="r+")
+    shapes = np.load(sizes, mmap_mode="r+")
+    bad: dict[int, str] = {}
+    for row, picture in enumerate(pictures, start):
+        try:
+            pixels = decode(picture.source, fit.size, fit.shorter, fit.longest, picture.drawing)
+        except UserError as error:
+            bad[row] = str(error)
+            continue
+        height, width, _ = pixels.shape
+        if fit.longest is None and (height, width) != table.shape[2:]:
+            name = picture.source if isinstance(picture.source, Path) else f"image {row}"
+            bad[row] = f"{name} is {width} x {height}, not {table.shape[3]} x {table.shape[2]}: give an image_size"
+            continue
+        table[row, :, :height, :width] = pixels.transpose(2, 0, 1)
+        shapes[row] = height, width
+    return bad

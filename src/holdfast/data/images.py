@@ -1,0 +1,187 @@
+"""Images as arrays: decoded by their content, resized, with the boxes of named objects drawn in."""
+
+from __future__ import annotations
+
+import colorsys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from holdfast.errors import UserError
+
+Pixels: TypeAlias = NDArray[np.uint8]
+"""An image: height, width, and three channels."""
+Source: TypeAlias = Path | Pixels
+Colour: TypeAlias = tuple[int, int, int]
+
+GREY: Colour = (145, 145, 145)
+LINE_WIDTH = 7
+FILL = 38 / 255
+
+
+def _person_colours(count: int = 55) -> tuple[Colour, ...]:
+    """Hues a golden ratio apart, so that neighbours in the list differ clearly, at three levels of brightness."""
+    levels = ((0.95, 1.0), (0.65, 0.95), (0.95, 0.65))
+    found = (colorsys.hsv_to_rgb(i * 0.618034 % 1, *levels[i % 3]) for i in range(count))
+    return tuple((round(255 * r), round(255 * g), round(255 * b)) for r, g, b in found)
+
+
+PERSON_COLOURS = _person_colours()
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """Objects to draw into an image: their boxes (x1, y1, x2, y2, in pixels), names, and numbers among all objects.
+
+    The number of a person chooses its colour, as it chooses its name in the text.
+    """
+
+    boxes: tuple[tuple[float, float, float, float], ...]
+    names: tuple[str, ...]
+    numbers: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if not len(self.boxes) == len(self.names) == len(self.numbers):
+            raise UserError(
+                f"a drawing needs a name and a number for each box: {len(self.boxes)} boxes, "
+                f"{len(self.names)} names, {len(self.numbers)} numbers"
+            )
+
+    @classmethod
+    def of(cls, boxes: Sequence[Sequence[float]], names: Sequence[str], numbers: Iterable[int]) -> Drawing:
+        """The objects with these numbers, from lists over all objects of an image; numbers outside them are left out.
+
+        >>> Drawing.of([[0, 0, 9, 9, 0.98], [2, 2, 4, 4, 0.71]], ["person", "cup"], [1, 7]).names
+        ('cup',)
+        """
+        known = sorted({n for n in numbers if 0 <= n < min(len(boxes), len(names))})
+        cut = tuple((float(b[0]), float(b[1]), float(b[2]), float(b[3])) for b in (boxes[n] for n in known))
+        return cls(cut, tuple(names[n] for n in known), tuple(known))
+
+
+def decode(
+    source: Source,
+    size: int | None,
+    shorter: int | None = None,
+    longest: int | None = None,
+    drawing: Drawing | None = None,
+) -> Pixels:
+    """An image file, or an array, as RGB: (size, size, 3), or with the shorter side at `shorter` unless the longer
+    side would pass `longest`; as it is where all are None.
+
+    A file is what its content says, whatever its name says. Grey, palette, CMYK and transparent images become RGB;
+    the rotation that a camera noted is left alone, for the boxes of datasets mean the pixels as they are stored.
+
+    >>> decode(np.full((40, 20), 7, np.uint8), None, shorter=10, longest=16).shape
+    (16, 8, 3)
+    """
+    if isinstance(source, np.ndarray):
+        image = _from_array(source)
+        return _finish(image, size, shorter, longest, drawing)
+    try:
+        with Image.open(source) as image:
+            wanted = _size(image.size, size, shorter, longest)
+            if drawing is None:
+                # A JPEG can be decoded at 1/2, 1/4 or 1/8 for much less work; at twice the final size, nobody sees it.
+                image.draft(image.mode, (2 * wanted[0], 2 * wanted[1]))
+            rgb = _to_rgb(image)
+            return _resize(rgb, wanted) if drawing is None else _finish(rgb, size, shorter, longest, drawing)
+    except FileNotFoundError:
+        raise UserError(f"{source}: there is no such image") from None
+    except UserError:
+        raise
+    except Exception as error:  # broken files make the decoder fail in a dozen ways; all mean the same to a user
+        reason = "it is no image" if type(error).__name__ == "UnidentifiedImageError" else str(error)
+        raise UserError(f"{source} cannot be decoded ({reason}): download it again, or leave it out") from None
+
+
+def mean_image(sources: Iterable[Source], size: int) -> Pixels:
+    """The mean of the training images, each at (size, size): the vacuous image of tasks that have only text.
+
+    >>> mean_image([np.full((4, 4, 3), level, np.uint8) for level in (10, 30)], 2)[0, 0].tolist()
+    [20, 20, 20]
+    """
+    total, count = np.zeros((size, size, 3), np.int64), 0
+    for source in sources:
+        total += decode(source, size)
+        count += 1
+    if count == 0:
+        raise UserError("the mean of no images: give at least one training image")
+    return np.rint(total / count).astype(np.uint8)
+
+
+def draw_boxes(image: Pixels, drawing: Drawing) -> Pixels:
+    """The image with a line around each object and a light fill: a person in the colour of its number, others grey.
+
+    >>> drawn = draw_boxes(np.zeros((40, 40, 3), np.uint8), Drawing(((5, 5, 35, 35),), ("cup",), (2,)))
+    >>> drawn[5, 5].tolist(), drawn[20, 20].tolist(), drawn[0, 0].tolist()
+    ([145, 145, 145], [22, 22, 22], [0, 0, 0])
+    """
+    height, width = image.shape[:2]
+    out = image.copy()
+    for box, name, number in zip(drawing.boxes, drawing.names, drawing.numbers, strict=True):
+        colour = np.array(PERSON_COLOURS[number % len(PERSON_COLOURS)] if name == "person" else GREY, np.float64)
+        if not np.isfinite(box).all():
+            raise UserError(f"the box of object {number} ({name}) is {box}: it needs four finite numbers")
+        left, right = (int(np.clip(np.rint(x), 0, width)) for x in (box[0], box[2]))
+        top, bottom = (int(np.clip(np.rint(y), 0, height)) for y in (box[1], box[3]))
+        inside = out[top:bottom, left:right]
+        filled = np.rint((1 - FILL) * inside + FILL * colour).astype(np.uint8)
+        line = colour.astype(np.uint8)
+        filled[:LINE_WIDTH] = filled[-LINE_WIDTH:] = line
+        filled[:, :LINE_WIDTH] = filled[:, -LINE_WIDTH:] = line
+        out[top:bottom, left:right] = filled
+    return out
+
+
+def _finish(
+    image: Image.Image, size: int | None, shorter: int | None, longest: int | None, drawing: Drawing | None
+) -> Pixels:
+    if drawing is not None:
+        image = Image.fromarray(draw_boxes(np.asarray(image), drawing))
+    return _resize(image, _size(image.size, size, shorter, longest))
+
+
+def _resize(image: Image.Image, wanted: tuple[int, int]) -> Pixels:
+    if image.size != wanted:
+        image = image.resize(wanted, Image.Resampling.BICUBIC)
+    return np.array(image)
+
+
+def _size(
+    have: tuple[int, int], size: int | None, shorter: int | None, longest: int | None
+) -> tuple[int, int]:  # both are width, height, as Pillow has them
+    given = [number for number in (size, shorter, longest) if number is not None]
+    if any(number < 1 for number in given) or (size is not None and len(given) > 1):
+        raise UserError("an image is resized to a size, or by its shorter and longest sides, of at least one pixel")
+    if size is not None:
+        return size, size
+    scale = 1.0 if shorter is None else shorter / min(have)
+    if longest is not None:
+        scale = min(scale, longest / max(have))
+    return max(1, round(have[0] * scale)), max(1, round(have[1] * scale))
+
+
+def _to_rgb(image: Image.Image) -> Image.Image:
+    if image.mode.startswith(("I", "F")):  # 16 bits a pixel: Pillow would cut at 255 where we want the high byte
+        values = np.asarray(image, np.float64)
+        top = 65535.0 if values.max(initial=0) > 255 else 255.0
+        return Image.fromarray(np.clip(values * (255 / top), 0, 255).astype(np.uint8)).convert("RGB")
+    if image.mode in ("P", "PA"):  # a palette with transparent entries
+        return image.convert("RGBA").convert("RGB")
+    return image.convert("RGB")
+
+
+def _from_array(array: Pixels) -> Image.Image:
+    if array.ndim == 3 and array.shape[2] in (1, 3, 4):
+        array = array[:, :, 0] if array.shape[2] == 1 else array[:, :, :3]
+    elif array.ndim != 2:
+        raise UserError(f"an image has height, width and 1, 3 or 4 channels, but this array has shape {array.shape}")
+    if array.dtype != np.uint8 or 0 in array.shape:
+        raise UserError(f"an image has at least one pixel, as uint8, but this array is {array.dtype} {array.shape}")
+    return Image.fromarray(np.ascontiguousarray(array)).convert("RGB")

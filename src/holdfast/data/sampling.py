@@ -1,0 +1,137 @@
+"""Which examples: low-shot samples, cuts of a split into two, and the answers that VQA is asked to choose from.
+
+An example's hashed id decides, never its place: the same examples in another order, or on another file system, give the
+same sample. Where some examples are added or taken away, most of the others stay where they were.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.errors import UserError
+from holdfast.types import Ids
+
+
+def low_shot(
+    names: Sequence[str],
+    labels: Sequence[Any] | None = None,
+    *,
+    share: float | None = None,
+    count: int | None = None,
+    seed: int,
+) -> Ids:
+    """Places of a small sample: a share or a count, of all examples or, with labels, of each class.
+
+    A class with fewer than `count` examples gives all that it has. A larger count with the same seed holds the smaller.
+
+    >>> low_shot(["a", "b", "c", "d"], [0, 0, 1, 1], count=1, seed=0)
+    array([1, 3])
+    >>> len(low_shot([str(n) for n in range(100)], share=0.05, seed=3))
+    5
+    """
+    return _choose("low-shot", names, labels, share, count, seed)
+
+
+def cut(
+    names: Sequence[str],
+    labels: Sequence[Any] | None = None,
+    *,
+    share: float | None = None,
+    count: int | None = None,
+    seed: int = 0,
+) -> tuple[Ids, Ids]:
+    """Places in two parts: the rest, and the share or count cut out, of all examples or, with labels, of each class.
+
+    Where both a share and a count are given, the smaller holds. So `cut(names, share=0.3)` is a language task's
+    train and dev, `cut(names, labels, count=50)` ImageNet's train and validation, `cut(names, labels, share=0.1,
+    count=50)` iNaturalist's, and `cut(names, share=0.5)` the two halves of a validation split.
+
+    >>> cut(["a", "b", "c", "d"], share=0.5)
+    (array([0, 1]), array([2, 3]))
+    """
+    part = _choose("cut", names, labels, share, count, seed)
+    return np.setdiff1d(np.arange(len(names)), part), part
+
+
+def answer_vocabulary(answers: Iterable[str], normalise: Callable[[str], str], minimum: int = 9) -> tuple[str, ...]:
+    """The normalised answers that are given at least `minimum` times, the most frequent first, ties by the alphabet.
+
+    Over the `multiple_choice_answer`s of VQAv2's train and val splits, with the metric's normal form, these are the
+    3129 answers of CLiMB.
+
+    >>> answer_vocabulary(["Red", "red", "blue", "no", "no"], str.lower, minimum=2)
+    ('no', 'red')
+    """
+    counts = Counter(normal for normal in map(_remembered(normalise), answers) if normal)
+    return tuple(sorted((a for a, n in counts.items() if n >= minimum), key=lambda answer: (-counts[answer], answer)))
+
+
+def soft_answers(
+    annotators: Sequence[Sequence[str]], vocabulary: Mapping[str, int] | Sequence[str], normalise: Callable[[str], str]
+) -> NDArray[np.float32]:
+    """What each answer of the vocabulary would score, a row for each question: 0.3, 0.6, 0.9 for one, two, three
+    annotators who gave it, 1 from four on. Answers outside the vocabulary count for nothing.
+
+    >>> soft_answers([["Red"] * 3 + ["blue"] * 6 + ["teal"]], ["blue", "red"], str.lower)
+    array([[1. , 0.9]], dtype=float32)
+    """
+    places = vocabulary if isinstance(vocabulary, Mapping) else {answer: i for i, answer in enumerate(vocabulary)}
+    scores = np.array([0, 0.3, 0.6, 0.9, 1], np.float32)
+    targets = np.zeros((len(annotators), len(places)), np.float32)
+    normal = _remembered(normalise)
+    for row, answers in enumerate(annotators):
+        for answer, count in Counter(map(normal, answers)).items():
+            if answer in places:
+                targets[row, places[answer]] = scores[min(count, 4)]
+    return targets
+
+
+def _choose(
+    purpose: str,
+    names: Sequence[str],
+    labels: Sequence[Any] | None,
+    share: float | None,
+    count: int | None,
+    seed: int,
+) -> Ids:
+    if share is None and count is None:
+        raise UserError("a sample needs a share or a count")
+    if share is not None and not 0 <= share <= 1:
+        raise UserError(f"a share lies between 0 and 1, but this one is {share}")
+    if count is not None and count < 0:
+        raise UserError(f"a count is at least 0, but this one is {count}")
+    if len(set(names)) < len(names):
+        twice = Counter(names).most_common(1)[0][0]
+        raise UserError(f"the id {twice!r} comes more than once: a sample is drawn by id, so each needs its own")
+    if labels is not None and len(labels) != len(names):
+        raise UserError(f"{len(names)} examples need as many labels, but there are {len(labels)}")
+    classes: dict[Any, list[int]] = {}
+    for place in range(len(names)):
+        classes.setdefault(None if labels is None else labels[place], []).append(place)
+    # The hash takes the purpose in, so that a low-shot sample and a cut with one seed know nothing of each other.
+    key = f"{purpose}/{seed}".encode()
+    ranks = [hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8, key=key).digest() for name in names]
+    chosen: list[int] = []
+    for places in classes.values():
+        take = len(places) if share is None else round(share * len(places))
+        take = take if count is None else min(take, count)
+        chosen += sorted(places, key=lambda place: (ranks[place], names[place]))[:take]
+    return np.array(sorted(chosen), np.int64)
+
+
+def _remembered(normalise: Callable[[str], str]) -> Callable[[str], str]:
+    """The same function, called once for each text: millions of answers are few different ones."""
+    seen: dict[str, str] = {}
+
+    def normal(answer: str) -> str:
+        if answer not in seen:
+            seen[answer] = normalise(answer)
+        return seen[answer]
+
+    return normal

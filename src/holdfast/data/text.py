@@ -1,0 +1,230 @@
+"""Text as word pieces, and the words that stand for pictured objects."""
+
+from __future__ import annotations
+
+import hashlib
+import heapq
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.errors import UserError
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer as Backend
+
+Numbers: TypeAlias = NDArray[np.int32]
+Pair: TypeAlias = tuple[str, str]
+
+SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+VACUOUS_TEXT = "This is an image."
+"""The text beside an image in tasks that have only images."""
+
+# Fifty given names that say nothing of gender; an object's number, counted from 0, chooses among them.
+_NAMES = """Casey Riley Jessie Jackie Avery Jaime Peyton Kerry Jody Kendall Skyler Frankie Pat Quinn Morgan Reese Jordan
+Taylor Alex Rowan Robin Dana Sidney Emerson Finley Harper Hayden Logan Parker Sage Blake Cameron Charlie Dakota
+Drew Elliot Ellis Jules Kai Lane Lee Marlowe Micah Nico Phoenix River Sam Shawn Terry Toby"""
+NEUTRAL_NAMES = tuple(_NAMES.split())
+_CHUNK = 8192  # texts at a time: the library's own records of a text are a hundred times the numbers we keep
+
+
+@dataclass(frozen=True)
+class Tokenizer:
+    """Lower-case English text to numbers of word pieces, as BERT has them; the number of a piece is its line."""
+
+    vocabulary: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        missing = [piece for piece in SPECIAL if piece not in self.vocabulary]
+        if missing:
+            raise UserError(f"the vocabulary has no {', '.join(missing)}: it needs all of {', '.join(SPECIAL)}")
+        if len(set(self.vocabulary)) < len(self.vocabulary):
+            twice = Counter(self.vocabulary).most_common(1)[0][0]
+            raise UserError(f"the vocabulary has {twice!r} more than once: each line needs a piece of its own")
+
+    @classmethod
+    def load(cls, path: Path) -> Tokenizer:
+        """The vocabulary of a `vocab.txt`, one piece a line, such as the one of bert-base-uncased.
+
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "vocab.txt"
+        >>> Tokenizer((*SPECIAL, "red")).save(path)
+        >>> Tokenizer.load(path).vocabulary[-2:]
+        ('[MASK]', 'red')
+        """
+        try:
+            text = path.read_bytes().decode("utf-8").removesuffix("\n")
+        except OSError as error:
+            raise UserError(f"{path} cannot be read: {error.strerror}") from None
+        except UnicodeDecodeError:
+            raise UserError(f"{path} is not UTF-8 text: give a vocab.txt with one word piece a line") from None
+        try:
+            # Not splitlines: a piece may be one of the characters that Unicode counts as a line end.
+            return cls(tuple(line.removesuffix("\r") for line in text.split("\n")))
+        except UserError as error:
+            raise UserError(f"{path}: {error}") from None
+
+    def save(self, path: Path) -> None:
+        """Write the vocabulary as a `vocab.txt`."""
+        path.write_bytes("".join(f"{piece}\n" for piece in self.vocabulary).encode())
+
+    @property
+    def fingerprint(self) -> str:
+        """A hash of the vocabulary."""
+        return hashlib.blake2b("\n".join(self.vocabulary).encode(), digest_size=16).hexdigest()
+
+    def encode(
+        self, texts: Sequence[str], length: int, pairs: Sequence[str] | None = None
+    ) -> tuple[Numbers, NDArray[np.int32]]:
+        """Texts as an array (texts, length) of pieces with [CLS] and [SEP], padded, and the true lengths.
+
+        Longer texts lose their ends. With `pairs`, each text is followed by its pair and another [SEP].
+
+        >>> pieces = Tokenizer((*SPECIAL, "red", "cup", "##s"))
+        >>> pieces.encode(["Red cups", "zebra"], 6)[0].tolist()
+        [[2, 5, 6, 7, 3, 0], [2, 1, 3, 0, 0, 0]]
+        >>> pieces.encode(["Red"], 6, pairs=["cup"])
+        (array([[2, 5, 3, 6, 3, 0]], dtype=int32), array([5], dtype=int32))
+        """
+        least = 2 if pairs is None else 3
+        if length < least:
+            raise UserError(f"a length of {length} leaves no room for text: it needs more than {least}")
+        if pairs is not None and len(pairs) != len(texts):
+            raise UserError(f"{len(texts)} texts need as many pairs, but there are {len(pairs)}")
+        numbers = np.full((len(texts), length), self.vocabulary.index("[PAD]"), np.int32)
+        lengths = np.zeros(len(texts), np.int32)
+        self._backend.enable_truncation(length)
+        for start in range(0, len(texts), _CHUNK):
+            chunk: list[Any] = list(texts[start : start + _CHUNK])
+            if pairs is not None:
+                chunk = list(zip(chunk, pairs[start : start + _CHUNK], strict=True))
+            for row, found in enumerate(self._backend.encode_batch_fast(chunk), start):
+                lengths[row] = len(found.ids)
+                numbers[row, : lengths[row]] = found.ids
+        return numbers, lengths
+
+    def decode(self, numbers: Iterable[int]) -> str:
+        """The text of some pieces, without the special ones.
+
+        >>> Tokenizer((*SPECIAL, "red", "cup", "##s")).decode([2, 5, 6, 7, 3, 0])
+        'red cups'
+        """
+        pieces = (self.vocabulary[number] for number in numbers)
+        return " ".join(piece for piece in pieces if piece not in SPECIAL).replace(" ##", "")
+
+    @cached_property
+    def _backend(self) -> Backend:
+        tokenizers = _library()
+        numbers = {piece: number for number, piece in enumerate(self.vocabulary)}
+        backend = tokenizers.Tokenizer(tokenizers.models.WordPiece(numbers, unk_token="[UNK]"))
+        backend.normalizer = tokenizers.normalizers.BertNormalizer(lowercase=True)
+        backend.pre_tokenizer = tokenizers.pre_tokenizers.BertPreTokenizer()
+        backend.post_processor = tokenizers.processors.BertProcessing(
+            ("[SEP]", numbers["[SEP]"]), ("[CLS]", numbers["[CLS]"])
+        )
+        found: Backend = backend
+        return found
+
+    def __getstate__(self) -> dict[str, Any]:  # without the library's object: a worker makes its own
+        return {"vocabulary": self.vocabulary}
+
+
+def train(texts: Iterable[str], size: int) -> Tokenizer:
+    """A vocabulary of at most `size` pieces: every character of the texts, then the most frequent merges.
+
+    The same texts, in any order, give the same vocabulary (ties go by the alphabet), which is why we merge here: the
+    library's own training depends on the order of a hash table.
+
+    >>> train(["red cups", "Red cup"], 14).vocabulary[5:]
+    ('c', 'r', '##d', '##e', '##p', '##s', '##u', '##ed', '##up')
+    """
+    tokenizers = _library()
+    normaliser = tokenizers.normalizers.BertNormalizer(lowercase=True)
+    splitter = tokenizers.pre_tokenizers.BertPreTokenizer()
+    counts: Counter[str] = Counter()
+    for text in texts:
+        counts.update(word for word, _ in splitter.pre_tokenize_str(normaliser.normalize_str(text)))
+    words = [[word[0], *(f"##{letter}" for letter in word[1:])] for word in sorted(counts)]
+    letters = sorted({piece for word in words for piece in word}, key=lambda piece: (piece.startswith("##"), piece))
+    pieces = dict.fromkeys([*SPECIAL, *letters])
+    if len(pieces) > size:
+        raise UserError(f"a vocabulary of {size} pieces is too small: the letters of the texts take {len(pieces)}")
+    _merge(words, [counts[word] for word in sorted(counts)], pieces, size)
+    return Tokenizer(tuple(pieces))
+
+
+def _merge(words: list[list[str]], counts: list[int], pieces: dict[str, None], size: int) -> None:
+    """Join the most frequent neighbours into a new piece until there are `size` pieces or no neighbours."""
+    frequency: Counter[Pair] = Counter()
+    where: defaultdict[Pair, set[int]] = defaultdict(set)
+    for index, word in enumerate(words):
+        for pair in pairwise(word):
+            frequency[pair] += counts[index]
+            where[pair].add(index)
+    heap = [(-count, pair) for pair, count in frequency.items()]
+    heapq.heapify(heap)
+    while heap and len(pieces) < size:
+        count, best = heapq.heappop(heap)
+        if frequency[best] != -count:  # an entry from before a merge changed it; the true one is in the heap as well
+            continue
+        joined = best[0] + best[1].removeprefix("##")
+        pieces[joined] = None
+        changed: set[Pair] = set()
+        for index in where.pop(best):
+            old = words[index]
+            new = words[index] = _joined(old, best, joined)
+            for pair in pairwise(old):
+                frequency[pair] -= counts[index]
+                changed.add(pair)
+            for pair in pairwise(new):
+                frequency[pair] += counts[index]
+                where[pair].add(index)
+                changed.add(pair)
+        for pair in changed:
+            if frequency[pair] > 0 and pair != best:
+                heapq.heappush(heap, (-frequency[pair], pair))
+
+
+def _joined(word: list[str], best: Pair, joined: str) -> list[str]:
+    out: list[str] = []
+    for piece in word:
+        if out and (out[-1], piece) == best:
+            out[-1] = joined
+        else:
+            out.append(piece)
+    return out
+
+
+def neutral_text(tokens: Sequence[str | Sequence[int]], objects: Sequence[str]) -> str:
+    """VCR's tokens as a sentence: a person becomes the neutral name of its number, another object "the gray X".
+
+    A tag of several objects names them all; a number beyond the objects of the image becomes "someone".
+
+    >>> neutral_text(["Are", [0, 51], "at", [2], "?"], ["person", "dog", "diningtable"] + ["person"] * 49)
+    'Are Casey and Riley at the gray diningtable ?'
+    """
+    return " ".join(
+        token if isinstance(token, str) else " and ".join(_name(number, objects) for number in token)
+        for token in tokens
+    )
+
+
+def _name(number: int, objects: Sequence[str]) -> str:
+    if not 0 <= number < len(objects):
+        return "someone"
+    return NEUTRAL_NAMES[number % len(NEUTRAL_NAMES)] if objects[number] == "person" else f"the gray {objects[number]}"
+
+
+def _library() -> Any:
+    try:
+        import tokenizers
+    except ImportError:
+        raise UserError("word pieces need the library tokenizers: pip install 'holdfast[text]'") from None
+    return tokenizers

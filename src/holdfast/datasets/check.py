@@ -1,0 +1,89 @@
+"""What a folder holds: which datasets, how much of each, and what is wrong with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from holdfast.data.images import decode
+from holdfast.datasets.base import DataError, Dataset, Problem, Reading
+from holdfast.errors import UserError
+
+DECODED = 200
+"""How many pictures of a split are decoded, spread evenly, unless all are asked for."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One split of one dataset, as it was found."""
+
+    dataset: str
+    folder: str
+    split: str
+    examples: int
+    official: int | None
+    problems: tuple[Problem, ...]
+    absent: str = ""
+    """Why the split could not be read at all, if it could not."""
+
+    @property
+    def verdict(self) -> str:
+        """whole, part, more, bad or absent."""
+        if self.absent:
+            return "absent"
+        if self.problems:
+            return "bad"
+        if self.official is None or self.examples == self.official:
+            return "whole"
+        return "part" if self.examples < self.official else "more"
+
+
+def folders(root: Path) -> Iterator[Path]:
+    """The folder itself, and each folder in it: a dataset lies in one of these."""
+    yield root
+    yield from sorted(path for path in root.iterdir() if path.is_dir() and not path.name.startswith("."))
+
+
+def check(
+    root: Path,
+    datasets: Mapping[str, Dataset],
+    *,
+    every_image: bool = False,
+    progress: Callable[[str], None] = lambda line: None,
+) -> list[Finding]:
+    """Read everything that a folder holds, and say what was found, split by split."""
+    if not root.is_dir():
+        raise UserError(f"there is no folder {root}")
+    found = []
+    for folder in folders(root):
+        for name, dataset in datasets.items():
+            if not dataset.present(folder):
+                continue
+            for split in dataset.splits:
+                progress(f"{name}, {split}")
+                found.append(_check_split(dataset, folder, split, every_image))
+    return found
+
+
+def _check_split(dataset: Dataset, folder: Path, split: str, every_image: bool) -> Finding:
+    reading, examples = Reading(skip=1_000_000_000), []
+    official = dataset.counts.get(split)
+    try:
+        for example in dataset.examples(folder, split, reading):
+            examples.append(example.images)
+    except DataError as error:
+        return Finding(dataset.name, str(folder), split, len(examples), official, (), str(error))
+    files = [image for images in examples for image in images if isinstance(image, Path)]
+    step = 1 if every_image else max(len(files) // DECODED, 1)
+    broken = [_decoded(path) for path in files[::step]]
+    problems = (*reading.problems, *(problem for problem in broken if problem))
+    return Finding(dataset.name, str(folder), split, len(examples), official, problems)
+
+
+def _decoded(path: Path) -> Problem | None:
+    try:
+        decode(path, None)
+    except UserError as error:
+        return Problem(str(path), "", str(error).removeprefix(f"{path}: "))
+    return None

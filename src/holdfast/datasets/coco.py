@@ -1,0 +1,175 @@
+"""COCO: images with boxed and named things, and with captions, in the split of 2014 and in that of 2017."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from holdfast.datasets.base import DataError, Dataset, Problem, Reading, get
+from holdfast.datasets.formats.boxes import sized_box
+from holdfast.datasets.formats.image_files import ImageFiles, coco_names, coco_roots
+from holdfast.datasets.formats.json_stream import stream_arrays
+from holdfast.types import Example
+
+_COUNTS = {"train2014": 82_783, "val2014": 40_504, "train2017": 118_287, "val2017": 5_000}
+
+
+@dataclass(slots=True)
+class _Image:
+    """What the annotation files say about one image."""
+
+    file_name: str
+    width: int
+    height: int
+    instances: list[tuple[int, tuple[float, ...], int]] = field(default_factory=list)
+    captions: list[tuple[int, str]] = field(default_factory=list)
+
+
+_Images: TypeAlias = dict[int, _Image | None]
+"""By id; None is an image that was reported, so that what belongs to it is not reported again."""
+
+
+def _files(kind: str, split: str) -> list[str]:
+    return [f"annotations/{kind}_{split}.json", f"{kind}_{split}.json"]
+
+
+def _read(folder: Path, split: str, reading: Reading) -> Iterator[Example]:
+    """One example an image, with or without things in it; its target is the tuple of its categories' indices.
+
+    An index counts the categories in the order of their ids, which have gaps. Where one of the two annotation files is
+    absent, the images are without captions, or without boxes and target.
+    """
+    instances, captions = (
+        next((folder / name for name in _files(kind, split) if (folder / name).is_file()), None)
+        for kind in ("instances", "captions")
+    )
+    images: _Images = {}
+    categories: dict[int, str] = {}
+    if instances is not None:
+        categories = _read_instances(instances, images, reading)
+    if captions is not None:
+        _read_captions(captions, images, reading)
+    if (file := instances or captions) is None:
+        what = "there is no such file"
+        raise DataError(
+            Problem(str(folder / _files("instances", split)[0]), "", what, "unpack COCO's annotations there")
+        )
+    if not images:
+        raise DataError(Problem(str(file), "", "it has no images", "download it again"))
+    indices = {number: index for index, number in enumerate(sorted(categories))}
+    files = ImageFiles(*coco_roots(folder))
+    folders = (split, *(name for name in _COUNTS if name != split))
+    for number, image in images.items():
+        if image is None:
+            continue
+        path = files.find([f"{split}/{image.file_name}"]) or files.find(coco_names(number, folders))
+        if path is None:
+            what = f"its file {image.file_name} is missing"
+            reading.bad(file, f"image {number}", what, f"unpack {split}.zip in {folder}")
+            continue
+        ids = tuple(category for category, _, _ in image.instances)
+        extra = {
+            "captions": tuple(text for _, text in image.captions),
+            "caption_ids": tuple(caption for caption, _ in image.captions),
+            "boxes": tuple(box for _, box, _ in image.instances),
+            "labels": tuple(categories[category] for category in ids),
+            "category_ids": ids,
+            "iscrowd": tuple(crowd for _, _, crowd in image.instances),
+            "width": image.width,
+            "height": image.height,
+        }
+        target = None if instances is None else tuple(sorted({indices[category] for category in ids}))
+        yield Example(str(number), target, (path,), "", (), extra)
+
+
+def _read_instances(file: Path, images: _Images, reading: Reading) -> dict[int, str]:
+    """Fill in the images and the things in them; the categories' names by id."""
+    categories: dict[int, str] = {}
+    found: list[tuple[int, int, int, tuple[float, ...], int]] = []
+    for array, count, record in stream_arrays(file, "images", "annotations", "categories"):
+        try:
+            number = get(_object(record), "id", int)
+            if array == "images":
+                _add_image(images, number, record)
+            elif array == "categories":
+                if number in categories:
+                    raise ValueError("its id was there before")
+                categories[number] = get(record, "name", str)
+            else:
+                crowd = get(record, "iscrowd", int) if "iscrowd" in record else 0
+                image_id, category_id = get(record, "image_id", int), get(record, "category_id", int)
+                found.append((number, image_id, category_id, sized_box(get(record, "bbox", list)), crowd))
+        except ValueError as error:
+            _bad(reading, file, array, count, record, str(error))
+    for number, image_id, category_id, box, crowd in found:
+        if image_id not in images:
+            reading.bad(file, f"annotation {number}", f"there is no image {image_id}")
+        elif category_id not in categories:
+            reading.bad(file, f"annotation {number}", f"there is no category {category_id}")
+        elif (image := images[image_id]) is not None:
+            image.instances.append((category_id, box, crowd))
+    return categories
+
+
+def _read_captions(file: Path, images: _Images, reading: Reading) -> None:
+    """Fill in the captions, and the images too where no other file named them."""
+    found: list[tuple[int, int, str]] = []
+    listed: _Images = {}
+    for array, count, record in stream_arrays(file, "images", "annotations"):
+        try:
+            number = get(_object(record), "id", int)
+            if array == "images":
+                _add_image(listed, number, record)
+                continue
+            text = get(record, "caption", str).strip()  # some end in spaces or a new line
+            if not text:
+                raise ValueError("its caption is empty")
+            found.append((number, get(record, "image_id", int), text))
+        except ValueError as error:
+            _bad(reading, file, array, count, record, str(error))
+    if not images:
+        images.update(listed)
+    for number in listed:
+        if number not in images:
+            reading.bad(file, f"image {number}", "the file of instances has no such image")
+            images[number] = None
+    for number, image_id, text in found:
+        if image_id not in images:
+            reading.bad(file, f"annotation {number}", f"there is no image {image_id}")
+        elif (image := images[image_id]) is not None:
+            image.captions.append((number, text))
+
+
+def _add_image(images: _Images, number: int, record: dict[str, Any]) -> None:
+    if number in images:
+        raise ValueError("its id was there before")
+    images[number] = None
+    width, height = get(record, "width", int), get(record, "height", int)
+    if min(width, height) < 1:
+        raise ValueError(f"its size {width} x {height} is none")
+    file_name = get(record, "file_name", str)
+    if "/" in file_name:
+        raise ValueError(f"its file_name {file_name!r:.60} is no plain name")
+    images[number] = _Image(file_name, width, height)
+
+
+def _bad(reading: Reading, file: Path, array: str, count: int, record: Any, what: str) -> None:
+    kind = {"images": "image", "annotations": "annotation", "categories": "category"}[array]
+    number = record.get("id") if isinstance(record, dict) else None
+    reading.bad(file, f"{kind} {number}" if type(number) is int else f"{array}, number {count}", what)
+
+
+def _object(value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise ValueError(f"{value!r:.40} is no JSON object")
+    return value
+
+
+def _present(folder: Path) -> bool:
+    kinds = ("instances", "captions")
+    return any((folder / name).is_file() for split in _COUNTS for kind in kinds for name in _files(kind, split))
+
+
+DATASET = Dataset(name="coco", splits=tuple(_COUNTS), read=_read, present=_present, counts=_COUNTS)

@@ -1,0 +1,1 @@
+"""What the official formats of several datasets share: image folders, large JSON files, boxes."""

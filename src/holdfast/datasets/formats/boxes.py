@@ -1,0 +1,50 @@
+"""Boxes as dataset files give them: finite numbers, and not without size."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+
+def numbers(value: Any, count: int) -> tuple[float, ...]:
+    """A list of so many finite numbers as floats; ValueError, in words for `Reading.bad`, where it is none.
+
+    >>> numbers([1, 2.5], 2)
+    (1.0, 2.5)
+    >>> numbers([1, None], 2)
+    Traceback (most recent call last):
+    ValueError: [1, None] is no list of 2 numbers
+    """
+    try:
+        if isinstance(value, list) and len(value) == count and not any(isinstance(v, bool | str) for v in value):
+            found = tuple(float(v) for v in value)
+            if all(map(math.isfinite, found)):
+                return found
+    except (TypeError, OverflowError):
+        pass
+    raise ValueError(f"{value!r:.60} is no list of {count} numbers")
+
+
+def sized_box(value: Any) -> tuple[float, ...]:
+    """A box (left, top, width, height) that has a size.
+
+    >>> sized_box([10, 20, 0, 5])
+    Traceback (most recent call last):
+    ValueError: its box [10, 20, 0, 5] has no size
+    """
+    box = numbers(value, 4)
+    if box[2] <= 0 or box[3] <= 0:
+        raise ValueError(f"its box {value!r} has no size")
+    return box
+
+
+def corner_box(value: Any, count: int = 4) -> tuple[float, ...]:
+    """A box (left, top, right, bottom) that has a size, with what follows it in a list of `count` numbers.
+
+    >>> corner_box([10, 20, 30, 40, 0.9], 5)
+    (10.0, 20.0, 30.0, 40.0, 0.9)
+    """
+    box = numbers(value, count)
+    if box[2] <= box[0] or box[3] <= box[1]:
+        raise ValueError(f"its box {value!r} has no size")
+    return box

@@ -1,0 +1,53 @@
+"""Names of files: where an archive was unpacked, what a folder holds, which lines a list has."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from holdfast.datasets.base import DataError, Problem, read_text
+
+
+def first_folder(folder: Path, names: Iterable[str], inside: Iterable[str]) -> Path:
+    """Where an archive was unpacked: the first of these folders with one of these files or folders in it.
+
+    The folder itself where there is none, so that what is missing is named there.
+
+    >>> first_folder(Path("nowhere"), ["CLEVR_v1.0"], ["questions"])
+    PosixPath('nowhere')
+    """
+    wanted = tuple(inside)
+    for root in (folder, *(folder / name for name in names)):
+        if any((root / name).exists() for name in wanted):
+            return root
+    return folder
+
+
+def names_in(folder: Path) -> list[str]:
+    """The names in a folder, sorted, hidden ones left out; a sentence where there is no such folder.
+
+    >>> names_in(Path("nowhere"))
+    Traceback (most recent call last):
+    holdfast.datasets.base.DataError: nowhere: there is no such folder: unpack the official download there
+    """
+    try:
+        return sorted(name for name in os.listdir(folder) if not name.startswith("."))  # noqa: PTH208 (names)
+    except OSError as error:
+        why = "there is no such folder" if isinstance(error, FileNotFoundError) else (error.strerror or "").lower()
+        raise DataError(Problem(str(folder), "", why, "unpack the official download there")) from None
+
+
+def lines_of(path: Path) -> list[str]:
+    """The lines of a text file, with either line end, without the empty ones at its end.
+
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "labels.lst"
+    >>> _ = path.write_bytes(b"0\\r\\n1\\n\\n")
+    >>> lines_of(path)
+    ['0', '1']
+    """
+    lines = [line.removesuffix("\r") for line in read_text(path).split("\n")]
+    while lines and not lines[-1].strip():
+        lines.pop()
+    return lines

@@ -1,0 +1,68 @@
+"""Where a reader looks for its images: each folder is listed once, so that many records cost no stat calls."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path, PurePosixPath
+
+
+class ImageFiles:
+    """The files under some root folders, found by relative name.
+
+    >>> import tempfile
+    >>> root = Path(tempfile.mkdtemp())
+    >>> (root / "val2014").mkdir()
+    >>> _ = (root / "val2014" / "9.jpg").write_bytes(b"")
+    >>> ImageFiles(root).find(["9.jpg", "val2014/9.jpg"]) == root / "val2014" / "9.jpg"
+    True
+    >>> ImageFiles(root).find(["../9.jpg"]) is None
+    True
+    """
+
+    def __init__(self, *roots: Path) -> None:
+        self._roots = roots
+        self._listings: dict[tuple[Path, str], frozenset[str]] = {}
+
+    def find(self, names: Iterable[str]) -> Path | None:
+        """The first of several relative names that is there, or None."""
+        for name in names:
+            folder, _, file = name.rpartition("/")
+            for root in self._roots:
+                if file in self._listing(root, folder):
+                    return root / folder / file
+        return None
+
+    def any_folder(self, names: Iterable[str]) -> bool:
+        """Whether one of these folders is there with something in it."""
+        return any(self._listing(root, name) for name in names for root in self._roots)
+
+    def _listing(self, root: Path, folder: str) -> frozenset[str]:
+        if (listing := self._listings.get((root, folder))) is None:
+            try:
+                # A name in a dataset file must not lead out of the dataset's folder.
+                outside = folder.startswith("/") or ".." in PurePosixPath(folder).parts
+                entries = () if outside else os.scandir(root / folder)
+                listing = frozenset(entry.name for entry in entries if not entry.is_dir(follow_symlinks=False))
+            except (OSError, ValueError):
+                listing = frozenset()
+            self._listings[root, folder] = listing
+        return listing
+
+
+def coco_roots(folder: Path) -> tuple[Path, ...]:
+    """Where COCO's image folders may stand: in the dataset's folder, in its `images`, or in a `coco` beside it."""
+    coco = folder.parent / "coco"
+    return folder, folder / "images", coco, coco / "images"
+
+
+def coco_names(number: int, folders: Iterable[str]) -> Iterator[str]:
+    """The names that the COCO image of this number may have: the numbers are the same in all of COCO's folders.
+
+    >>> list(coco_names(9, ["train2014", "val2017"]))
+    ['train2014/COCO_train2014_000000000009.jpg', 'train2014/000000000009.jpg', 'val2017/000000000009.jpg']
+    """
+    for folder in folders:
+        if not folder.endswith("2017"):
+            yield f"{folder}/COCO_{folder}_{number:012d}.jpg"
+        yield f"{folder}/{number:012d}.jpg"

@@ -1,0 +1,64 @@
+"""IMDb (Large Movie Review, aclImdb v1): one file for each review, in a folder for each class.
+
+The target is 0 (negative) or 1 (positive). The text keeps its literal `<br />`. Read from the official archive; the
+hub's Parquet files are not read here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from holdfast.datasets.base import DataError, Dataset, Reading, read_text
+from holdfast.datasets.formats.files import first_folder, names_in
+from holdfast.types import Example
+
+_NAME = re.compile(r"([0-9]{1,9})_([0-9]{1,2})\.txt")
+_FOLDERS: dict[str, tuple[tuple[str, int | None, range], ...]] = {
+    "train": (("train/neg", 0, range(1, 5)), ("train/pos", 1, range(7, 11))),
+    "test": (("test/neg", 0, range(1, 5)), ("test/pos", 1, range(7, 11))),
+    "unsupervised": (("train/unsup", None, range(11)),),
+}
+
+
+def _root(folder: Path) -> Path:
+    return first_folder(folder, ["aclImdb"], ["train/pos", "test/pos", "train/unsup"])
+
+
+def _present(folder: Path) -> bool:
+    return any((_root(folder) / name / "pos").is_dir() for name in ("train", "test"))
+
+
+def _read(folder: Path, split: str, reading: Reading) -> Iterator[Example]:
+    root = _root(folder)
+    for place, target, ratings in _FOLDERS[split]:
+        # Ids are numbers without leading zeros: a sort by number gives the same order on every file system.
+        named = [(_NAME.fullmatch(name), name) for name in names_in(root / place)]
+        for match, name in sorted(named, key=lambda item: (int(item[0][1]) if item[0] else -1, item[1])):
+            path = root / place / name
+            if match is None:
+                reading.bad(path, "", "its name is not of the form ID_RATING.txt", "remove it")
+                continue
+            rating = int(match[2])
+            if rating not in ratings:
+                reading.bad(path, "", f"its rating {rating} does not belong in {place}", "unpack the archive again")
+                continue
+            try:
+                text = read_text(path)
+            except DataError as error:
+                reading.bad(path, error.problem.record, error.problem.what, "unpack the archive again")
+                continue
+            if not text.strip():
+                reading.bad(path, "", "it is empty", "unpack the archive again")
+                continue
+            yield Example(f"{place}/{path.stem}", target, text=text, extra={"rating": rating})
+
+
+DATASET = Dataset(
+    name="imdb",
+    splits=("train", "test", "unsupervised"),
+    read=_read,
+    present=_present,
+    counts={"train": 25_000, "test": 25_000, "unsupervised": 50_000},
+)

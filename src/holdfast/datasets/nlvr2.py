@@ -1,0 +1,113 @@
+"""NLVR2: is a sentence true of two images?"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from holdfast.datasets.base import DataError, Dataset, Problem, Reading, first_file, get, read_json_lines
+from holdfast.datasets.formats.image_files import ImageFiles
+from holdfast.types import Example
+
+_FILES = {
+    "train": "train.json",
+    "dev": "dev.json",
+    "test1": "test1.json",
+    "test2": "test2.json",
+    "balanced_dev": "balanced/balanced_dev.json",
+    "balanced_test1": "balanced/balanced_test1.json",
+    "unbalanced_dev": "unbalanced/unbalanced_dev.json",
+    "unbalanced_test1": "unbalanced/unbalanced_test1.json",
+}
+_LABELS = {"False": 0, "True": 1}
+_IDENTIFIER = re.compile(r"(?P<pair>(?P<split>[a-z]+[0-9]?)-[0-9]+-[0-9]+)-[0-9]+", re.ASCII)
+_DIRECTORY = re.compile(r"[0-9]{1,4}", re.ASCII)
+_EXTRA = ("synset", "query", "writer", "validation", "extra_validations")
+
+
+def _annotation_files(split: str) -> list[str]:
+    name = _FILES[split]
+    return [f"data/{name}", name, name.rpartition("/")[2]]
+
+
+def _read(folder: Path, split: str, reading: Reading) -> Iterator[Example]:
+    file = first_file(folder, _annotation_files(split), "copy the data folder of NLVR2 there")
+    files = ImageFiles(folder / "images", folder)
+    line = 0
+    for line, record in read_json_lines(file, reading):
+        place = f"line {line}"
+        try:
+            identifier = get(record, "identifier", str)
+            if not (match := _IDENTIFIER.fullmatch(identifier)):
+                raise ValueError(f"its identifier {identifier!r:.60} is not of the form split-set-pair-sentence")
+            place = identifier
+            label = get(record, "label", str)
+            if label not in _LABELS:
+                raise ValueError(f"its label is {label!r:.40}, not True or False")
+            text = get(record, "sentence", str)
+            if not text.strip():
+                raise ValueError("its sentence is empty")
+            directory = _directory(record)
+        except ValueError as error:
+            reading.bad(file, place, str(error))
+            continue
+        folders = _image_folders(match["split"], directory)
+        names = [f"{match['pair']}-img{side}.png" for side in (0, 1)]
+        left, right = (files.find(f"{inner}/{name}" for inner in folders) for name in names)
+        if left is None or right is None:
+            missing = names[0] if left is None else names[1]
+            reading.bad(
+                file, identifier, f"its image {missing} is missing", f"unpack the images in {folder / 'images'}"
+            )
+            continue
+        extra = {name: record[name] for name in _EXTRA if name in record}
+        if directory is not None:
+            extra["directory"] = directory
+        yield Example(identifier, _LABELS[label], (left, right), text, (), extra)
+    if not line:
+        raise DataError(Problem(str(file), "", "it has no examples", "download it again"))
+
+
+def _directory(record: dict[str, Any]) -> str | None:
+    """The folder of a training image, which files give as a number or as text."""
+    if record.get("directory") is None:
+        return None
+    value = str(get(record, "directory", (int, str)))
+    if not _DIRECTORY.fullmatch(value):
+        raise ValueError(f"its directory {value!r:.40} is no number")
+    return value
+
+
+def _image_folders(split: str, directory: str | None) -> list[str]:
+    inner = [split, f"{split}_img", "test_img"] if split == "test1" else [split, f"{split}_img"]
+    if split != "train":
+        return inner
+    # Many people unpack the hundred folders of the training images into one.
+    numbers = [directory] if directory is not None else [str(number) for number in range(100)]
+    return [f"{name}/{number}" for name in inner for number in numbers] + inner
+
+
+def _present(folder: Path) -> bool:
+    # Other datasets have a train.json and a dev.json too.
+    names = ["data/test1.json", "data/test2.json", "test1.json", "test2.json"]
+    return any((folder / name).is_file() for name in names) or (folder / "images" / "train" / "0").is_dir()
+
+
+DATASET = Dataset(
+    name="nlvr2",
+    splits=tuple(_FILES),
+    read=_read,
+    present=_present,
+    counts={
+        "train": 86_373,
+        "dev": 6_982,
+        "test1": 6_967,
+        "test2": 6_970,
+        "balanced_dev": 2_300,
+        "balanced_test1": 2_316,
+        "unbalanced_dev": 3_562,
+        "unbalanced_test1": 3_536,
+    },
+)

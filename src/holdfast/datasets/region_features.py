@@ -1,0 +1,224 @@
+"""Region features: what a detector saw, for each image, in VisCOLL's HDF5 files and in bottom-up and LXMERT TSV files.
+
+An Example is an image by its id, without picture or target: `extra["features"]` (n, width) and `extra["boxes"]` (n, 4),
+both float32. A split is a file (`trainval` is several). No file is ever loaded whole. In HDF5 files a row belongs to
+the image that the map beside it names (`coco_train_map.json`), and to `row-N` where there is no map. A width other
+than 2048 (or VisCOLL's 1024) is refused.
+"""
+
+from __future__ import annotations
+
+import binascii
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.datasets.base import DataError, Dataset, Problem, Reading, first_file, read_json
+from holdfast.types import Example
+
+_WIDTHS = (2048, 1024)
+_MOST_BOXES = 1_000
+_MOST_IMAGES = 10_000_000
+_LONGEST_LINE = 1 << 25
+_BLOCK = 3_200
+_HDF5 = tuple(f"{source}_{split}" for source in ("coco", "flickr") for split in ("train", "val", "test"))
+_TSV = {
+    **{
+        f"{name}_36": [f"{folder}{name}_resnet101_faster_rcnn_genome_36.tsv" for folder in (f"{name}_36/", "")]
+        for name in ("trainval", "test2014", "test2015")
+    },
+    **{f"{name}_obj36": [f"mscoco_imgfeat/{name}_obj36.tsv", f"{name}_obj36.tsv"] for name in ("train2014", "val2014")},
+    "test2015_obj36": ["mscoco_imgfeat/test2015_obj36.tsv", "test2015_obj36.tsv"],
+    **{f"nlvr2_{name}_obj36": [f"nlvr2_imgfeat/{name}_obj36.tsv"] for name in ("train", "valid", "test")},
+    **{
+        f"{name}_obj36": [f"vg_gqa_imgfeat/{name}_obj36.tsv", f"{name}_obj36.tsv"] for name in ("vg_gqa", "gqa_testdev")
+    },
+}
+
+
+def _files(split: str) -> list[str]:
+    if split in _HDF5:
+        return [f"faster_rcnn_{split}.h5"]
+    return _TSV.get(split, [f"{split}/{split}_resnet101_faster_rcnn_genome.tsv"])
+
+
+def _adaptive(folder: Path) -> list[Path]:
+    """Bottom-up features of 10 to 100 boxes come in several files."""
+    return sorted(path for path in (folder / "trainval").glob("*.tsv*") if path.is_file())
+
+
+def _present(folder: Path) -> bool:
+    named = any((folder / name).is_file() for split in (*_HDF5, *_TSV) for name in _files(split))
+    return named or bool(_adaptive(folder))
+
+
+def _payload(cell: bytes, kind: str, count: int, columns: int, name: str) -> NDArray[Any]:
+    try:
+        content = binascii.a2b_base64(cell, strict_mode=True)
+    except binascii.Error:
+        raise ValueError(f"its {name} are not base64") from None
+    expected = count * columns * np.dtype(kind).itemsize
+    if len(content) != expected:
+        raise ValueError(f"its {name} have {len(content)} bytes, not {expected} for {count} boxes of width {columns}")
+    return np.frombuffer(content, kind).reshape(count, columns)
+
+
+def _count(cell: bytes, name: str, most: int) -> int:
+    if not cell.isdigit() or len(cell) > 9 or not 1 <= int(cell) <= most:
+        raise ValueError(f"its {name} is {cell[:20]!r}, not a number from 1 to {most}")
+    return int(cell)
+
+
+def _checked(features: NDArray[Any], boxes: NDArray[Any]) -> dict[str, Any]:
+    if not np.isfinite(features).all() or not np.isfinite(boxes).all():
+        raise ValueError("its features or boxes have a number that is not finite")
+    return {"features": np.asarray(features, np.float32), "boxes": np.asarray(boxes, np.float32)}
+
+
+def _row(line: bytes) -> Example:
+    """A line of six columns (bottom-up) or of ten (LXMERT, which has the height before the width)."""
+    cells = line.rstrip(b"\r\n").split(b"\t")
+    if len(cells) == 6:
+        name, width, height, number, corners, content = cells
+        more: list[bytes] = []
+    elif len(cells) == 10:
+        name, height, width, *more, number, corners, content = cells
+    else:
+        raise ValueError(f"it has {len(cells)} columns, neither 6 nor 10")
+    if not name or not name.isascii() or len(name) > 200:
+        raise ValueError("it has no image id")
+    count = _count(number, "num_boxes", _MOST_BOXES)
+    sides = {"image_w": _count(width, "image_w", 10**8), "image_h": _count(height, "image_h", 10**8)}
+    boxes = _payload(corners, "<f4", count, 4, "boxes")
+    extra = {**_checked(_payload(content, "<f4", count, 2048, "features"), boxes), **sides}
+    if (boxes[:, 2:] <= boxes[:, :2]).any():
+        raise ValueError("one of its boxes has no size")
+    kinds = (("objects_id", "<i8"), ("objects_conf", "<f4"), ("attrs_id", "<i8"), ("attrs_conf", "<f4"))
+    for cell, (field, kind) in zip(more, kinds, strict=False):
+        extra[field] = _payload(cell, kind, count, 1, field)[:, 0]
+    return Example(name.decode("ascii"), extra=extra)
+
+
+def _tsv(path: Path, reading: Reading) -> Iterator[Example]:
+    number = 0
+    with path.open("rb") as file:
+        while line := file.readline(_LONGEST_LINE):
+            number += 1
+            try:
+                if len(line) == _LONGEST_LINE and not line.endswith(b"\n"):
+                    while not line.endswith(b"\n") and (line := file.readline(_LONGEST_LINE)):
+                        pass
+                    raise ValueError("it is far too long")
+                example = _row(line)
+            except ValueError as error:
+                reading.bad(path, f"line {number}", str(error), "download the file again")
+                continue
+            yield example
+
+
+def _arrays(path: Path, file: Any) -> tuple[Any, Any, Any]:
+    """The three arrays of a VisCOLL file, whose shapes agree; nothing of them is read yet."""
+    import h5py  # type: ignore[import-untyped]
+
+    def broken(what: str) -> DataError:
+        return DataError(Problem(str(path), "", what, "make or download the features again"))
+
+    arrays = []
+    for name in ("bbox_features", "bboxes", "num_boxes"):
+        if not isinstance(file.get(name, getlink=True), h5py.HardLink) or not isinstance(file[name], h5py.Dataset):
+            raise broken(f"it has no array {name!r} of its own")
+        arrays.append(file[name])
+    features, boxes, numbers = arrays
+    if len(features.shape) != 3 or features.dtype.kind != "f" or boxes.dtype.kind not in "fiu":
+        raise broken(f"its bbox_features have the shape {features.shape}, not (images, boxes, width)")
+    images, most, width = features.shape
+    if width not in _WIDTHS:
+        raise broken(f"its features are {width} wide, not 2048")
+    if images > _MOST_IMAGES or most > _MOST_BOXES or boxes.shape != (images, most, 4):
+        raise broken(f"its bbox_features {features.shape} and bboxes {boxes.shape} do not go together")
+    if numbers.dtype.kind not in "iuf" or numbers.shape not in ((images,), (images, 1)):
+        raise broken(f"its num_boxes have the shape {numbers.shape}, not one for each of {images} images")
+    return features, boxes, numbers
+
+
+def _row_names(path: Path, split: str, images: int, reading: Reading) -> dict[int, str]:
+    """The image id of each row, from the map beside the file."""
+    source = path.parent / f"{split}_map.json"
+    if not source.is_file():
+        return {row: f"row-{row}" for row in range(images)}
+    mapping = read_json(source)
+    if not isinstance(mapping, dict):
+        raise DataError(Problem(str(source), "", "it is no map from rows to images", "download it again"))
+    found: dict[int, str] = {}
+    for key, value in mapping.items():
+        good = key.isascii() and key.isdigit() and len(key) < 9 and int(key) < images and int(key) not in found
+        if good and isinstance(value, int | str) and not isinstance(value, bool):
+            found[int(key)] = str(value)
+        else:
+            reading.bad(source, f"row {key:.40}", "it is no row of the features with an image id", "download it again")
+    return found
+
+
+def _hdf5(path: Path, split: str, reading: Reading) -> Iterator[Example]:
+    import h5py
+
+    try:
+        with h5py.File(path, "r") as file:
+            features, boxes, numbers = _arrays(path, file)
+            images, most, _ = features.shape
+            names = _row_names(path, split, images, reading)
+            step = max(_BLOCK // max(most, 1), 1)
+            for start in range(0, images, step):
+                part = slice(start, min(start + step, images))
+                block = features[part], boxes[part], numbers[part].reshape(-1)
+                yield from _block(path, start, *block, names, reading)
+    except DataError:
+        raise
+    except Exception as error:  # a broken HDF5 file can fail in any way, at any place
+        what = f"it is no whole HDF5 file ({type(error).__name__}: {error!s:.80})"
+        raise DataError(Problem(str(path), "", what, "make or download the features again")) from None
+
+
+def _block(
+    path: Path,
+    start: int,
+    features: NDArray[Any],
+    boxes: NDArray[Any],
+    numbers: NDArray[Any],
+    names: dict[int, str],
+    reading: Reading,
+) -> Iterator[Example]:
+    for offset, number in enumerate(numbers.tolist()):
+        row = start + offset
+        try:
+            if row not in names:
+                raise ValueError("the map names no image for it")
+            if not 1 <= number <= features.shape[1] or number != int(number):
+                raise ValueError(f"its num_boxes is {number}, not a number from 1 to {features.shape[1]}")
+            extra = _checked(features[offset, : int(number)], boxes[offset, : int(number)])
+        except ValueError as error:
+            reading.bad(path, f"row {row}", str(error), "make or download the features again")
+            continue
+        yield Example(names[row], extra=extra)
+
+
+def _read(folder: Path, split: str, reading: Reading) -> Iterator[Example]:
+    several = _adaptive(folder) if split == "trainval" else []
+    for path in several:
+        yield from _tsv(path, reading)
+    if several:
+        return
+    path = first_file(folder, _files(split), "make or download the features there")
+    yield from _hdf5(path, split, reading) if split in _HDF5 else _tsv(path, reading)
+
+
+DATASET = Dataset(
+    name="region_features",
+    splits=(*_HDF5, *_TSV, "trainval"),
+    read=_read,
+    present=_present,
+    counts={"coco_train": 117_266, "coco_val": 4_952},
+)

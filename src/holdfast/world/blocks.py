@@ -1,0 +1,290 @@
+"""Blocks on a table: the scenes of CLEVR, three shapes in eight colours, two materials and two sizes.
+
+Unlike the scenes of `scene.py` they stand in space and are seen in perspective. Pictures are cast ray by ray, so what
+hides what is exact, and a scene in which some block is nearly hidden is drawn anew.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+
+SHAPES = ("cube", "sphere", "cylinder")
+COLOURS = {
+    "gray": (96, 96, 96),
+    "red": (176, 36, 36),
+    "blue": (44, 78, 214),
+    "green": (30, 108, 22),
+    "brown": (132, 76, 28),
+    "purple": (132, 40, 192),
+    "cyan": (42, 206, 206),
+    "yellow": (250, 232, 50),
+}
+MATERIALS = ("rubber", "metal")
+SIZES = {"small": 0.35, "large": 0.7}
+RELATIONS = ("right", "behind", "front", "left")
+
+# Two blocks differ by at least this much along each direction, so no relation is a close call.
+MARGIN = 0.4
+LEAST_VISIBLE = 0.4
+_LIGHT = np.array([0.15, -0.7, 0.7])
+
+
+@dataclass(frozen=True)
+class Block:
+    """One block: what it is like, where its middle stands on the table, and how it is turned (degrees)."""
+
+    shape: str
+    colour: str
+    material: str
+    size: str
+    place: tuple[float, float]
+    rotation: float
+
+    @property
+    def radius(self) -> float:
+        """Half of its height; a cube is shrunk so that its corners reach about as far as a sphere does."""
+        return SIZES[self.size] / (np.sqrt(2) if self.shape == "cube" else 1.0)
+
+    @property
+    def middle(self) -> Floats:
+        """Its centre in space: it stands on the table."""
+        return np.array([*self.place, self.radius])
+
+
+@dataclass(frozen=True)
+class Camera:
+    """Where the picture is taken from; it looks at the middle of the table."""
+
+    position: tuple[float, float, float] = (7.48, -6.5, 5.34)
+
+    @property
+    def axes(self) -> tuple[Floats, Floats, Floats]:
+        """Right, up and forward as unit vectors."""
+        forward = -np.array(self.position)
+        forward /= np.linalg.norm(forward)
+        right = np.cross(forward, [0.0, 0.0, 1.0])
+        right /= np.linalg.norm(right)
+        return right, np.cross(right, forward), forward
+
+    def directions(self) -> dict[str, list[float]]:
+        """What right, behind, ... mean on the table, in the order of the official files.
+
+        >>> list(Camera().directions())
+        ['right', 'behind', 'above', 'below', 'left', 'front']
+        """
+        right, _, forward = self.axes
+        behind = np.array([forward[0], forward[1], 0.0])
+        behind /= np.linalg.norm(behind)
+        vectors = {"right": right, "behind": behind, "above": np.array([0.0, 0.0, 1.0])}
+        vectors |= {"below": -vectors["above"], "left": -right, "front": -behind}
+        return {name: [float(number) + 0.0 for number in vector] for name, vector in vectors.items()}
+
+    def project(self, point: Floats, width: int, height: int) -> tuple[float, float, float]:
+        """Where a point lands in the picture (across, down), and how far it is.
+
+        >>> [round(number, 1) for number in Camera().project(np.zeros(3), 480, 320)]
+        [240.0, 160.0, 11.3]
+        """
+        right, up, forward = self.axes
+        offset = point - np.array(self.position)
+        depth = float(offset @ forward)
+        focal = _focal(width)
+        return width / 2 + focal * float(offset @ right) / depth, height / 2 - focal * float(offset @ up) / depth, depth
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """A table with blocks on it, and the camera that looks at it."""
+
+    number: int
+    things: tuple[Block, ...]
+    camera: Camera = field(default_factory=Camera)
+
+
+def make_blocks(seed: int, number: int, *, count: tuple[int, int] = (3, 10)) -> Blocks:
+    """The scene of a number: every block mostly visible, none too near another.
+
+    >>> scene = make_blocks(0, 7)
+    >>> 3 <= len(scene.things) <= 10 and scene == make_blocks(0, 7)
+    True
+    """
+    random = np.random.default_rng([seed, 16, number])
+    wanted = int(random.integers(count[0], count[1] + 1))
+    while True:
+        jitter = random.uniform(-0.5, 0.5, 3)
+        x, y, z = (float(base + shift) for base, shift in zip(Camera().position, jitter, strict=True))
+        camera = Camera((x, y, z))
+        scene = Blocks(number, tuple(_place(random, camera, wanted)), camera)
+        if len(scene.things) >= count[0] and min(visible_shares(scene)) >= LEAST_VISIBLE:
+            return scene
+
+
+def relationships(scene: Blocks) -> dict[str, list[list[int]]]:
+    """For each relation and each block, the blocks that stand so to it: `["left"][0]` are left of block 0.
+
+    >>> red = Block("cube", "red", "metal", "small", (-2.0, -2.0), 0.0)
+    >>> blue = Block("cube", "blue", "metal", "small", (2.0, 2.0), 0.0)
+    >>> relationships(Blocks(0, (red, blue)))["left"]
+    [[], [0]]
+    """
+    directions = scene.camera.directions()
+    places = np.array([thing.middle for thing in scene.things])
+    found: dict[str, list[list[int]]] = {}
+    for relation in RELATIONS:
+        along = places @ np.array(directions[relation])
+        found[relation] = [
+            [other for other in range(len(along)) if along[other] - along[one] > MARGIN / 2]
+            for one in range(len(along))
+        ]
+    return found
+
+
+def visible_shares(scene: Blocks) -> list[float]:
+    """How much of each block is seen: 1 where nothing stands before it.
+
+    >>> visible_shares(Blocks(0, (Block("cube", "red", "metal", "small", (0.0, 0.0), 0.0),)))
+    [1.0]
+    """
+    nearest, own, _ = _cast(scene, 120, 80)
+    return [float((nearest == index).sum() / max(1, own[index])) for index in range(len(scene.things))]
+
+
+def draw_blocks(scene: Blocks, width: int = 120, height: int = 80) -> npt.NDArray[np.uint8]:
+    """The picture, with an opaque alpha channel as in the official files: uint8 of shape (height, width, 4).
+
+    >>> draw_blocks(make_blocks(0, 1), 60, 40).shape
+    (40, 60, 4)
+    """
+    # Cast at twice the size and averaged, so that edges are smooth.
+    _, _, colours = _cast(scene, 2 * width, 2 * height)
+    small = colours.reshape(height, 2, width, 2, 3).mean(axis=(1, 3))
+    opaque = np.full((height, width, 1), 255.0)
+    return np.concatenate([small.clip(0, 255), opaque], axis=2).round().astype(np.uint8)
+
+
+def _focal(width: int) -> float:
+    return width * 35 / 32
+
+
+def _place(random: np.random.Generator, camera: Camera, wanted: int) -> list[Block]:
+    """Blocks one after another at free places; fewer than wanted where the table is full."""
+    directions = camera.directions()
+    axes = np.array([directions["right"][:2], directions["behind"][:2]])
+    blocks: list[Block] = []
+    for _ in range(40 * wanted):
+        if len(blocks) == wanted:
+            break
+        place = random.uniform(-3, 3, 2)
+        block = Block(
+            shape=str(random.choice(SHAPES)),
+            colour=str(random.choice(list(COLOURS))),
+            material=str(random.choice(MATERIALS)),
+            size=str(random.choice(list(SIZES))),
+            place=(float(place[0]), float(place[1])),
+            rotation=float(random.uniform(0, 360)),
+        )
+        clear = all(
+            np.abs(axes @ (place - other.place)).min() > MARGIN
+            and np.linalg.norm(place - other.place) > SIZES[block.size] + SIZES[other.size] + 0.25
+            for other in blocks
+        )
+        if clear:
+            blocks.append(block)
+    return blocks
+
+
+def _cast(scene: Blocks, width: int, height: int) -> tuple[npt.NDArray[np.int64], list[int], Floats]:
+    """For each pixel the nearest block (-1 for the table), each block's own number of pixels, and the colours."""
+    right, up, forward = scene.camera.axes
+    eye = np.array(scene.camera.position)
+    across = (np.arange(width) + 0.5 - width / 2) / _focal(width)
+    down = (np.arange(height) + 0.5 - height / 2) / _focal(width)
+    rays = forward + across[None, :, None] * right - down[:, None, None] * up
+    ground = np.where(rays[..., 2] < -1e-6, -eye[2] / np.minimum(rays[..., 2], -1e-6), 1e3)
+    table = eye + ground[..., None] * rays
+    light = 0.72 + 0.2 * np.exp(-((table[..., :2] ** 2).sum(-1)) / 40)
+    for thing in scene.things:
+        window = _window(scene.camera, thing, width, height, reach=4.0)
+        away = table[window][..., :2] - (np.array(thing.place) - 0.6 * thing.radius * _LIGHT[:2])
+        light[window] *= 1 - 0.5 * np.exp(-((away**2).sum(-1)) / (1.1 * thing.radius) ** 2)
+    colours = light[..., None] * np.array([228.0, 226.0, 222.0])
+    nearest = np.full((height, width), -1)
+    depths = np.full((height, width), np.inf)
+    own = []
+    for index, thing in enumerate(scene.things):
+        window = _window(scene.camera, thing, width, height)
+        distance, normal = _hit(thing, eye, rays[window])
+        own.append(int(np.isfinite(distance).sum()))
+        nearer = distance < depths[window]
+        depths[window] = np.where(nearer, distance, depths[window])
+        nearest[window] = np.where(nearer, index, nearest[window])
+        colours[window] = np.where(nearer[..., None], _shade(thing, normal, rays[window]), colours[window])
+    return nearest, own, colours
+
+
+def _window(camera: Camera, thing: Block, width: int, height: int, reach: float = 1.9) -> tuple[slice, slice]:
+    """The part of the picture in which a block can be seen, or what lies within so many of its radii."""
+    x, y, depth = camera.project(thing.middle, width, height)
+    pixels = reach * thing.radius * _focal(width) / (depth - 1.9 * thing.radius)
+    rows = slice(max(0, int(y - pixels)), max(0, min(height, int(y + pixels) + 2)))
+    return rows, slice(max(0, int(x - pixels)), max(0, min(width, int(x + pixels) + 2)))
+
+
+def _hit(thing: Block, eye: Floats, rays: Floats) -> tuple[Floats, Floats]:
+    """How far along each ray the block is met (infinity where it is not), and the surface's direction there."""
+    start = eye - thing.middle
+    radius = thing.radius
+    if thing.shape == "sphere":
+        distance = _quadratic((rays**2).sum(-1), rays @ start, float(start @ start) - radius**2)
+        return distance, (start + _finite(distance)[..., None] * rays) / radius
+    turn = np.radians(thing.rotation) if thing.shape == "cube" else 0.0
+    back = np.array([[np.cos(turn), np.sin(turn), 0], [-np.sin(turn), np.cos(turn), 0], [0, 0, 1.0]])
+    start, rays = back @ start, rays @ back.T
+    if thing.shape == "cube":
+        steps = np.where(np.abs(rays) < 1e-9, 1e-9, rays)
+        enter = (-np.sign(steps) * radius - start) / steps
+        leave = (np.sign(steps) * radius - start) / steps
+        distance = np.where(enter.max(-1) < leave.min(-1), enter.max(-1), np.inf)
+        normal = np.where(enter == enter.max(-1, keepdims=True), -np.sign(steps), 0.0)
+        return distance, normal @ back
+    flat = rays[..., :2]
+    side = _quadratic((flat**2).sum(-1), flat @ start[:2], float(start[:2] @ start[:2]) - radius**2)
+    point = start + _finite(side)[..., None] * rays
+    side = np.where(np.abs(point[..., 2]) <= radius, side, np.inf)
+    top = (radius - start[2]) / np.minimum(rays[..., 2], -1e-9)
+    lid = start + top[..., None] * rays
+    top = np.where((lid[..., :2] ** 2).sum(-1) <= radius**2, top, np.inf)
+    round_about = np.concatenate([point[..., :2] / radius, np.zeros_like(point[..., :1])], axis=-1)
+    return np.minimum(side, top), np.where((top < side)[..., None], np.array([0.0, 0.0, 1.0]), round_about)
+
+
+def _quadratic(a: Floats, half_b: Floats, c: float) -> Floats:
+    """The nearer root of a t^2 + 2 half_b t + c, infinity where there is none."""
+    inside = half_b**2 - a * c
+    return np.where(inside > 0, (-half_b - np.sqrt(np.maximum(inside, 0))) / a, np.inf)
+
+
+def _finite(distance: Floats) -> Floats:
+    return np.where(np.isfinite(distance), distance, 0.0)
+
+
+def _shade(thing: Block, normal: Floats, rays: Floats) -> Floats:
+    """Rubber is dull; metal mirrors the light and the brightness above it."""
+    base = np.array(COLOURS[thing.colour], dtype=float)
+    light = _LIGHT / np.linalg.norm(_LIGHT)
+    facing = (normal @ light).clip(0, 1)[..., None]
+    if thing.material == "rubber":
+        dull: Floats = base * (0.4 + 0.65 * facing)
+        return dull
+    seen = rays / np.linalg.norm(rays, axis=-1, keepdims=True)
+    mirrored = seen - 2 * (seen * normal).sum(-1, keepdims=True) * normal
+    glint = (mirrored @ light).clip(0, 1)[..., None] ** 12
+    sky = mirrored[..., 2:].clip(0, 1)
+    lamps = np.cos(5 * np.arctan2(mirrored[..., 1:2], mirrored[..., :1])).clip(0, 1) ** 3
+    bright: Floats = base * (0.35 + 0.35 * facing + 0.3 * sky) + 190 * glint + 70 * sky + 60 * lamps * (1 - sky)
+    return bright

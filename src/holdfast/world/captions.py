@@ -1,0 +1,140 @@
+"""Captions: what people write under a picture, with the phrases that name its things."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+import numpy as np
+
+from holdfast.errors import UserError
+from holdfast.world.describe import PLACE_PHRASES, RELATION_PHRASES, kind_of, name
+from holdfast.world.grammar import SYNONYMS, article
+from holdfast.world.scene import Scene, relations
+from holdfast.world.vocabulary import VERBS
+
+
+@dataclass(frozen=True)
+class Phrase:
+    """Words `start` to `stop` (not included) of a caption name the thing with this index."""
+
+    start: int
+    stop: int
+    thing: int
+
+
+@dataclass(frozen=True)
+class Caption:
+    """A sentence about a scene, in its words and marks, with the phrases that name things."""
+
+    text: str
+    tokens: tuple[str, ...]
+    phrases: tuple[Phrase, ...]
+
+
+def captions(scene: Scene, random: np.random.Generator, count: int = 5) -> list[Caption]:
+    """Sentences that are true of a scene; they differ where they can.
+
+    >>> from holdfast.world.scene import Box, Scene, Thing
+    >>> cat = Thing("cat", "black", "small", "fur", "plain", Box(0.4, 0.4, 0.2, 0.2), verb="lie")
+    >>> caption = captions(Scene(7, "street", (cat,)), np.random.default_rng(5))[0]
+    >>> caption.text
+    'A cat lies on a street.'
+    >>> [caption.tokens[phrase.start : phrase.stop] for phrase in caption.phrases]
+    [('A', 'cat')]
+    """
+    if not scene.things:
+        raise UserError(f"scene {scene.number} has no things to write about: make it with at least one")
+    written: list[Caption] = []
+    for attempt in range(4 * count):
+        caption = _caption(scene, random)
+        if all(caption.tokens != other.tokens for other in written) or attempt >= 3 * count:
+            written.append(caption)
+        if len(written) == count:
+            break
+    return written
+
+
+def _caption(scene: Scene, random: np.random.Generator) -> Caption:
+    weights = np.array([3.0 if thing.verb else 1.0 for thing in scene.things])
+    first = int(random.choice(len(weights), p=weights / weights.sum()))
+    thing = scene.things[first]
+    mentioned: Counter[str] = Counter()
+    pieces = _noun_phrase(scene, first, random, mentioned)
+    told = {first}
+    if thing.verb and random.random() < 0.85:
+        third, gerund, _ = VERBS[thing.verb]
+        pieces += [third] if random.random() < 0.3 else (["is", gerund] if random.random() < 0.6 else [gerund])
+        if thing.other is not None:
+            pieces += _noun_phrase(scene, thing.other, random, mentioned)
+            told.add(thing.other)
+    pieces += _ending(scene, first, told, random, mentioned)
+    return _assemble([*pieces, "."])
+
+
+def _ending(
+    scene: Scene, first: int, told: set[int], random: np.random.Generator, mentioned: Counter[str]
+) -> list[str | tuple[int, str]]:
+    """How a caption goes on: the place, what is beside the first thing, or what else there is."""
+    near = [(relation, j) for i, relation, j in relations(scene) if i == first and j not in told]
+    others = [i for i in range(len(scene.things)) if i not in told]
+    form = random.random()
+    pieces: list[str | tuple[int, str]] = []
+    if near and form < 0.35:
+        relation, other = near[random.integers(len(near))]
+        pieces += [*RELATION_PHRASES[relation].split(), *_noun_phrase(scene, other, random, mentioned)]
+    elif others and form < 0.65:
+        some = [others[i] for i in random.permutation(len(others))[:2]]
+        pieces += ["with", *_noun_phrase(scene, some[0], random, mentioned)]
+        if len(some) == 2 and random.random() < 0.5:
+            pieces += ["and", *_noun_phrase(scene, some[1], random, mentioned)]
+    if not pieces or random.random() < 0.5:
+        pieces += PLACE_PHRASES[scene.place].split()
+    return pieces
+
+
+def _noun_phrase(
+    scene: Scene, index: int, random: np.random.Generator, mentioned: Counter[str]
+) -> list[str | tuple[int, str]]:
+    """A thing with at most two of its attributes, in a word that people use for it."""
+    thing = scene.things[index]
+    called = name(thing)
+    adjectives = []
+    if thing.noun != "person" and random.random() < 0.25:
+        adjectives.append(_worded(thing.size, random))
+    if (
+        thing.noun != "person"
+        and thing.pattern != "plain"
+        and len(kind_of(thing).patterns) > 1
+        and random.random() < 0.2
+    ):
+        adjectives.append(thing.pattern)
+    coloured = len(kind_of(thing).colours) > 1 and random.random() < 0.5
+    if coloured and thing.noun != "person" and len(adjectives) < 2:
+        adjectives.append(thing.colour)
+    words = " ".join([*adjectives, _worded(called, random)])
+    mentioned[called] += 1
+    phrase = (index, f"another {words}" if mentioned[called] > 1 else article(words))
+    if coloured and thing.noun == "person":
+        return [phrase, "in", thing.colour]
+    return [phrase]
+
+
+def _worded(word: str, random: np.random.Generator) -> str:
+    """The word or, now and then, another one for the same."""
+    others = SYNONYMS.get(word, ())
+    return others[random.integers(len(others))] if others and random.random() < 0.3 else word
+
+
+def _assemble(pieces: list[str | tuple[int, str]]) -> Caption:
+    tokens: list[str] = []
+    phrases = []
+    for piece in pieces:
+        if isinstance(piece, str):
+            tokens.append(piece)
+        else:
+            words = piece[1].split()
+            phrases.append(Phrase(len(tokens), len(tokens) + len(words), piece[0]))
+            tokens += words
+    tokens[0] = tokens[0].capitalize()
+    return Caption(" ".join(tokens).replace(" .", "."), tuple(tokens), tuple(phrases))

@@ -1,0 +1,185 @@
+"""Words for what is in a scene, and the facts that can be told true or false of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from holdfast.world.grammar import article, plural, singular
+from holdfast.world.scene import Scene, Thing, make_scene, relations
+from holdfast.world.vocabulary import PLACES, SOLIDS, THINGS, VERBS, Kind, person_word
+
+PLACE_PHRASES = {
+    "field": "in a field",
+    "street": "on a street",
+    "beach": "on a beach",
+    "sea": "on the sea",
+    "snow": "in the snow",
+} | {place: f"in {article(place)}" for place in PLACES if place not in ("field", "street", "beach", "sea", "snow")}
+RELATION_PHRASES = {"left of": "to the left of", "right of": "to the right of", "above": "above", "below": "below"}
+INVERSE = {"left of": "right of", "right of": "left of", "above": "below", "below": "above"}
+GROUPS = {  # supercategories of COCO whose members anyone would call so
+    "animal": "animal",
+    "vehicle": "vehicle",
+    "food": "piece of food",
+    "furniture": "piece of furniture",
+    "person": "person",
+}
+ATTRIBUTES = ("colour", "pattern", "verb")
+# How much more often than others scenes have what persons like best to do.
+_USUAL_VERBS = {"hold": 4.0, "eat": 3.0, "ride": 2.7}
+_NEEDS_OTHER = ("hold", "ride")
+
+
+@dataclass(frozen=True)
+class Fact:
+    """Something true of a scene beside a near miss: the same words but for one.
+
+    `subject` and `other` are indices of things; texts are gaps for them, as in "{0} is to the left of {1}".
+    """
+
+    kind: str
+    subject: int
+    other: int | None
+    true: str
+    false: str
+
+
+def kind_of(thing: Thing) -> Kind:
+    """What things of this noun have in common."""
+    return THINGS[thing.noun] if thing.noun in THINGS else SOLIDS[thing.noun]
+
+
+def name(thing: Thing) -> str:
+    """What one calls a thing; a person is a man, a woman or a child.
+
+    >>> from holdfast.world.scene import Box, Thing
+    >>> name(Thing("person", "red", "small", "fabric", "plain", Box(0, 0, 0.5, 0.5)))
+    'child'
+    """
+    return person_word(thing.size, thing.pattern) if thing.noun == "person" else singular(thing.noun)
+
+
+def plural_name(thing: Thing) -> str:
+    """What one calls several of a thing."""
+    return plural(name(thing) if thing.noun == "person" else thing.noun)
+
+
+def described(thing: Thing, attributes: Sequence[str] = ("colour",), **values: str) -> str:
+    """A thing's name with some of its attributes, or with other values of them.
+
+    >>> from holdfast.world.scene import Box, Thing
+    >>> cat = Thing("cat", "black", "small", "fur", "striped", Box(0, 0, 0.5, 0.5))
+    >>> described(cat, ("size", "colour")), described(cat, colour="white")
+    ('small black cat', 'white cat')
+    """
+    told = {attribute: values.get(attribute, getattr(thing, attribute)) for attribute in attributes}
+    if thing.noun == "person":  # a person's colour and pattern are those of the clothes
+        clothes = [told[attribute] for attribute in ("pattern", "colour") if attribute in told]
+        return name(thing) + (f" in {' '.join(clothes)}" if clothes else "")
+    adjectives = [told[attribute] for attribute in ("size", "pattern", "colour", "material") if attribute in told]
+    return " ".join([*adjectives, name(thing)])
+
+
+def doing(verb: str) -> str:
+    """What something does, as it follows "is".
+
+    >>> doing("lie"), doing("ride")
+    ('lying', 'riding something')
+    """
+    return VERBS[verb][1] + (" something" if verb in _NEEDS_OTHER else "")
+
+
+def values_of(thing: Thing, attribute: str) -> tuple[str, ...]:
+    """The values that an attribute of such a thing may have."""
+    kind = kind_of(thing)
+    return {"colour": kind.colours, "pattern": kind.patterns, "verb": kind.verbs}[attribute]
+
+
+def other_value(thing: Thing, attribute: str, random: np.random.Generator) -> str | None:
+    """Another value that the attribute might as well have had, or None where there is none.
+
+    None comes, too, in so many of the cases where the actual value is a usual one (most things are plain) that among
+    those that are left every value is as likely as every other. What is drawn instead is then as likely as what is
+    there, and "the cat is plain" is no truer than "the cat is striped" before one looks.
+
+    >>> from holdfast.world.scene import Box, Thing
+    >>> apple = Thing("apple", "red", "small", "food", "plain", Box(0, 0, 0.5, 0.5))
+    >>> other_value(apple, "colour", np.random.default_rng(0)) in ("green", "yellow")
+    True
+    >>> other_value(apple, "verb", np.random.default_rng(0)) is None
+    True
+    """
+    actual, values = getattr(thing, attribute), values_of(thing, attribute)
+    usual = 1.0
+    if thing.noun == "person":
+        usual = _USUAL_VERBS.get(actual, 1.0) if attribute == "verb" else 1.0
+        if attribute == "pattern":  # what tells a man from a woman has been said
+            values = tuple(value for value in values if person_word(thing.size, value) == name(thing))
+    elif attribute == "pattern" and actual == "plain":
+        usual = len(values) + 1.0
+    others = [value for value in values if value != actual]
+    if not actual or not others or random.random() * usual > 1:
+        return None
+    return others[random.integers(len(others))]
+
+
+def other_place(scene: Scene, random: np.random.Generator) -> str | None:
+    """Another place where all that is in a scene might have been, or None where there is none."""
+    fitting = [p for p in PLACES if p != scene.place and all(p in kind_of(thing).places for thing in scene.things)]
+    return fitting[random.integers(len(fitting))] if fitting else None
+
+
+def unique(scene: Scene) -> list[int]:
+    """The things that one can speak of as "the cat": no other has that name, nor one that ends with it.
+
+    >>> from holdfast.world.scene import Box, Scene, Thing
+    >>> nouns = ("dog", "cat", "dog", "bear", "teddy bear")
+    >>> things = tuple(Thing(noun, "brown", "small", "fur", "plain", Box(0, 0, 0.5, 0.5)) for noun in nouns)
+    >>> unique(Scene(0, "room", things))
+    [1]
+    """
+    heads = [thing.noun.split()[-1] if thing.noun != "person" else name(thing) for thing in scene.things]
+    return [i for i, head in enumerate(heads) if heads.count(head) == 1]
+
+
+def absent(scene: Scene, random: np.random.Generator) -> tuple[Scene, int]:
+    """Another scene of the same world and a thing in it, with a name that it alone has there and nothing has here."""
+    names = {word for thing in scene.things for word in (thing.noun.split()[-1], name(thing).split()[-1])}
+    while True:
+        other = make_scene(*(int(number) for number in random.integers(2**31, size=2)))
+        found = [i for i in unique(other) if name(other.things[i]).split()[-1] not in names]
+        if found:
+            return other, found[random.integers(len(found))]
+
+
+def facts(scene: Scene, random: np.random.Generator, among: Sequence[int] | None = None) -> list[Fact]:
+    """What can be told of the things of a scene (or of some of them), each with a near miss drawn at random."""
+    chosen = list(range(len(scene.things))) if among is None else list(among)
+    found: list[Fact] = []
+    place = other_place(scene, random)
+    for i in chosen:
+        thing = scene.things[i]
+        for attribute in ATTRIBUTES:
+            other = other_value(thing, attribute, random)
+            if other is not None:
+                actual = getattr(thing, attribute)
+                found.append(Fact(attribute, i, None, _told(thing, attribute, actual), _told(thing, attribute, other)))
+        if place is not None:
+            true, false = PLACE_PHRASES[scene.place], PLACE_PHRASES[place]
+            found.append(Fact("place", i, None, f"{{0}} is {true}", f"{{0}} is {false}"))
+    for i, relation, j in relations(scene):
+        if i in chosen and j in chosen:
+            phrases = [RELATION_PHRASES[word] for word in (relation, INVERSE[relation])]
+            found.append(Fact("relation", i, j, *(f"{{0}} is {phrase} {{1}}" for phrase in phrases)))
+    return found
+
+
+def _told(thing: Thing, attribute: str, value: str) -> str:
+    if attribute == "verb":
+        return f"{{0}} is {doing(value)}"
+    if thing.noun == "person":
+        return f"{{0}} is wearing {value}" + (" clothes" if attribute == "pattern" else "")
+    return f"{{0}} is {value}"

@@ -1,0 +1,222 @@
+"""Pictures: a scene, or one thing, as an array of bytes. The same scene always gives the same picture."""
+
+from __future__ import annotations
+
+import io
+import math
+import zlib
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image, ImageDraw
+
+from holdfast.errors import UserError, nearest
+from holdfast.world.backdrop import backdrop
+from holdfast.world.scene import Scene, Thing, silhouette_of
+from holdfast.world.vocabulary import COLOURS
+
+_Picture = NDArray[np.uint8]
+
+_FILLS: dict[str, tuple[int, int, int]] = COLOURS | {
+    "sky": (176, 216, 240),
+    "silver": (190, 194, 200),
+    "denim": (58, 66, 96),
+    "screen": (30, 44, 62),
+    "lime": (140, 190, 84),
+    "tan": (214, 164, 98),
+    "sausage": (176, 70, 44),
+}
+_SKINS = ((250, 214, 180), (226, 172, 126), (172, 114, 74), (104, 66, 44))
+_HAIRS = ((40, 30, 26), (106, 66, 34), (226, 190, 98), (150, 150, 150))
+_KINDS = ("jpeg", "png", "grey-jpeg", "cmyk-jpeg")
+
+
+def _random(thing: Thing) -> np.random.Generator:
+    """The small accidents of a thing's look follow from the thing itself."""
+    words = f"{thing.noun}{thing.colour}{thing.pattern}{thing.box.left}{thing.box.top}{thing.box.width}"
+    return np.random.default_rng(zlib.crc32(words.encode()))
+
+
+def _pattern(pattern: str, height: int, width: int) -> NDArray[np.bool_]:
+    """Where a pattern's second colour goes, on a surface of height x width."""
+    step = max(4, round(math.sqrt(height * width) / 6))
+    x, y = np.arange(width)[None, :], np.arange(height)[:, None]
+    if pattern == "striped":
+        return np.asarray((x + y // 3) % step < step * 0.42)
+    if pattern == "checked":
+        return np.asarray((x * 5 // (step * 3) + y * 5 // (step * 3)) % 2 == 0)
+    assert pattern == "spotted", pattern
+    across, down = (x + (y // step % 2) * (step / 2)) % step - step / 2, y % step - step / 2
+    return np.asarray(across**2 + down**2 < (step * 0.31) ** 2)
+
+
+_SHADE = 120  # the side on which a material's light is worked out, once
+
+
+@cache
+def _shade(material: str) -> NDArray[np.float32]:
+    """How light each place of a surface is: metal gleams, wood has a grain, fur is rough, most are lit from above."""
+    y, x = np.mgrid[:_SHADE, :_SHADE].astype(np.float32)
+    across, down = x / _SHADE, y / _SHADE
+    light = 1.08 - 0.2 * down
+    if material == "metal":
+        light = light + 0.28 * np.exp(-(((down - 0.28 - 0.1 * across) / 0.07) ** 2))
+    elif material in ("glass", "plastic"):
+        light = light + 0.3 * np.exp(-(((across - 0.3) / 0.07) ** 2)) * (down < 0.6)
+    elif material == "wood":
+        light = light - 0.14 * (np.sin(down * 40 + 3 * np.sin(across * 7)) > 0.4)
+    elif material in ("fur", "fabric"):
+        light = light + 0.05 * np.sin(x * 2.1 + y * 0.7) * np.sin(y * 1.3)
+    elif material == "stone":
+        light = light + 0.08 * np.sign(np.sin(x * 1.7 + 5 * np.sin(y)))
+    return np.asarray(light, dtype=np.float32)
+
+
+def _lit(material: str, height: int, width: int) -> NDArray[np.float32]:
+    """The light on a surface of height x width: (h, w, 1)."""
+    rows, columns = np.arange(height) * _SHADE // height, np.arange(width) * _SHADE // width
+    return _shade(material)[rows[:, None], columns[None, :], None]
+
+
+def _mix(colour: NDArray[np.float32], other: float, share: float) -> NDArray[np.float32]:
+    return np.asarray(colour * (1 - share) + other * share, dtype=np.float32)
+
+
+def _paint(thing: Thing, height: int, width: int, mirrored: bool) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+    """A thing that fills height x width: its colours (h, w, 3), and where it is (h, w)."""
+    random = _random(thing)
+    shapes = silhouette_of(thing, mirrored).shapes
+    main = np.array(_FILLS[thing.colour], dtype=np.float32) + random.integers(-12, 13) + random.integers(-8, 9, 3)
+    bright = float(main @ np.array([0.3, 0.59, 0.11]))
+    # Black needs details that are lighter than itself.
+    dark = main * 0.68 if bright > 60 else _mix(main, 255, 0.22)
+    light = _mix(main, 255, 0.45) if bright < 225 else main * 0.86
+    own = {"main": main, "dark": dark, "light": light}
+    own["skin"] = np.array(_SKINS[random.integers(len(_SKINS))], dtype=np.float32)
+    own["hair"] = np.array(_HAIRS[random.integers(len(_HAIRS))], dtype=np.float32)
+
+    fills = ["none", "main", *dict.fromkeys(shape.fill for shape in shapes if shape.fill not in ("none", "main"))]
+    canvas = Image.new("L", (width, height), 0)
+    pen = ImageDraw.Draw(canvas)
+    scale = np.array([width - 1, height - 1])
+    for shape in shapes:
+        pen.polygon((shape.points * scale).ravel().tolist(), fill=fills.index(shape.fill))
+    index = np.asarray(canvas)
+    palette = np.array([own.get(fill, _FILLS.get(fill, (0, 0, 0))) for fill in fills], dtype=np.float32)
+    if thing.pattern != "plain":
+        # The second colour of a pattern takes the place of the main one where the pattern says so.
+        second = main * 0.25 if bright > 115 else _mix(main, 255, 0.8)
+        palette = np.concatenate([palette, second[None]])
+        index = np.where((index == 1) & _pattern(thing.pattern, height, width), len(fills), index)
+    return palette[index] * _lit(thing.material, height, width), index > 0
+
+
+def _fineness(side: int) -> int:
+    """Pictures are drawn this many times larger, then averaged, so that edges are smooth."""
+    return 3 if side <= 160 else 2
+
+
+def _finish(canvas: NDArray[np.float32], fineness: int, random: np.random.Generator) -> _Picture:
+    """Average down to the picture's size, and add what a camera adds: another light, a little noise."""
+    fine = Image.fromarray(np.clip(canvas, 0, 255).astype(np.uint8)).reduce(fineness)
+    picture = np.asarray(fine, dtype=np.float32) * random.uniform(0.9, 1.06)
+    picture += random.standard_normal(picture.shape[:2], dtype=np.float32)[..., None] * random.uniform(2, 6)
+    return np.asarray(np.clip(picture, 0, 255), dtype=np.uint8)
+
+
+def _put(canvas: NDArray[np.float32], thing: Thing, mirrored: bool) -> None:
+    height, width = canvas.shape[:2]
+    box = thing.box
+    left, top = math.ceil(box.left * width), math.ceil(box.top * height)
+    right, bottom = math.floor((box.left + box.width) * width), math.floor((box.top + box.height) * height)
+    if right - left < 2 or bottom - top < 2:
+        return  # too small to be seen at this size
+    colours, where = _paint(thing, bottom - top, right - left, mirrored)
+    canvas[top:bottom, left:right][where] = colours[where]
+
+
+def render(scene: Scene, width: int = 96, height: int = 72) -> _Picture:
+    """Draw a scene: uint8, (height, width, 3). Each thing lies within its box.
+
+    >>> from holdfast.world.scene import make_scene
+    >>> render(make_scene(seed=0, number=1)).shape
+    (72, 96, 3)
+    """
+    if width < 8 or height < 8:
+        raise UserError(f"a picture of {width}x{height} is too small to draw: 8x8 is the least")
+    random = np.random.default_rng(zlib.crc32(repr((scene.number, scene.place)).encode()))
+    fineness = _fineness(max(width, height))
+    canvas = backdrop(scene.place, height * fineness, width * fineness, random)
+    for thing in scene.things:
+        _put(canvas, thing, thing.box.centre[0] > 0.5)
+    return _finish(canvas, fineness, random)
+
+
+def render_thing(thing: Thing, side: int) -> _Picture:
+    """One thing that fills a plain square picture: uint8, (side, side, 3). Its box only varies the picture a little.
+
+    >>> from holdfast.world.scene import make_scene
+    >>> render_thing(make_scene(seed=0, number=1).things[0], 32).shape
+    (32, 32, 3)
+    """
+    if side < 8:
+        raise UserError(f"a picture of {side}x{side} is too small to draw: 8x8 is the least")
+    random = _random(thing)
+    mirrored = bool(random.integers(2))
+    aspect = silhouette_of(thing, mirrored).aspect
+    fill = random.uniform(0.78, 0.96) * (1.0 if thing.size == "large" else 0.75)
+    width, height = fill * min(1.0, aspect), fill * min(1.0, 1 / aspect)
+    box = replace(
+        thing.box,
+        left=(1 - width) * random.uniform(0.3, 0.7),
+        top=(1 - height) * random.uniform(0.3, 0.7),
+        width=width,
+        height=height,
+    )
+    fineness = _fineness(side)
+    canvas = np.empty((side * fineness, side * fineness, 3), dtype=np.float32)
+    canvas[:] = random.uniform(150, 232, 3)
+    canvas *= np.linspace(1.06, 0.92, side * fineness, dtype=np.float32)[:, None, None]
+    _put(canvas, replace(thing, box=box), mirrored)
+    return _finish(canvas, fineness, random)
+
+
+def encode_image(array: _Picture, kind: str = "jpeg") -> bytes:
+    """The bytes of an image file: "jpeg", "png", "grey-jpeg" or "cmyk-jpeg". The same array gives the same bytes.
+
+    >>> encode_image(np.zeros((8, 8, 3), dtype=np.uint8), "png")[1:4]
+    b'PNG'
+    """
+    if kind not in _KINDS:
+        raise UserError(f"there is no kind of image {kind!r}: {nearest(kind, _KINDS)}")
+    image = Image.fromarray(array)
+    if kind == "grey-jpeg":
+        image = image.convert("L")
+    elif kind == "cmyk-jpeg":
+        image = image.convert("CMYK")
+    out = io.BytesIO()
+    if kind == "png":
+        image.save(out, "PNG", compress_level=6)
+    else:
+        image.save(out, "JPEG", quality=90, subsampling=0)
+    return out.getvalue()
+
+
+def save_image(path: Path, array: _Picture, kind: str = "jpeg") -> None:
+    """Write an image file, and its folder where there is none; the name may say otherwise than the kind.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save_image(Path(folder) / "n01" / "a.JPEG", np.zeros((8, 8, 3), dtype=np.uint8), "png")
+    ...     (Path(folder) / "n01" / "a.JPEG").read_bytes()[1:4]
+    b'PNG'
+    """
+    data = encode_image(array, kind)
+    try:
+        path.write_bytes(data)
+    except FileNotFoundError:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)

@@ -1,0 +1,25 @@
+"""The language of the world, true of its scenes: all that writers of datasets ask for, under one name."""
+
+from holdfast.world.captions import Caption, Phrase, captions
+from holdfast.world.commonsense import VisualQuestion, visual_commonsense
+from holdfast.world.knowledge import commonsense_question, physical_question
+from holdfast.world.questions import Question, questions
+from holdfast.world.reviews import review
+from holdfast.world.statements import hypothesis, two_image_statement
+from holdfast.world.stories import story_ending
+
+__all__ = [
+    "Caption",
+    "Phrase",
+    "Question",
+    "VisualQuestion",
+    "captions",
+    "commonsense_question",
+    "hypothesis",
+    "physical_question",
+    "questions",
+    "review",
+    "story_ending",
+    "two_image_statement",
+    "visual_commonsense",
+]

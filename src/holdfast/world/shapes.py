@@ -1,0 +1,127 @@
+"""Silhouettes: each noun as a short list of polygons, in a pose, filling a unit square."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.errors import UserError, nearest
+from holdfast.world.shapes_alive import ALIVE, person
+from holdfast.world.shapes_indoors import INDOORS
+from holdfast.world.shapes_outdoors import OUTDOORS
+
+_TABLE: dict[str, str] = ALIVE | OUTDOORS | INDOORS
+_CORNERS = np.linspace(0, 2 * np.pi, 18, endpoint=False)
+
+
+@dataclass(frozen=True)
+class Shape:
+    """One polygon: the part of the thing that it is ("" for a detail), the name of its fill, its corners (n, 2)."""
+
+    part: str
+    fill: str
+    points: NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Silhouette:
+    """The shapes of a thing, the rearmost first, scaled to fill the unit square, and its width over its height."""
+
+    shapes: tuple[Shape, ...]
+    aspect: float
+
+
+def _points(kind: str, n: list[float]) -> NDArray[np.float64]:
+    """The corners of one primitive: oval and box by two corners, line by two ends and a width, poly by its corners."""
+    if kind == "oval":
+        centre, radius = (n[0] + n[2]) / 2, (n[2] - n[0]) / 2
+        middle, height = (n[1] + n[3]) / 2, (n[3] - n[1]) / 2
+        return np.stack([centre + radius * np.cos(_CORNERS), middle + height * np.sin(_CORNERS)], 1)
+    if kind == "box":
+        return np.array([[n[0], n[1]], [n[2], n[1]], [n[2], n[3]], [n[0], n[3]]])
+    if kind == "line":
+        first, last = np.array(n[0:2]), np.array(n[2:4])
+        along = last - first
+        across = np.array([-along[1], along[0]]) / max(float(np.hypot(*along)), 1e-9) * n[4] / 2
+        return np.stack([first - across, first + across, last + across, last - across])
+    assert kind == "poly", kind
+    return np.array(n).reshape(-1, 2)
+
+
+def _parse(text: str) -> list[Shape]:
+    shapes = []
+    for line in text.replace(";", "\n").splitlines():
+        if line.strip():
+            part, fill, kind, *numbers = line.split()
+            shapes.append(Shape("" if part == "-" else part, fill, _points(kind, [float(n) for n in numbers])))
+    return shapes
+
+
+def _bounds(shapes: list[Shape]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    points = np.concatenate([shape.points for shape in shapes if shape.fill != "none"])
+    return points.min(0), points.max(0)
+
+
+def _moved(shape: Shape, matrix: list[list[float]], by: tuple[float, float] = (0, 0)) -> Shape:
+    return Shape(shape.part, shape.fill, shape.points @ np.array(matrix).T + np.array(by))
+
+
+def _turned(shapes: list[Shape]) -> list[Shape]:
+    """On the back, the head to the left."""
+    return [_moved(shape, [[0, 1], [-1, 0]]) for shape in shapes]
+
+
+def _posed(noun: str, shapes: list[Shape], pose: str) -> list[Shape]:
+    """A thing's shapes in a pose; an animal's poses are small changes of standing."""
+    if noun == "airplane" and pose == "fly":  # climbing
+        return [_moved(shape, [[0.97, 0.26], [-0.26, 0.97]]) for shape in shapes]
+    if noun not in ALIVE:
+        return _turned(shapes) if pose == "lie" else shapes
+    if pose == "lie":  # the legs are folded away, and the rest is flat
+        return [_moved(shape, [[1, 0], [0, 0.72]]) for shape in shapes if shape.part not in ("leg", "foot")]
+    if pose == "walk":  # every second leg steps forward
+        leg, moved = 0, []
+        for shape in shapes:
+            if shape.part == "leg":
+                top, step = shape.points[:, 1].min(), 0.22 if leg % 2 else -0.22
+                leg += 1
+                shape = _moved(shape, [[1, step], [0, 1]], (-step * top, 0))
+            moved.append(shape)
+        return moved
+    if pose == "eat":  # something to eat is at the mouth
+        head = next((shape for shape in shapes if shape.part == "head"), shapes[0])
+        right, low = head.points.max(0)
+        bite = f"- orange oval {right + 2} {low - 6} {right + 20} {low + 10}; - green line {right + 14} {low - 4} "
+        return [*shapes, *_parse(bite + f"{right + 24} {low - 16} 5")]
+    return shapes
+
+
+@cache
+def silhouette(noun: str, pose: str = "", mirrored: bool = False) -> Silhouette:
+    """The silhouette of a noun, looking to the right, or to the left when mirrored.
+
+    A pose is a verb's lemma. Persons have three forms: "man", "woman" and "child" are nouns here.
+
+    >>> long, tall = silhouette("bus"), silhouette("giraffe")
+    >>> long.aspect > 1 > tall.aspect
+    True
+    """
+    if noun in ("man", "woman", "child"):
+        shapes = _parse(person(noun, pose))
+        if pose == "lie":
+            shapes = _turned(shapes)
+    elif f"{noun} {pose}" in _TABLE:
+        shapes = _parse(_TABLE[f"{noun} {pose}"])
+    elif noun in _TABLE:
+        shapes = _posed(noun, _parse(_TABLE[noun]), pose)
+    else:
+        raise UserError(f"the world cannot draw {noun!r}: {nearest(noun, ['man', 'woman', 'child', *_TABLE])}")
+    low, high = _bounds(shapes)
+    extent = high - low
+    unit = [Shape(shape.part, shape.fill, (shape.points - low) / extent) for shape in shapes]
+    if mirrored and noun != "stop sign":  # letters are not mirrored
+        unit = [_moved(shape, [[-1, 0], [0, 1]], (1, 0)) for shape in unit]
+    return Silhouette(tuple(unit), float(extent[0] / extent[1]))

@@ -1,0 +1,210 @@
+"""Statements to judge by looking: of two pictures, true or false; of one, entailed, neutral or contradicted.
+
+Whatever is said falsely or beyond the picture is said in the words of what is said truly, and the form is chosen in the
+same way for all: so the words alone tell nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from itertools import count
+
+import numpy as np
+
+from holdfast.errors import UserError
+from holdfast.world.describe import (
+    GROUPS,
+    PLACE_PHRASES,
+    Fact,
+    absent,
+    described,
+    facts,
+    kind_of,
+    name,
+    other_value,
+    plural_name,
+    unique,
+)
+from holdfast.world.grammar import article, number_word, plural
+from holdfast.world.scene import Scene
+from holdfast.world.vocabulary import PLACES
+
+LABELS = ("entailment", "neutral", "contradiction")
+_SIDES = ("left", "right")
+# The share of scenes that show at least one of a group, roughly.
+_SHARES = {"animal": 0.29, "vehicle": 0.15, "piece of food": 0.27, "piece of furniture": 0.14, "person": 0.71}
+_Pair = tuple[Scene, Scene]
+_Stated = Callable[[_Pair, np.random.Generator, bool], str | None]
+
+
+def two_image_statement(left: Scene, right: Scene, random: np.random.Generator, truth: bool) -> str:
+    """A sentence that is true, or false by one word, of two pictures.
+
+    >>> from holdfast.world.scene import Box, Scene, Thing
+    >>> apple = Thing("apple", "red", "small", "food", "plain", Box(0.4, 0.4, 0.2, 0.2))
+    >>> banana = Thing("banana", "yellow", "small", "food", "plain", Box(0.4, 0.4, 0.2, 0.2))
+    >>> pair = Scene(0, "kitchen", (apple,)), Scene(1, "kitchen", (banana, banana))
+    >>> two_image_statement(*pair, np.random.default_rng(1), truth=False)
+    'The left image shows a green apple.'
+    """
+    for form in random.permutation(len(_STATEMENTS)).tolist():
+        state: _Stated = _STATEMENTS[form]
+        sentence = state((left, right), random, truth)
+        if sentence is not None:
+            return sentence
+    raise AssertionError("the number of things can always be told")
+
+
+def hypothesis(scene: Scene, random: np.random.Generator, label: str) -> str:
+    """A sentence that a picture entails, contradicts, or leaves open since what it speaks of is not to be seen.
+
+    >>> from holdfast.world.scene import Box, Scene, Thing
+    >>> cat = Thing("cat", "black", "small", "fur", "plain", Box(0.4, 0.4, 0.2, 0.2), verb="lie")
+    >>> hypothesis(Scene(7, "street", (cat,)), np.random.default_rng(1), "entailment")
+    'The cat is lying.'
+    """
+    if label not in LABELS:
+        raise UserError(f"a hypothesis is one of {', '.join(LABELS)}, not {label!r}")
+    here = ((scene, i) for i in random.permutation(unique(scene)).tolist())
+    told = _first_fact(here, random)
+    if told is None:  # nothing here has a name of its own: then, whatever the label, several are told of at once
+        return _sentence_of_several(scene, random, label)
+    if label == "neutral":  # the subject is absent, and what is said of it is true where it is
+        told = _first_fact((absent(scene, random) for _ in count()), random)
+        assert told is not None, "some scene has something to tell of"
+    return _sentence(*told, label != "contradiction")
+
+
+def _first_fact(focuses: Iterable[tuple[Scene, int]], random: np.random.Generator) -> tuple[Scene, Fact] | None:
+    """A fact about the first of some things of which there is one: first its kind is chosen, then the fact."""
+    for scene, focus in focuses:
+        found = [fact for fact in facts(scene, random, unique(scene)) if focus in (fact.subject, fact.other)]
+        if found:
+            return scene, _any_of_any_kind(found, random)
+    return None
+
+
+def _any_of_any_kind(found: Sequence[Fact], random: np.random.Generator) -> Fact:
+    kinds = sorted({fact.kind for fact in found})
+    kind = kinds[random.integers(len(kinds))]
+    fitting = [fact for fact in found if fact.kind == kind]
+    return fitting[random.integers(len(fitting))]
+
+
+def _sentence_of_several(scene: Scene, random: np.random.Generator, label: str) -> str:
+    thing, place = scene.things[random.integers(len(scene.things))], scene.place
+    if label == "neutral":
+        other, missing = absent(scene, random)
+        thing, place = other.things[missing], other.place
+    elif label == "contradiction":
+        places = [each for each in kind_of(thing).places if each != place] or [each for each in PLACES if each != place]
+        place = places[random.integers(len(places))]
+    return f"The {plural_name(thing)} are {PLACE_PHRASES[place]}."
+
+
+def _sentence(scene: Scene, fact: Fact, truth: bool) -> str:
+    names = [f"the {name(scene.things[i])}" for i in (fact.subject, fact.other) if i is not None]
+    text = (fact.true if truth else fact.false).format(*names)
+    return f"{text[0].upper()}{text[1:]}."
+
+
+def _side(random: np.random.Generator) -> int:
+    return int(random.integers(2))
+
+
+def _shows_such(pair: _Pair, random: np.random.Generator, truth: bool) -> str | None:
+    """The left image shows a red dog: it may be a brown one."""
+    side = _side(random)
+    scene = pair[side]
+    fitting = [(i, other) for i in unique(scene) if (other := other_value(scene.things[i], "colour", random))]
+    if not fitting:
+        return None
+    i, other = fitting[random.integers(len(fitting))]
+    words = described(scene.things[i]) if truth else described(scene.things[i], colour=other)
+    return f"The {_SIDES[side]} image shows {article(words)}."
+
+
+def _shows(pair: _Pair, random: np.random.Generator, truth: bool) -> str | None:
+    """The left image shows a dog, or only the left one does: it may be the right one."""
+    side = _side(random)
+    names = [{name(thing) for thing in scene.things} for scene in pair]
+    alone = [sorted(names[0] - names[1]), sorted(names[1] - names[0])]
+    if not alone[0] or not alone[1]:
+        return None
+    words = alone[side if truth else 1 - side]
+    shows = "Only the" if random.random() < 0.5 else "The"
+    return f"{shows} {_SIDES[side]} image shows {article(words[random.integers(len(words))])}."
+
+
+def _fact(pair: _Pair, random: np.random.Generator, truth: bool) -> str | None:
+    """In the left image, the dog is to the left of the cat, lying, or on a street."""
+    side = _side(random)
+    scene = pair[side]
+    found = [fact for fact in facts(scene, random, unique(scene)) if fact.kind != "colour"]
+    if not found:
+        return None
+    sentence = _sentence(scene, _any_of_any_kind(found, random), truth)
+    return f"In the {_SIDES[side]} image, {sentence[0].lower()}{sentence[1:]}"
+
+
+def _counts(scene: Scene) -> dict[str, int]:
+    groups = [kind_of(thing).supercategory for thing in scene.things]
+    return {"thing": len(groups)} | {words: groups.count(group) for group, words in GROUPS.items()}
+
+
+def _more(pair: _Pair, random: np.random.Generator, truth: bool) -> str | None:
+    left, right = (_counts(scene) for scene in pair)
+    unequal = [words for words in left if left[words] != right[words]]
+    if not unequal:
+        return None
+    words = unequal[random.integers(len(unequal))]
+    more = int(right[words] > left[words])
+    many = random.random() < 0.5
+    first = more if many == truth else 1 - more
+    word = "more" if many else "fewer"
+    sides = f"in the {_SIDES[first]} image than in the {_SIDES[1 - first]} image"
+    return f"There are {word} {plural(words)} {sides}."
+
+
+def _total(pair: _Pair, random: np.random.Generator, truth: bool) -> str | None:
+    left, right = (_counts(scene) for scene in pair)
+    totals = {words: left[words] + right[words] for words in left}
+    numbers = sorted(set(totals.values()) - {0})
+    number = numbers[random.integers(len(numbers))]
+    if number == 1 and random.random() < 0.6:  # ones are frequent, and no near miss lies below them
+        return None
+    fitting = [words for words in totals if totals[words] == number]
+    words = fitting[random.integers(len(fitting))]
+    if not truth:
+        number += 1 if number == 1 or random.random() < 0.5 else -1
+    told = f"are {number_word(number)} {plural(words)}" if number != 1 else f"is one {words}"
+    return f"There {told} in the two images together."
+
+
+def _quantified(pair: _Pair, random: np.random.Generator, truth: bool) -> str | None:
+    """Both images, or exactly one, show an animal: thinned, so that of each group the one is as likely as the other."""
+    words = list(_SHARES)[random.integers(len(_SHARES))]
+    shown = sum(_counts(scene)[words] > 0 for scene in pair)
+    odds = _SHARES[words] / (2 * (1 - _SHARES[words]))  # of both against exactly one
+    if shown == 0 or random.random() > (1 / odds if shown == 2 else odds):
+        return None
+    both = (shown == 2) == truth
+    return f"Both images show {article(words)}." if both else f"Exactly one image shows {article(words)}."
+
+
+def _same_colour(pair: _Pair, random: np.random.Generator, truth: bool) -> str | None:
+    left, right = pair
+    pairs: dict[bool, list[tuple[int, int]]] = {True: [], False: []}
+    for i in unique(left):
+        for j in unique(right):
+            pairs[left.things[i].colour == right.things[j].colour].append((i, j))
+    if not pairs[True] or not pairs[False]:
+        return None
+    same = random.random() < 0.5
+    fitting = pairs[same == truth]
+    i, j = fitting[random.integers(len(fitting))]
+    colour = "the same color as" if same else "another color than"
+    return f"The {name(left.things[i])} in the left image has {colour} the {name(right.things[j])} in the right image."
+
+
+_STATEMENTS: tuple[_Stated, ...] = (_shows_such, _shows, _fact, _more, _total, _quantified, _same_colour)

@@ -1,0 +1,134 @@
+"""CGQA: pictures of two to four things on a grid, labelled by the combination, as the archive of CFST has them.
+
+`CGQA/GQA_100` holds a folder of pictures and a JSON list for each part. Training combinations are the paper's hundred,
+in the order of its tasks; `sys` has others of the same concepts, `pro` has three or four concepts, `sub` those of `sys`
+in a colour kept for it alone, `non` the training ones again, and `noc` concepts that were never seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from holdfast.world.draw import save_image
+from holdfast.world.scene import Thing
+from holdfast.world.vocabulary import CGQA_NOUNS, COCO_NOUNS, THINGS
+from holdfast.world.writers.json_files import write_json
+from holdfast.world.writers.portraits import portrait, some_thing
+
+# Combinations, and images of each in the continual parts and in each few-shot test; side of a picture.
+COUNTS: dict[str, dict[str, int]] = {
+    "tiny": {"combinations": 10, "train": 16, "val": 4, "test": 6, "fewshot": 20, "side": 48},
+    "small": {"combinations": 50, "train": 60, "val": 10, "test": 20, "fewshot": 20, "side": 96},
+    "large": {"combinations": 100, "train": 300, "val": 50, "test": 100, "fewshot": 40, "side": 96},
+    "paper": {"combinations": 100, "train": 1_000, "val": 50, "test": 100, "fewshot": 100, "side": 96},
+}
+_TRAINED = (
+    "fence+flower door+grass leaves+shirt grass+table shoe+shorts hat+table leaves+wall chair+grass door+shoe "
+    "fence+helmet chair+sign grass+shorts hat+plate pole+shirt grass+pants pants+shoe pole+wall bench+chair "
+    "helmet+plate leaves+shoe bench+shorts flower+pole chair+helmet pants+shorts helmet+shorts helmet+shoe "
+    "hat+jacket hat+shorts jacket+shoe fence+wall bench+helmet hat+shirt bench+sign plate+wall grass+plate "
+    "helmet+pole door+leaves bench+pants grass+jacket jacket+pole car+jacket building+plate helmet+leaves "
+    "pants+shirt car+leaves bench+leaves fence+pants bench+shirt fence+grass building+jacket fence+plate "
+    "car+helmet car+shorts grass+leaves jacket+shirt chair+shirt plate+sign bench+jacket leaves+sign chair+shoe "
+    "flower+shirt building+chair plate+shorts building+leaves chair+hat fence+pole grass+sign building+grass "
+    "hat+shoe bench+wall car+flower bench+door bench+hat bench+building bench+table hat+sign shirt+wall "
+    "door+fence door+plate pole+table flower+pants shoe+sign helmet+shirt leaves+plate hat+wall grass+shoe "
+    "plate+shirt pants+wall fence+leaves chair+pole car+sign car+pants flower+helmet building+hat car+shirt "
+    "helmet+sign flower+wall door+pole leaves+shorts fence+shorts"
+)
+TRAINED: list[tuple[str, ...]] = [tuple(pair.split("+")) for pair in _TRAINED.split()]
+FEWSHOT = {"sys": "sys", "pro": "pro", "sub": "sub", "non": "non_novel", "noc": "non_comp"}
+_COLUMNS, _ROWS = 3, 2
+
+
+def write(folder: Path, scale: str, seed: int) -> None:
+    """The folder `CGQA/GQA_100` with `continual` and `fewshot`.
+
+    >>> COUNTS["paper"]["train"], TRAINED[0]
+    (1000, ('fence', 'flower'))
+    """
+    counts = COUNTS[scale]
+    root = folder / "CGQA" / "GQA_100"
+    for part, count in (("train", counts["train"]), ("val", counts["val"]), ("test", counts["test"])):
+        combs = TRAINED[: counts["combinations"]]
+        _write_part(root, f"continual/{part}", f"{part}.json", combs, count, counts["side"], seed)
+    for mode, name in FEWSHOT.items():
+        combs = novel(mode, counts["combinations"], seed)
+        _write_part(root, f"fewshot/{name}", f"{name}_fewshot.json", combs, counts["fewshot"], counts["side"], seed)
+
+
+def novel(mode: str, count: int, seed: int) -> list[tuple[str, ...]]:
+    """The combinations of a few-shot test.
+
+    >>> set(novel("sys", 100, 0)) & set(TRAINED), novel("non", 2, 0)
+    (set(), [('fence', 'flower'), ('door', 'grass')])
+    """
+    if mode == "non":
+        return TRAINED[:count]
+    known = sorted({noun for comb in TRAINED[:count] for noun in comb})
+    if mode == "noc":
+        unseen = [noun for noun in COCO_NOUNS if noun not in CGQA_NOUNS]
+        options: list[tuple[str, ...]] = list(combinations(unseen, 2))
+    elif mode == "pro":
+        options = [comb for size in (3, 4) for comb in combinations(known, size)]
+    else:
+        options = [pair for pair in combinations(known, 2) if pair not in TRAINED]
+    # `sub` asks about the combinations of `sys`, so both draw the same.
+    random = np.random.default_rng([seed, 22, {"noc": 0, "pro": 1}.get(mode, 2)])
+    return [options[index] for index in random.permutation(len(options))[:count]]
+
+
+def _write_part(
+    root: Path, part: str, file: str, combs: Sequence[tuple[str, ...]], count: int, side: int, seed: int
+) -> None:
+    number = ["train", "val", "test", *FEWSHOT.values()].index(part.split("/")[1])
+    random = np.random.default_rng([seed, 22, 3, number])
+    labels = random.permutation(np.repeat(np.arange(len(combs)), count))
+    records = []
+    for index, label in enumerate(labels):
+        comb = combs[label]
+        things = [_thing(random, noun, part) for noun in comb]
+        positions = [int(place) for place in random.permutation(_COLUMNS * _ROWS)[: len(comb)]]
+        name = f"{part}/{index}"
+        save_image(root / f"{name}.jpg", _picture(random, things, positions, side))
+        records.append(
+            {
+                "newImageName": name,
+                "comb": list(comb),
+                "objects": [_record(random, thing) for thing in things],
+                "position": positions,
+            }
+        )
+    write_json(root / part / file, records)
+
+
+def _thing(random: np.random.Generator, noun: str, part: str) -> Thing:
+    """A thing of the part: its first colour is kept for `sub`."""
+    kept, *others = THINGS[noun].colours
+    colour = kept if part.endswith("/sub") or not others else others[int(random.integers(len(others)))]
+    return some_thing(random, noun, colour=colour)
+
+
+def _record(random: np.random.Generator, thing: Thing) -> dict[str, Any]:
+    box = [int(number) for number in random.integers(30, 120, 4)]
+    image = str(2_300_000 + int(random.integers(100_000)))
+    return {"imageName": image, "objName": thing.noun, "attributes": [thing.colour], "boundingBox": box}
+
+
+def _picture(
+    random: np.random.Generator, things: Sequence[Thing], positions: Sequence[int], side: int
+) -> npt.NDArray[np.uint8]:
+    """Each thing in its cell of a grid of three by two, on black."""
+    picture = np.zeros((side, side, 3), dtype=np.uint8)
+    cell = side // _COLUMNS
+    for thing, position in zip(things, positions, strict=True):
+        top = (position // _COLUMNS) * (side // _ROWS) + int(random.integers(side // _ROWS - cell + 1))
+        left = (position % _COLUMNS) * cell
+        picture[top : top + cell, left : left + cell] = portrait(random, thing, cell)
+    return picture

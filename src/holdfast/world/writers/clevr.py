@@ -1,0 +1,126 @@
+"""CLEVR v1.0: pictures of blocks, their scenes, and questions with programs. As in the release, test has no scenes."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+from holdfast.world.block_questions import Balance, BlockQuestion, ask
+from holdfast.world.blocks import Blocks, draw_blocks, make_blocks, relationships
+from holdfast.world.writers.json_files import list_file
+
+# Images and questions of each split. The release dropped a few questions, so its counts are not round.
+COUNTS: dict[str, dict[str, tuple[int, int]]] = {
+    "tiny": {"train": (40, 399), "val": (20, 199), "test": (10, 100)},
+    "small": {"train": (1_500, 14_998), "val": (300, 2_999), "test": (300, 3_000)},
+    "large": {"train": (20_000, 199_995), "val": (4_000, 39_998), "test": (4_000, 39_999)},
+    "paper": {"train": (70_000, 699_989), "val": (15_000, 149_991), "test": (15_000, 149_988)},
+}
+_SIZES = {"tiny": (120, 80), "small": (240, 160), "large": (240, 160), "paper": (480, 320)}
+_FIRST = {"train": 0, "val": 1_000_000, "test": 2_000_000}
+_PER_IMAGE = 10
+# About the release's shares of the five types of question.
+_KINDS = {
+    **dict.fromkeys(("query_size", "query_color", "query_material", "query_shape"), 9),
+    **dict.fromkeys(("equal_size", "equal_color", "equal_material", "equal_shape"), 5),
+    **{"exist": 8, "exist_same": 5, "count": 12, "count_same": 4, "count_both": 4, "count_either": 4},
+    **dict.fromkeys(("equal_integer", "less_than", "greater_than"), 5),
+}
+_LICENSE = "Creative Commons Attribution (CC BY 4.0)"
+
+
+def write(folder: Path, scale: str, seed: int) -> None:
+    """The folder `CLEVR_v1.0` as the archive unpacks it.
+
+    >>> COUNTS["paper"]["val"]
+    (15000, 149991)
+    """
+    root = folder / "CLEVR_v1.0"
+    for split in ("train", "val", "test"):
+        _write_split(root, split, scale, seed)
+    notes = {
+        "README.txt": "Blocks drawn by Holdfast in the layout of CLEVR v1.0.\n",
+        "LICENSE.txt": f"{_LICENSE}\n",
+        "COPYRIGHT.txt": "Every picture and question was generated.\n",
+    }
+    for name, text in notes.items():
+        (root / name).write_bytes(text.encode())
+
+
+def _write_split(root: Path, split: str, scale: str, seed: int) -> None:
+    images, questions = COUNTS[scale][split]
+    info = {"split": split, "license": _LICENSE, "version": "1.0", "date": "2/14/2017"}
+    balance = Balance()
+    (root / "images" / split).mkdir(parents=True, exist_ok=True)
+    with ExitStack() as stack:
+        name = f"CLEVR_{split}_questions.json"
+        add = stack.enter_context(list_file(root / "questions" / name, {"info": info}, "questions"))
+        add_scene = None
+        if split != "test":
+            path = root / "scenes" / f"CLEVR_{split}_scenes.json"
+            add_scene = stack.enter_context(list_file(path, {"info": info}, "scenes"))
+        written = 0
+        for index in range(images):
+            scene = make_blocks(seed, _FIRST[split] + index)
+            file = f"CLEVR_{split}_{index:06d}.png"
+            Image.fromarray(draw_blocks(scene, *_SIZES[scale])).save(root / "images" / split / file, "PNG")
+            where = {"image_index": index, "split": split, "image_filename": file}
+            if add_scene:
+                add_scene(_scene_record(scene, where, *_SIZES[scale]))
+            random = np.random.default_rng([seed, 16, _FIRST[split] + index, 1])
+            left = questions - written - _PER_IMAGE * (images - index - 1)
+            # The last picture takes what is missing, and no picture takes more than ten.
+            for question in _questions(scene, random, balance, max(1, min(_PER_IMAGE, left))):
+                add({**where, "question_index": written, **_question_record(question, split)})
+                written += 1
+
+
+def _questions(scene: Blocks, random: np.random.Generator, balance: Balance, count: int) -> list[BlockQuestion]:
+    """Questions of mixed kinds, none asked twice; a scene that does not allow a kind is asked another."""
+    shares = np.array(list(_KINDS.values())) / sum(_KINDS.values())
+    found: dict[str, BlockQuestion] = {}
+    while len(found) < count:
+        question = ask(scene, random, str(random.choice(list(_KINDS), p=shares)), balance)
+        if question is not None:
+            found.setdefault(question.text, question)
+    return list(found.values())
+
+
+def _question_record(question: BlockQuestion, split: str) -> dict[str, Any]:
+    if split == "test":
+        return {"question": question.text}
+    return {
+        "question": question.text,
+        "answer": question.answer,
+        "question_family_index": question.family,
+        "program": question.program,
+    }
+
+
+def _scene_record(scene: Blocks, where: dict[str, Any], width: int, height: int) -> dict[str, Any]:
+    objects = []
+    for thing in scene.things:
+        x, y, depth = scene.camera.project(thing.middle, width, height)
+        objects.append(
+            {
+                "color": thing.colour,
+                "size": thing.size,
+                "rotation": thing.rotation,
+                "shape": thing.shape,
+                "material": thing.material,
+                "3d_coords": [float(number) for number in thing.middle],
+                "pixel_coords": [round(x), round(y), depth],
+            }
+        )
+    return {
+        "image_index": where["image_index"],
+        "image_filename": where["image_filename"],
+        "split": where["split"],
+        "directions": scene.camera.directions(),
+        "objects": objects,
+        "relationships": relationships(scene),
+    }

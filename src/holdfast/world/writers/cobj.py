@@ -1,0 +1,95 @@
+"""COBJ: crops that show a combination of Objects365's things, as the archive of CFST has them.
+
+The training combinations are the paper's thirty, in the order of its tasks. What is drawn for a name is told in
+`objects365.py`. There is no test of substitutivity here: Objects365 has no attributes.
+"""
+
+from __future__ import annotations
+
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from holdfast.world.draw import render, save_image
+from holdfast.world.scene import make_scene
+from holdfast.world.writers.json_files import write_json
+from holdfast.world.writers.objects365 import categories
+
+# Combinations, and images of each in the continual parts and in each few-shot test; side of a picture.
+COUNTS: dict[str, dict[str, int]] = {
+    "tiny": {"combinations": 10, "train": 16, "val": 4, "test": 6, "fewshot": 20, "side": 48},
+    "small": {"combinations": 30, "train": 60, "val": 10, "test": 20, "fewshot": 20, "side": 96},
+    "large": {"combinations": 30, "train": 600, "val": 50, "test": 100, "fewshot": 60, "side": 96},
+    "paper": {"combinations": 30, "train": 1_000, "val": 50, "test": 100, "fewshot": 100, "side": 128},
+}
+_TRAINED = (
+    "Bracelet+Person+Sneakers; Car+SUV+Street Lights; Bracelet+Glasses+Person; Bench+Person; Person+Sneakers; "
+    "Car+Person; Boat+Sailboat; Lamp+Person; Glasses+Hat+Person; Chair+Person; Hat+Person+Sneakers; "
+    "Microphone+Person; Basketball+Person+Sneakers; Boat+Person; Other Shoes+Person+Sneakers; "
+    "Other Shoes+Person; Guitar+Microphone+Person; Bracelet+Necklace+Person; Glasses+Person; Necklace+Person; "
+    "Car+Street Lights; Car+Person+Street Lights; Glasses+Person+Sneakers; Person+Street Lights; "
+    "Hat+Other Shoes+Person; Chair+Desk; Hat+Person; Bracelet+Person; Handbag/Satchel+Person; "
+    "Glasses+Necklace+Person"
+)
+TRAINED: list[tuple[str, ...]] = [tuple(comb.split("+")) for comb in _TRAINED.split("; ")]
+FEWSHOT = ("sys", "pro", "non", "noc")
+
+
+def write(folder: Path, scale: str, seed: int) -> None:
+    """The folder `COBJ/annotations` with pictures and one list for each part.
+
+    >>> COUNTS["paper"]["train"], TRAINED[0]
+    (1000, ('Bracelet', 'Person', 'Sneakers'))
+    """
+    counts = COUNTS[scale]
+    root = folder / "COBJ" / "annotations"
+    drawn = categories()
+    number = 40_000_000
+    for part in ("train", "val", "test", *FEWSHOT):
+        if part in FEWSHOT:
+            combs, count = novel(part, counts["combinations"], seed), counts["fewshot"]
+            home, name = root / "fewshot" / part, f"O365_{part}_fewshot_crop.json"
+        else:
+            combs, count = TRAINED[: counts["combinations"]], counts[part]
+            home, name = root / "continual" / part, f"O365_continual_{part}_crop.json"
+        random = np.random.default_rng([seed, 23, 3, number])
+        labels = random.permutation(np.repeat(np.arange(len(combs)), count))
+        records = []
+        for number, label in enumerate(labels, number + 1):  # noqa: B020 (numbers go on from part to part)
+            nouns = {name: drawn[name] for name in combs[label]}
+            records.append(_write_image(home, number, nouns, counts["side"], seed))
+        write_json(root / name, records)
+
+
+def novel(mode: str, count: int, seed: int) -> list[tuple[str, ...]]:
+    """The combinations of a few-shot test.
+
+    >>> set(novel("sys", 30, 0)) & set(TRAINED), {len(comb) for comb in novel("pro", 30, 0)} == {4, 5}
+    (set(), True)
+    """
+    if mode == "non":
+        return TRAINED[:count]
+    known = sorted({name for comb in TRAINED[:count] for name in comb})
+    if mode == "noc":
+        seen = {name for comb in TRAINED for name in comb}
+        pool = [name for name, noun in categories().items() if noun and name not in seen]
+        options: list[tuple[str, ...]] = list(combinations(sorted(pool), 2))
+    elif mode == "pro":
+        options = [comb for size in (4, 5) for comb in combinations(known, size)]
+    else:
+        options = [comb for size in (2, 3) for comb in combinations(known, size) if comb not in TRAINED]
+    random = np.random.default_rng([seed, 23, FEWSHOT.index(mode)])
+    return [options[index] for index in random.permutation(len(options))[:count]]
+
+
+def _write_image(home: Path, number: int, nouns: dict[str, str], side: int, seed: int) -> dict[str, Any]:
+    scene = make_scene(seed, number, nouns=list(nouns.values()))
+    save_image(home / f"{number}.jpg", render(scene, side, side))
+    boxes = {thing.noun: thing.box for thing in scene.things}
+    pixels = []
+    for noun in nouns.values():
+        box = boxes[noun]
+        pixels.append([round(value * side, 2) for value in (box.left, box.top, box.width, box.height)])
+    return {"imageId": str(number), "label": list(nouns), "boundingBox": pixels}

@@ -1,0 +1,51 @@
+"""CommonsenseQA, the random split: JSON lines with five choices; `answerKey` is absent in test."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from holdfast.world.language import commonsense_question
+from holdfast.world.writers.json_files import write_json_lines
+
+COUNTS: dict[str, dict[str, int]] = {
+    "tiny": {"train": 200, "dev": 80, "test": 40},
+    "small": {"train": 2_000, "dev": 400, "test": 200},
+    "large": {"train": 9_741, "dev": 1_221, "test": 1_140},
+    "paper": {"train": 9_741, "dev": 1_221, "test": 1_140},
+}
+FILES = {
+    "train": "train_rand_split.jsonl",
+    "dev": "dev_rand_split.jsonl",
+    "test": "test_rand_split_no_answers.jsonl",
+}
+
+
+def write(folder: Path, scale: str, seed: int) -> None:
+    """The three files of the random split.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write(Path(folder), "tiny", seed=0)
+    ...     sorted(path.name for path in Path(folder).iterdir())
+    ['dev_rand_split.jsonl', 'test_rand_split_no_answers.jsonl', 'train_rand_split.jsonl']
+    """
+    for number, (split, name) in enumerate(FILES.items()):
+        random = np.random.default_rng([seed, 8, number])
+        write_json_lines(folder / name, _records(split, COUNTS[scale][split], random))
+
+
+def _records(split: str, count: int, random: np.random.Generator) -> Iterator[dict[str, Any]]:
+    for place in random.permutation(np.arange(count) % 5):
+        concept, question, choices, label = commonsense_question(random)
+        # Each letter is the right one equally often.
+        choices = list(choices)
+        choices.insert(int(place), choices.pop(label))
+        record: dict[str, Any] = {} if split == "test" else {"answerKey": "ABCDE"[place]}
+        record["id"] = random.bytes(16).hex()
+        listed = [{"label": letter, "text": text} for letter, text in zip("ABCDE", choices, strict=True)]
+        record["question"] = {"question_concept": concept, "choices": listed, "stem": question}
+        yield record

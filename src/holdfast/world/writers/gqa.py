@@ -1,0 +1,170 @@
+"""GQA: scene graphs of train and val, and the balanced questions of train, val, testdev and test.
+
+Kept from the original: every id is a string, images of testdev have an id with an `n`, `location` and `weather` are
+often missing, and the questions of test have three keys only.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from holdfast.world.draw import render, save_image
+from holdfast.world.scene import Scene, Thing, make_scene, relations
+from holdfast.world.vocabulary import COCO_NOUNS, THINGS, VERBS
+from holdfast.world.writers.json_files import write_json
+
+COUNTS: dict[str, dict[str, int]] = {
+    "tiny": {"train": 60, "val": 20, "testdev": 8, "test": 8},
+    "small": {"train": 1_500, "val": 300, "testdev": 60, "test": 100},
+    "large": {"train": 20_000, "val": 4_000, "testdev": 400, "test": 1_000},
+    "paper": {"train": 74_942, "val": 10_696, "testdev": 398, "test": 2_987},
+}
+WIDTH, HEIGHT = 128, 96
+_FIRST = {"train": 2_300_000, "val": 2_400_000, "testdev": 10_000, "test": 500_000}
+_MATERIAL_WORDS = {"wood": "wooden", "fur": "furry", "feathers": "feathered", "glass": "glass", "metal": "metal"}
+_INDOORS = ("room", "kitchen", "bathroom", "office")
+_RELATION_WORDS = {"left of": "to the left of", "right of": "to the right of", "above": "above", "below": "below"}
+
+
+def write(folder: Path, scale: str, seed: int) -> None:
+    """`images`, `{train,val}_sceneGraphs.json` and `{train,val,testdev,test}_balanced_questions.json`.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write(Path(folder), "tiny", seed=0)
+    ...     sorted(path.name for path in Path(folder).iterdir())
+    ['images', 'test_balanced_questions.json', 'testdev_balanced_questions.json', ..., 'val_sceneGraphs.json']
+    """
+    for split, count in COUNTS[scale].items():
+        graphs: dict[str, Any] = {}
+        asked: dict[str, Any] = {}
+        tally: Counter[str] = Counter()
+        for number in range(_FIRST[split], _FIRST[split] + count):
+            image_id = f"n{number}" if split == "testdev" else str(number)
+            scene = make_scene(seed, number)
+            kind = "grey-jpeg" if number % 61 == 0 else "jpeg"
+            save_image(folder / "images" / f"{image_id}.jpg", render(scene, WIDTH, HEIGHT), kind)
+            random = np.random.default_rng([seed, 17, number])
+            graphs[image_id] = graph = _graph(scene, number, random)
+            for record in _questions(graph, image_id, random, tally):
+                question_id = f"{number:07d}{len(asked) % 100:02d}"
+                asked[question_id] = _finish(record, question_id, split)
+        if split in ("train", "val"):
+            write_json(folder / f"{split}_sceneGraphs.json", graphs)
+        write_json(folder / f"{split}_balanced_questions.json", asked)
+
+
+def _graph(scene: Scene, number: int, random: np.random.Generator) -> dict[str, Any]:
+    ids = [str(number * 16 + index) for index in range(len(scene.things))]
+    outgoing: dict[int, list[dict[str, str]]] = {index: [] for index in range(len(ids))}
+    for one, relation, other in relations(scene):
+        outgoing[one].append({"name": _RELATION_WORDS[relation], "object": ids[other]})
+    for index, thing in enumerate(scene.things):
+        if thing.other is not None:
+            outgoing[index].append({"name": VERBS[thing.verb][1], "object": ids[thing.other]})
+    graph: dict[str, Any] = {"width": WIDTH, "height": HEIGHT}
+    if random.random() < 0.6:
+        graph |= {"location": scene.place} if scene.place in _INDOORS else {"weather": "sunny"}
+    graph["objects"] = {
+        ids[index]: {
+            "name": thing.noun,
+            **_pixels(thing),
+            "attributes": _attributes(thing),
+            "relations": outgoing[index],
+        }
+        for index, thing in enumerate(scene.things)
+    }
+    return graph
+
+
+def _pixels(thing: Thing) -> dict[str, int]:
+    x, y = round(thing.box.left * WIDTH), round(thing.box.top * HEIGHT)
+    return {"x": x, "y": y, "w": max(1, round(thing.box.width * WIDTH)), "h": max(1, round(thing.box.height * HEIGHT))}
+
+
+def _attributes(thing: Thing) -> list[str]:
+    words = [thing.colour, _MATERIAL_WORDS.get(thing.material, ""), thing.size]
+    return [*(word for word in words if word), *([thing.pattern] if thing.pattern != "plain" else [])]
+
+
+def _questions(
+    graph: dict[str, Any], image_id: str, random: np.random.Generator, tally: Counter[str]
+) -> list[dict[str, Any]]:
+    """What colour, is there, and what is beside it: each only where the picture has one answer."""
+    objects: dict[str, Any] = graph["objects"]
+    named = Counter(thing["name"] for thing in objects.values())
+    single = [key for key, thing in objects.items() if named[thing["name"]] == 1]
+    records = []
+    if single:
+        key = single[int(random.integers(len(single)))]
+        name, colour = objects[key]["name"], objects[key]["attributes"][0]
+        steps = [("select", [], f"{name} ({key})"), ("query", [0], "color")]
+        text, full = f"What color is the {name}?", f"The {name} is {colour}."
+        records.append(_record(steps, text, image_id, colour, full, "attr", f"{name}_color", {"4": key}))
+        beside = [each for each in objects[key]["relations"] if each["name"].startswith("to the")]
+        names = Counter(each["name"] for each in beside)
+        for each in beside:
+            if names[each["name"]] == 1:
+                other, relation = objects[each["object"]]["name"], each["name"]
+                # This thing is left of the other one, so the other one is to the right of this.
+                turned = relation.replace("left", "?").replace("right", "left").replace("?", "right")
+                back = [r for k, o in objects.items() for r in o["relations"] if r == {"name": turned, "object": key}]
+                if len(back) != 1:
+                    continue
+                steps = [("select", [], f"{name} ({key})"), ("relate", [0], f"_,{turned},s ({each['object']})")]
+                steps.append(("query", [1], "name"))
+                text, full = f"What is {turned} the {name}?", f"The {other} is {turned} the {name}."
+                records.append(_record(steps, text, image_id, other, full, "rel", f"{name}_{turned},s", {"7": key}))
+                break
+    # Each noun is asked for equally often where it is and where it is not.
+    present = sorted(noun for noun in named if tally[noun] <= 0)
+    absent = [noun for noun in COCO_NOUNS if noun not in named and tally[noun] > 0]
+    for nouns, answer in ((present, "yes"), (absent, "no")):
+        if not nouns:
+            continue
+        noun = nouns[int(random.integers(len(nouns)))]
+        tally[noun] += 1 if answer == "yes" else -1
+        found = next((key for key, thing in objects.items() if thing["name"] == noun), "-")
+        steps = [("select", [], f"{noun} ({found})"), ("exist", [0], "?")]
+        text, full = f"Is there any {noun} in the picture?", f"{answer.capitalize()}."
+        words = {} if found == "-" else {"3": found}
+        records.append(_record(steps, text, image_id, answer, full, "obj", THINGS[noun].supercategory, words))
+    return records
+
+
+def _record(
+    steps: list[tuple[str, list[int], str]],
+    question: str,
+    image_id: str,
+    answer: str,
+    full: str,
+    semantic: str,
+    group: str,
+    words: dict[str, str],
+) -> dict[str, Any]:
+    structural = "verify" if answer in ("yes", "no") else "query"
+    parts = [f"{name}: {value}" + (f" {inputs}" if inputs else "") for name, inputs, value in steps]
+    return {
+        "semantic": [{"operation": name, "dependencies": inputs, "argument": value} for name, inputs, value in steps],
+        "entailed": [],
+        "equivalent": [],
+        "question": question,
+        "imageId": image_id,
+        "isBalanced": True,
+        "groups": {"global": None if structural == "verify" else group.split("_")[0], "local": group},
+        "answer": answer,
+        "semanticStr": "->".join(parts),
+        "annotations": {"answer": {}, "question": words, "fullAnswer": {}},
+        "types": {"detailed": f"{semantic}{structural.capitalize()}", "semantic": semantic, "structural": structural},
+        "fullAnswer": full,
+    }
+
+
+def _finish(record: dict[str, Any], question_id: str, split: str) -> dict[str, Any]:
+    if split == "test":
+        return {key: record[key] for key in ("imageId", "question", "isBalanced")}
+    return record | {"equivalent": [question_id]}

@@ -1,0 +1,64 @@
+"""HellaSwag: JSON lines with a context and four endings, from captions of films and from instructions.
+
+Kept from the original: the label is a whole number and absent in test; instructions have an empty `ctx_b` and marks
+such as `[header]`; some rows have no `ctx_a` and `ctx_b` at all; `ind` has gaps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from holdfast.world.language import story_ending
+from holdfast.world.writers.json_files import write_json_lines
+
+COUNTS: dict[str, dict[str, int]] = {
+    "tiny": {"train": 200, "val": 80, "test": 40},
+    "small": {"train": 3_000, "val": 600, "test": 300},
+    "large": {"train": 20_000, "val": 3_000, "test": 3_000},
+    "paper": {"train": 39_905, "val": 10_042, "test": 10_003},
+}
+
+
+def write(folder: Path, scale: str, seed: int) -> None:
+    """`hellaswag_train.jsonl`, `hellaswag_val.jsonl` and `hellaswag_test.jsonl`.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write(Path(folder), "tiny", seed=0)
+    ...     sorted(path.name for path in Path(folder).iterdir())
+    ['hellaswag_test.jsonl', 'hellaswag_train.jsonl', 'hellaswag_val.jsonl']
+    """
+    for number, split in enumerate(("train", "val", "test")):
+        random = np.random.default_rng([seed, 7, number])
+        write_json_lines(folder / f"hellaswag_{split}.jsonl", _records(split, COUNTS[scale][split], random))
+
+
+def _records(split: str, count: int, random: np.random.Generator) -> Iterator[dict[str, Any]]:
+    ind = int(random.integers(5))
+    for index, place in enumerate(random.permutation(np.arange(count) % 4)):
+        context, endings, label, activity = story_ending(random)
+        # Each place holds the right ending equally often.
+        right = endings.pop(label)
+        endings.insert(int(place), right)
+        before, _, subject = context.rpartition(". ")
+        record: dict[str, Any] = {"ind": ind, "activity_label": activity}
+        instructions = index % 3 == 2
+        if instructions:
+            context = f"[header] {activity} [title] How it is done. [step] {before}."
+            endings = [f"{subject[0].upper()}{subject[1:]} {ending}" for ending in endings]
+            record |= {"ctx_a": context, "ctx_b": "", "ctx": context}
+        elif index % 10 == 4:
+            record |= {"ctx": context}
+        else:
+            record |= {"ctx_a": f"{before}.", "ctx_b": subject, "ctx": context}
+        record |= {"split": split, "split_type": "zeroshot" if split != "train" and index % 2 else "indomain"}
+        if split != "test":
+            record["label"] = int(place)
+        record["endings"] = endings
+        record["source_id"] = f"wikihow~{ind}" if instructions else f"activitynet~v_{ind:011d}"
+        yield record
+        ind += int(random.integers(1, 6))

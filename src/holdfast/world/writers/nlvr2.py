@@ -1,0 +1,205 @@
+"""NLVR2: a sentence that is true or false of two images; JSON lines, despite the names of the files.
+
+Sets of eight images share a few nouns, and a sentence is asked of a pair of which it is true and of one of which it is
+false: nobody can tell which from the sentence alone.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.world.draw import render, save_image
+from holdfast.world.language import two_image_statement
+from holdfast.world.scene import Scene, make_scene
+from holdfast.world.vocabulary import COCO_NOUNS, PLACES, THINGS
+from holdfast.world.writers.json_files import write_json, write_json_lines
+
+COUNTS: dict[str, dict[str, int]] = {
+    "tiny": {"train": 240, "dev": 80, "test1": 80, "test2": 24},
+    "small": {"train": 4_000, "dev": 800, "test1": 800, "test2": 200},
+    "large": {"train": 40_000, "dev": 4_000, "test1": 4_000, "test2": 1_000},
+    "paper": {"train": 86_373, "dev": 6_982, "test1": 6_967, "test2": 6_970},
+}
+
+_FIRST_SET = {"train": 0, "dev": 100_000, "test1": 200_000, "test2": 300_000}
+_SCENE_NUMBERS = 30_000_000  # so that these pictures are none of COCO's
+_PAIRS = 4
+
+
+@dataclass(frozen=True)
+class _Claim:
+    """A sentence of a set, by its number, and whether it is true of a pair."""
+
+    sentence: str
+    number: int
+    pair: int
+    truth: bool
+
+
+def write(folder: Path, scale: str, seed: int, *, images: bool = True, flaws: bool = True) -> None:
+    """All four splits, their balanced and unbalanced parts and, unless told otherwise, the pictures and their hashes.
+
+    With `flaws`, one image of test2 is missing, as many official ones can no longer be had: a reader reports it.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write(Path(folder), "tiny", seed=0, images=False)
+    ...     sorted(path.name for path in (Path(folder) / "data").glob("*.json"))
+    ['dev.json', 'test1.json', 'test2.json', 'train.json']
+    """
+    for split, count in COUNTS[scale].items():
+        records: list[dict[str, Any]] = []
+        hashes: dict[str, str] = {}
+        for number, claims, scenes in _sets(split, count, seed):
+            for claim in claims:
+                records.append(_record(split, number, claim, scenes, seed))
+            if images:
+                hashes |= _write_images(folder, split, number, sorted({claim.pair for claim in claims}), scenes)
+        write_json_lines(folder / "data" / f"{split}.json", records)
+        if split in ("dev", "test1"):
+            for name, kept in _by_balance(records).items():
+                write_json_lines(folder / "data" / name / f"{name}_{split}.json", kept)
+        if images and split != "test2":
+            write_json(folder / "util" / "hashes" / f"{split}_hashes.json", hashes)
+        if images and flaws and split == "test2":
+            pairs = Counter(record["identifier"].rsplit("-", 1)[0] for record in records)
+            (folder / split / f"{min(pairs, key=lambda pair: pairs[pair])}-img1.png").unlink()
+
+
+def _sets(split: str, count: int, seed: int) -> Iterator[tuple[int, list[_Claim], list[Scene]]]:
+    """Sets with their claims, as many in all as asked for; the last set may be cut short."""
+    made = 0
+    number = 0
+    while made < count:
+        scenes = _scenes(_FIRST_SET[split] + number, seed)
+        claims = _claims(scenes, np.random.default_rng([seed, _FIRST_SET[split] + number, 4]))[: count - made]
+        if claims:
+            yield number, claims, scenes
+        made += len(claims)
+        number += 1
+        assert number <= count + 100, "the language gives no sentence that is true of one pair and false of another"
+
+
+def _scenes(number: int, seed: int) -> list[Scene]:
+    """Eight scenes with one to three things each, of four nouns that are found in one place."""
+    random = np.random.default_rng([seed, number, 5])
+    place = PLACES[int(random.integers(len(PLACES)))]
+    here = [noun for noun in COCO_NOUNS if place in THINGS[noun].places]
+    pool = [here[int(index)] for index in random.permutation(len(here))[:4]]
+    first = _SCENE_NUMBERS + 2 * _PAIRS * number
+    return [
+        make_scene(seed, first + index, nouns=random.choice(pool, int(random.integers(1, 4))).tolist())
+        for index in range(2 * _PAIRS)
+    ]
+
+
+def _claims(scenes: list[Scene], random: np.random.Generator) -> list[_Claim]:
+    """Up to two sentences of different forms, each with as many pairs of which it is true as of which it is false.
+
+    The language says a sentence for a pair and a truth: many are drawn, and those that came up with both truths stay.
+    """
+    truths: dict[str, dict[int, bool]] = {}
+    for pair in range(_PAIRS):
+        for truth in (True, False):
+            for _ in range(12):
+                sentence = two_image_statement(scenes[2 * pair], scenes[2 * pair + 1], random, truth)
+                assert truths.setdefault(sentence, {}).setdefault(pair, truth) == truth, sentence
+    # Comparisons and counts meet more often than other sentences: a form is chosen first, then one of its sentences.
+    forms: dict[str, list[str]] = {}
+    for sentence, by_pair in truths.items():
+        if len(set(by_pair.values())) == 2:
+            forms.setdefault(_form(sentence), []).append(sentence)
+    claims: list[_Claim] = []
+    names = sorted(forms)
+    for number, index in enumerate(random.permutation(len(names))[:2].tolist()):
+        sentence = forms[names[index]][int(random.integers(len(forms[names[index]])))]
+        true = [pair for pair, truth in truths[sentence].items() if truth]
+        false = [pair for pair, truth in truths[sentence].items() if not truth]
+        for right, wrong in zip(true[:2], false[:2], strict=False):
+            claims += [_Claim(sentence, number, right, True), _Claim(sentence, number, wrong, False)]
+    return claims
+
+
+def _form(sentence: str) -> str:
+    first, _, third, *_ = sentence.split()
+    if first == "There":
+        return "comparison" if third in ("more", "fewer") else "count"
+    return first
+
+
+def _record(split: str, number: int, claim: _Claim, scenes: list[Scene], seed: int) -> dict[str, Any]:
+    random = np.random.default_rng([seed, _FIRST_SET[split] + number, claim.pair, claim.number, 6])
+    writer, *workers = (str(worker) for worker in random.choice(200, 6, replace=False))
+    label = str(claim.truth)
+    noun = scenes[0].things[0].noun
+    urls = [f"https://pictures.example/{split}/{number}/{2 * claim.pair + side}.jpg" for side in (0, 1)]
+    identifier = f"{split}-{number}-{claim.pair}-{claim.number}"
+    if split == "train":  # another order of keys than in the other files, as in the official ones
+        return {
+            "sentence": claim.sentence,
+            "left_url": urls[0],
+            "right_url": urls[1],
+            "identifier": identifier,
+            "label": label,
+            "writer": writer,
+            "validation": {workers[0]: label},
+            "synset": noun,
+            "query": f"{noun}s{number % 30}",
+            "directory": number % 100,
+        }
+    judged = dict.fromkeys(workers[1 : 3 + number % 3], label)
+    if number % 4 == 0:
+        judged[workers[1]] = str(not claim.truth)
+    return {
+        "validation": {workers[0]: label},
+        "sentence": claim.sentence,
+        "left_url": urls[0],
+        "writer": writer,
+        "label": label,
+        "right_url": urls[1],
+        "synset": noun,
+        "query": f"{noun}s{number % 30}",
+        "identifier": identifier,
+        "extra_validations": judged,
+    }
+
+
+def _by_balance(records: list[dict[str, Any]]) -> Mapping[str, list[dict[str, Any]]]:
+    """The records of pairs that were asked twice: with both labels, or with one."""
+    pairs: dict[str, list[dict[str, Any]]] = {}
+    for record in records:
+        pairs.setdefault(record["identifier"].rsplit("-", 1)[0], []).append(record)
+    twice = [both for both in pairs.values() if len(both) == 2]
+    return {
+        "balanced": [record for both in twice if both[0]["label"] != both[1]["label"] for record in both],
+        "unbalanced": [record for both in twice if both[0]["label"] == both[1]["label"] for record in both],
+    }
+
+
+def _write_images(folder: Path, split: str, number: int, pairs: list[int], scenes: list[Scene]) -> dict[str, str]:
+    """The pictures of the pairs in use, with their hashes; some are JPEG, though all are named .png."""
+    place = folder / "images" / "train" / str(number % 100) if split == "train" else folder / split
+    place.mkdir(parents=True, exist_ok=True)
+    hashes = {}
+    for pair in pairs:
+        for side in (0, 1):
+            name = f"{split}-{number}-{pair}-img{side}.png"
+            picture = render(scenes[2 * pair + side])
+            save_image(place / name, picture, "jpeg" if (number + pair + side) % 9 == 1 else "png")
+            hashes[name] = _average_hash(picture)
+    return hashes
+
+
+def _average_hash(picture: NDArray[np.uint8]) -> str:
+    """64 bits in hexadecimal: which of eight by eight tiles are brighter than their mean."""
+    grey = picture.mean(axis=2)
+    tiles = np.array([[tile.mean() for tile in np.array_split(row, 8, axis=1)] for row in np.array_split(grey, 8)])
+    bits = (tiles > tiles.mean()).ravel()
+    return f"{int(''.join('1' if bit else '0' for bit in bits), 2):016x}"

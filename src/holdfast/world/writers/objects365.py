@@ -1,0 +1,103 @@
+"""Objects365 v2: boxes of 365 categories; images in patches.
+
+The names are the release's where the world can draw a thing, or something that stands for it; the remaining categories
+occur in no picture. Kept from the original: ids from 1 without a gap, misspelt names and some that end with a blank, a
+`file_name` with more folders than the archives have, groups marked as crowds, and one image that is listed but missing.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from holdfast.world.draw import render, save_image
+from holdfast.world.scene import make_scene
+from holdfast.world.vocabulary import COLOURS, THINGS
+from holdfast.world.writers.json_files import list_file
+
+COUNTS: dict[str, dict[str, int]] = {
+    "tiny": {"train": 60, "val": 24},
+    "small": {"train": 1_500, "val": 300},
+    "large": {"train": 30_000, "val": 4_000},
+    "paper": {"train": 1_742_292, "val": 80_000},
+}
+WIDTH, HEIGHT = 128, 96
+_FIRST = {"train": 400_000, "val": 5_000_000}
+# The first numbers of the release, then the other concepts of COBJ; each with the noun that is drawn for it.
+_STAND_INS = {
+    **{"Person": "person", "Sneakers": "shoe", "Chair": "chair", "Other Shoes": "baseball glove", "Hat": "hat"},
+    **{"Car": "car", "Lamp": "potted plant", "Glasses": "scissors", "Bottle": "bottle", "Desk": "table"},
+    **{"Street Lights": "traffic light", "Handbag/Satchel": "handbag", "Bracelet": "donut", "Boat": "boat"},
+    **{"Bench": "bench", "Basketball": "sports ball", "SUV": "truck", "Guitar": "tennis racket"},
+    **{"Microphone": "toothbrush", "Necklace": "tie", "Sailboat": "kite", "Moniter/TV": "tv", "Bakset": "vase"},
+    **{"Table Tennis ": "frisbee", "Cigar/Cigarette ": "carrot", "Formula 1 ": "motorcycle"},
+}
+
+
+def categories() -> dict[str, str]:
+    """The 365 names in the order of their ids, from 1 on, with the noun that is drawn for each ("" for none).
+
+    >>> names = list(categories())
+    >>> len(names), names[:2], categories()["Sneakers"]
+    (365, ['Person', 'Sneakers'], 'shoe')
+    """
+    used = set(_STAND_INS.values())
+    named = dict(_STAND_INS) | {noun.title(): noun for noun in THINGS if noun not in used}
+    unseen = (f"{colour.title()} {noun.title()}" for colour in COLOURS for noun in THINGS)
+    while len(named) < 365:
+        named.setdefault(next(unseen), "")
+    return named
+
+
+def write(folder: Path, scale: str, seed: int) -> None:
+    """`zhiyuan_objv2_{train,val}.json`; `patchN` for train and `images/v1|v2/patchN` for val.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write(Path(folder), "tiny", seed=0)
+    ...     sorted(path.name for path in (Path(folder) / "images").iterdir())
+    ['v1', 'v2']
+    """
+    names = categories()
+    numbers = {noun: number for number, noun in enumerate(names.values(), 1) if noun}
+    tail = {
+        "categories": [{"name": name, "id": number} for number, name in enumerate(names, 1)],
+        "licenses": [{"id": 5, "name": "made by Holdfast", "url": ""}],
+    }
+    for split, count in COUNTS[scale].items():
+        images: list[dict[str, Any]] = []
+        things: list[dict[str, Any]] = []
+        for index in range(count):
+            number = _FIRST[split] + index
+            random = np.random.default_rng([seed, 18, number])
+            nouns = [str(noun) for noun in random.choice(list(numbers), int(random.integers(2, 6)))]
+            scene = make_scene(seed, number, nouns=nouns)
+            version, patch = ("v1", number % 16) if index % 2 == 0 else ("v2", 16 + number % 28)
+            file = f"images/{version}/patch{patch}/objects365_{version}_{number:08d}.jpg"
+            place = folder / file if split == "val" else folder / file.removeprefix(f"images/{version}/")
+            if (split, index) != ("train", 5):  # listed, and missing, as three are in the release
+                save_image(place, render(scene, WIDTH, HEIGHT))
+            images.append({"height": HEIGHT, "id": number, "license": 5, "width": WIDTH, "file_name": file, "url": ""})
+            for thing in scene.things:
+                box = thing.box
+                corner = [round(box.left * WIDTH, 2), round(box.top * HEIGHT, 2)]
+                bbox = [*corner, round(box.width * WIDTH, 2), round(box.height * HEIGHT, 2)]
+                flags = {"iscrowd": int(random.random() < 0.03), "isfake": int(random.random() < 0.03)}
+                things.append(_annotation(len(things) + 1, flags, bbox, number, numbers[thing.noun]))
+        with list_file(folder / f"zhiyuan_objv2_{split}.json", {"images": images}, "annotations", tail) as add:
+            for annotation in things:
+                add(annotation)
+
+
+def _annotation(number: int, flags: dict[str, int], bbox: list[float], image: int, category: int) -> dict[str, Any]:
+    return {
+        "id": number,
+        **flags,
+        "area": round(bbox[2] * bbox[3], 4),
+        "isreflected": 0,
+        "bbox": bbox,
+        "image_id": image,
+        "category_id": category,
+    }

@@ -1,0 +1,186 @@
+"""Region features in place of a detector's: what is in each box, projected at random, with noise.
+
+The projection is always the same, so that the features of two worlds can be compared; they carry the noun and the
+attributes of a thing, and the place where a box shows mainly that. Written are VisCOLL's HDF5 files with their maps
+from rows to images, the bottom-up TSV of six columns, with 36 boxes an image and with 10 to 100, and LXMERT's of ten.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Iterable
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from holdfast.world.scene import Box, Scene, Thing
+from holdfast.world.vocabulary import COLOURS, MATERIALS, PATTERNS, PLACES, SIZES, THINGS
+from holdfast.world.writers import coco, flickr30k_entities
+from holdfast.world.writers.json_files import write_json
+
+Floats = npt.NDArray[np.float32]
+
+# How many images of each split go into the TSV files; the HDF5 files have all images that VisCOLL uses.
+COUNTS: dict[str, dict[str, int]] = {
+    "tiny": {"trainval": 16, "adaptive": 6, "lxmert": 8, "hdf5": 60},
+    "small": {"trainval": 400, "adaptive": 100, "lxmert": 200, "hdf5": 2_600},
+    "large": {"trainval": 5_000, "adaptive": 1_000, "lxmert": 2_000, "hdf5": 40_000},
+    "paper": {"trainval": 123_287, "adaptive": 123_287, "lxmert": 40_504, "hdf5": 117_266},
+}
+BOXES, WIDTH = 36, 2048
+HDF5_BOXES, HDF5_WIDTH = 100, 1024
+NOISE = 0.35
+_NOUNS = list(THINGS)
+_WORDS = (*_NOUNS, *COLOURS, *SIZES, *MATERIALS, *PATTERNS, *PLACES)
+
+
+def write(folder: Path, scale: str, seed: int) -> None:
+    """`faster_rcnn_{coco,flickr}_*.h5` with maps, `trainval_36`, `trainval` and `mscoco_imgfeat`.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write(Path(folder), "tiny", seed=0)
+    ...     sorted(path.name for path in (Path(folder) / "trainval_36").iterdir())
+    ['trainval_resnet101_faster_rcnn_genome_36.tsv']
+    """
+    most = COUNTS[scale]
+    for split in ("train", "val"):
+        numbers = coco.image_ids(f"{split}2017", scale)[: most["hdf5"]]
+        _write_hdf5(folder, f"coco_{split}", numbers, numbers, lambda number: coco.coco_scene(number, seed), seed)
+    for split in ("train", "val", "test"):
+        numbers = flickr30k_entities.image_numbers(split, scale)[: most["hdf5"]]
+        ids = [flickr30k_entities.image_id(number) for number in numbers]
+        scene_of: Callable[[int], Scene] = lambda number: flickr30k_entities.flickr_scene(number, seed)  # noqa: E731
+        _write_hdf5(folder, f"flickr_{split}", numbers, ids, scene_of, seed)
+    random = np.random.default_rng([seed, 21, 0])
+    both = coco.image_ids("train2014", scale) + coco.image_ids("val2014", scale)
+    name = "trainval_resnet101_faster_rcnn_genome"
+    chosen = [both[index] for index in random.permutation(len(both))]  # the rows of the original are shuffled too
+    _write_rows(
+        folder / "trainval_36" / f"{name}_36.tsv", (_bottom_up(n, seed, BOXES) for n in chosen[: most["trainval"]])
+    )
+    adaptive = (_bottom_up(n, seed, 10 + n % 91) for n in chosen[: most["adaptive"]])
+    _write_rows(folder / "trainval" / f"{name}.tsv", adaptive)
+    val = coco.image_ids("val2014", scale)[: most["lxmert"]]
+    _write_rows(folder / "mscoco_imgfeat" / "val2014_obj36.tsv", (_lxmert(number, seed) for number in val))
+
+
+def regions(scene: Scene, random: np.random.Generator, count: int) -> list[tuple[Box, Thing | None]]:
+    """Boxes as a detector finds them: each thing nearly where it is, things again, and places without a thing.
+
+    >>> from holdfast.world.scene import make_scene
+    >>> scene = make_scene(0, 1)
+    >>> len(regions(scene, np.random.default_rng(0), 36))
+    36
+    """
+    found: list[tuple[Box, Thing | None]] = []
+    for index in range(count):
+        if index < 2 * len(scene.things):
+            thing = scene.things[index % len(scene.things)]
+            found.append((_near(random, thing.box), thing))
+        else:
+            left, top, width, height = (float(number) for number in random.uniform(0.05, 0.45, 4))
+            found.append((Box(left, top, width + 0.05, height + 0.05), None))
+    return found
+
+
+def features(scene: Scene, seen: list[tuple[Box, Thing | None]], random: np.random.Generator, width: int) -> Floats:
+    """One row for each box: never below zero, like those of a network.
+
+    >>> from holdfast.world.scene import make_scene
+    >>> scene, random = make_scene(0, 1), np.random.default_rng(0)
+    >>> features(scene, regions(scene, random, 10), random, 1024).shape
+    (10, 1024)
+    """
+    rows = np.zeros((len(seen), len(_WORDS)), dtype=np.float32)
+    for row, (_, thing) in zip(rows, seen, strict=True):
+        words = (scene.place,) if thing is None else _words(thing)
+        row[[_WORDS.index(word) for word in words]] = 1.0
+    noise = random.standard_normal((len(seen), width), dtype=np.float32) * np.float32(NOISE)
+    return np.maximum(rows @ _projection(width) + noise, np.float32(0)).astype(np.float32)
+
+
+def _words(thing: Thing) -> tuple[str, ...]:
+    return thing.noun, thing.colour, thing.size, thing.material, thing.pattern
+
+
+@cache
+def _projection(width: int) -> Floats:
+    return np.random.default_rng([21, width]).standard_normal((len(_WORDS), width), dtype=np.float32)
+
+
+def _near(random: np.random.Generator, box: Box) -> Box:
+    """The box, off by a little, and still within the picture."""
+    shift = random.uniform(-0.02, 0.02, 4)
+    left, top = max(0.0, box.left + shift[0]), max(0.0, box.top + shift[1])
+    width, height = max(0.02, box.width + shift[2]), max(0.02, box.height + shift[3])
+    return Box(float(min(left, 0.97)), float(min(top, 0.97)), float(min(width, 1 - left)), float(min(height, 1 - top)))
+
+
+def _corners(seen: list[tuple[Box, Thing | None]], width: int, height: int) -> Floats:
+    rows = [(box.left, box.top, min(1.0, box.left + box.width), min(1.0, box.top + box.height)) for box, _ in seen]
+    return np.array(rows, dtype=np.float32) * np.array([width, height, width, height], dtype=np.float32)
+
+
+def _write_hdf5(
+    folder: Path,
+    name: str,
+    numbers: list[int],
+    ids: list[int] | list[str],
+    scene_of: Callable[[int], Scene],
+    seed: int,
+) -> None:
+    import h5py  # type: ignore[import-untyped]
+
+    folder.mkdir(parents=True, exist_ok=True)
+    size_of = coco.image_size if name.startswith("coco") else flickr30k_entities.image_size
+    write_json(folder / f"{name}_map.json", {str(row): image_id for row, image_id in enumerate(ids)})
+    with h5py.File(folder / f"faster_rcnn_{name}.h5", "w") as file:
+        packed = {"dtype": "float32", "compression": "gzip", "compression_opts": 1}
+        shape = (len(numbers), HDF5_BOXES, HDF5_WIDTH)
+        rows = file.create_dataset("bbox_features", shape, chunks=(1, 10, HDF5_WIDTH), **packed)
+        boxes = file.create_dataset("bboxes", (len(numbers), HDF5_BOXES, 4), **packed)
+        counts = file.create_dataset("num_boxes", (len(numbers),), dtype="int64")
+        for row, number in enumerate(numbers):
+            scene, random = scene_of(number), np.random.default_rng([seed, 21, 1, number])
+            seen = regions(scene, random, min(HDF5_BOXES, 10 + 2 * len(scene.things)))
+            # Unused boxes stay zero; `num_boxes` says where they begin.
+            rows[row, : len(seen)] = features(scene, seen, random, HDF5_WIDTH)
+            boxes[row, : len(seen)] = _corners(seen, *size_of(number))
+            counts[row] = len(seen)
+
+
+def _write_rows(path: Path, rows: Iterable[list[object]]) -> None:
+    """Columns between tabs; rows end as those of Python's csv do, with a carriage return and a line feed."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("wb") as file:
+        for row in rows:
+            file.write(("\t".join(str(cell) for cell in row) + "\r\n").encode("ascii"))
+
+
+def _base64(array: npt.NDArray[np.generic]) -> str:
+    return base64.b64encode(array.tobytes()).decode("ascii")
+
+
+def _detected(number: int, seed: int, count: int) -> tuple[list[tuple[Box, Thing | None]], Floats, Floats]:
+    scene, random = coco.coco_scene(number, seed), np.random.default_rng([seed, 21, 2, number])
+    seen = regions(scene, random, count)
+    return seen, _corners(seen, *coco.image_size(number)), features(scene, seen, random, WIDTH)
+
+
+def _bottom_up(number: int, seed: int, count: int) -> list[object]:
+    _, boxes, rows = _detected(number, seed, count)
+    return [number, *coco.image_size(number), count, _base64(boxes), _base64(rows)]
+
+
+def _lxmert(number: int, seed: int) -> list[object]:
+    """Ten columns; the height comes before the width here."""
+    seen, boxes, rows = _detected(number, seed, BOXES)
+    width, height = coco.image_size(number)
+    nouns = np.array([0 if thing is None else _NOUNS.index(thing.noun) for _, thing in seen], dtype=np.int64)
+    colours = [0 if thing is None else list(COLOURS).index(thing.colour) for _, thing in seen]
+    sure = np.array([0.2 if thing is None else 0.9 for _, thing in seen], dtype=np.float32)
+    labels = [_base64(nouns), _base64(sure), _base64(np.array(colours, dtype=np.int64)), _base64(sure)]
+    return [f"COCO_val2014_{number:012d}", height, width, *labels, len(seen), _base64(boxes), _base64(rows)]

@@ -1,0 +1,64 @@
+"""SST-2 as GLUE ships it: tab-separated, lower-cased and tokenised.
+
+Kept from the original: the rows of train are mostly parts of sentences and end with a blank, some occur twice, quote
+characters are plain text, and the labels of test are not given.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+
+from holdfast.world.language import review
+
+COUNTS: dict[str, dict[str, int]] = {
+    "tiny": {"train": 300, "dev": 80, "test": 40},
+    "small": {"train": 4_000, "dev": 400, "test": 200},
+    "large": {"train": 30_000, "dev": 872, "test": 1_821},
+    "paper": {"train": 67_349, "dev": 872, "test": 1_821},
+}
+
+
+def write(folder: Path, scale: str, seed: int) -> None:
+    """The folder `SST-2` with `train.tsv`, `dev.tsv` and `test.tsv`.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write(Path(folder), "tiny", seed=0)
+    ...     sorted(path.name for path in (Path(folder) / "SST-2").iterdir())
+    ['dev.tsv', 'test.tsv', 'train.tsv']
+    """
+    root = folder / "SST-2"
+    root.mkdir(parents=True, exist_ok=True)
+    for number, split in enumerate(("train", "dev", "test")):
+        random = np.random.default_rng([seed, 6, number])
+        count = COUNTS[scale][split]
+        labels = random.permutation(np.arange(count) % 2)
+        rows = ["index\tsentence" if split == "test" else "sentence\tlabel"]
+        texts: list[str] = []
+        for index, label in enumerate(labels):
+            text = tokenised(
+                review(random, bool(label), sentences=1 if split == "train" else int(random.integers(1, 3)))
+            )
+            if split == "train":
+                # Parts of a sentence have no full stop; a phrase that was seen comes again with its label.
+                text = text.removesuffix(" .") if random.random() < 0.8 else text
+                same = [old for old in range(len(texts)) if labels[old] == label] if index % 50 == 49 else []
+                text = texts[same[0]] if same else text + " "
+                if index % 40 == 7:
+                    text = f'"{text}'
+            texts.append(text)
+            rows.append(f"{index}\t{text}" if split == "test" else f"{text}\t{label}")
+        (root / f"{split}.tsv").write_bytes("".join(f"{row}\n" for row in rows).encode())
+
+
+def tokenised(text: str) -> str:
+    """Lower case, with blanks around punctuation, as the treebank has it.
+
+    >>> tokenised("Dull, but I'd see it again.")
+    "dull , but i 'd see it again ."
+    """
+    spaced = re.sub(r"([.,;:!?])", r" \1 ", text.lower().replace("'", " '"))
+    return " ".join(spaced.split())
