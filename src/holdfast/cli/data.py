@@ -27,6 +27,7 @@ def register(app: typer.Typer) -> None:
     group.command()(make)
     group.command()(check)
     group.command()(show)
+    group.command()(prepare)
     app.add_typer(group, name="data")
 
 
@@ -112,6 +113,55 @@ def show(
     rows = sorted(random.Random(0).sample(range(len(examples)), min(count, len(examples))))
     sheet([card(examples[row]) for row in rows]).save(out)
     typer.echo(f"{len(rows)} examples of {found}, {split or dataset.splits[0]}, in {out}")
+
+
+def prepare(
+    name: Annotated[str, typer.Argument(help="The dataset.")],
+    folder: Annotated[Path, typer.Argument(help="Its folder.")],
+    out: Annotated[Path, typer.Option(help="Where the tables go: OUT/NAME/SPLIT.")] = Path("tables"),
+    size: Annotated[int, typer.Option(min=8, help="The side of a picture.")] = 64,
+    length: Annotated[int, typer.Option(min=3, help="Word pieces of a text, at most.")] = 40,
+    vocabulary: Annotated[
+        Path | None, typer.Option(help="A vocab.txt; one is trained on the first split if left out.")
+    ] = None,
+    skip_bad: Annotated[int, typer.Option(min=0, help="Drop at most so many bad records, and tell them.")] = 0,
+    as_json: Json = False,
+) -> None:
+    """Turn a dataset into tables on disk, once: word pieces, targets, decoded pictures."""
+    from rich.console import Console
+
+    from holdfast.cli.screen import print_grid, print_json
+    from holdfast.datasets.whole import prepare_all
+    from holdfast.reports.tables import Grid
+
+    found = registry.resolve(name, "dataset", registry.DATASETS)
+    dataset = registry.DATASETS[found].load()
+    console = Console(stderr=True, highlight=False, soft_wrap=True)
+    with console.status("reading") as status:
+        tables = prepare_all(
+            dataset,
+            folder,
+            out / found,
+            size=size,
+            length=length,
+            vocabulary=vocabulary,
+            skip_bad=skip_bad,
+            progress=status.update,
+        )
+    for table in tables:
+        for line in table.dropped:
+            console.print(f"dropped: {line}", markup=False)
+    if as_json:
+        print_json([asdict(table) for table in tables])
+        return
+    rows = tuple(
+        (t.split, str(t.examples), str(len(t.dropped)), str(t.labels or "–"), f"{t.bytes / 1e6:.1f}", t.folder)
+        for t in tables
+    )
+    absent = [split for split in dataset.splits if split not in {t.split for t in tables}]
+    notes = (f"Not in {folder}: {', '.join(absent)}.",) if absent else ()
+    columns = ("split", "examples", "dropped", "words as labels", "MB", "folder")
+    print_grid(Grid(f"{found}, prepared", columns, rows, notes))
 
 
 def _write(name: str, folder: Path, scale: str, seed: int) -> None:

@@ -1,0 +1,94 @@
+"""A whole dataset prepared: every split that is there, with one vocabulary and one numbering of labels for all."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from holdfast.data.prepared import prepare
+from holdfast.data.targets import numbered
+from holdfast.data.text import Tokenizer, train
+from holdfast.datasets.base import DataError, Dataset, Reading
+from holdfast.errors import UserError
+from holdfast.types import Array, Example
+
+PIECES = 8000
+"""The size of a vocabulary of word pieces that is trained on a dataset's own text."""
+
+
+@dataclass(frozen=True)
+class Split:
+    """One prepared split."""
+
+    split: str
+    folder: str
+    examples: int
+    dropped: tuple[str, ...]
+    labels: int
+    bytes: int
+    fingerprint: str
+
+
+def prepare_all(
+    dataset: Dataset,
+    folder: Path,
+    out: Path,
+    *,
+    size: int = 64,
+    length: int = 40,
+    vocabulary: Path | None = None,
+    skip_bad: int = 0,
+    progress: Callable[[str], None] = lambda line: None,
+) -> list[Split]:
+    """Prepare each split that the folder has. The first one gives the vocabulary and the numbers of words as labels."""
+    tokenizer = Tokenizer.load(vocabulary) if vocabulary else None
+    target: Callable[[Sequence[Example]], Array] | None = None
+    names: tuple[str, ...] = ()
+    found = []
+    for split in dataset.splits:
+        progress(f"reading {dataset.name}, {split}")
+        reading = Reading(skip=skip_bad)
+        examples = _examples(dataset, folder, split, reading)
+        if not examples:
+            continue
+        texts = any(example.text or example.choices for example in examples)
+        if texts and tokenizer is None:
+            tokenizer = train((t for e in examples for t in (e.text, *e.choices)), PIECES)
+        if target is None:
+            target, names = numbered(examples)
+        table = prepare(
+            dataset.name,
+            examples,
+            out / split,
+            target=target,
+            image_size=size if examples[0].images else None,
+            tokenizer=tokenizer if texts else None,
+            length=length if texts else None,
+            skip=skip_bad - len(reading.problems),
+            workers=os.cpu_count() or 1,
+            progress=lambda done, total, split=split: progress(f"{dataset.name}, {split}: {done} of {total}"),  # type: ignore[misc]
+        )
+        dropped = (*map(str, reading.problems), *table.problems)
+        found.append(
+            Split(split, str(out / split), len(table.ids), dropped, len(names), table.table.nbytes, table.fingerprint)
+        )
+    if not found:
+        raise UserError(f"{folder} holds no split of {dataset.name}: `holdfast data check {folder}` says what it holds")
+    if tokenizer is not None:
+        tokenizer.save(out / "vocab.txt")
+    if names:
+        (out / "labels.json").write_text(json.dumps(names, indent=0) + "\n", encoding="utf-8")
+    return found
+
+
+def _examples(dataset: Dataset, folder: Path, split: str, reading: Reading) -> list[Example]:
+    """The examples of a split; none where the folder does not have it."""
+    try:
+        return list(dataset.examples(folder, split, reading))
+    except DataError as error:
+        if "there is no such" in error.problem.what and not reading.problems:
+            return []
+        raise
