@@ -48,6 +48,9 @@ def make(
         raise UserError(f"--scale is {scale!r}: {nearest(scale, SCALES)}")
     chosen = list(registry.WRITERS) if names == ["all"] else names
     chosen = [registry.resolve(name, "dataset", registry.WRITERS) for name in chosen]
+    for name in chosen:
+        if (out / name).exists() and any((out / name).iterdir()):
+            raise UserError(f"{out / name} is not empty, and two worlds must not mix: give another --out, or delete it")
     console = Console(stderr=True, highlight=False)
     with ProcessPoolExecutor(min(os.cpu_count() or 1, len(chosen)), get_context("spawn")) as pool:
         jobs = {pool.submit(_write, name, out / name, scale, seed): name for name in chosen}
@@ -76,7 +79,7 @@ def check(
         found = look(folder, datasets, every_image=every_image, progress=status.update)
     if not found:
         raise UserError(f"{folder} holds no dataset that is known here: `holdfast list datasets` names them all")
-    bad = [finding for finding in found if finding.problems]
+    bad = [finding for finding in found if finding.verdict in ("bad", "empty")]
     if as_json:
         print_json([asdict(finding) | {"verdict": finding.verdict} for finding in found])
     else:
@@ -85,12 +88,13 @@ def check(
                 console.print(str(problem), markup=False)
             if len(finding.problems) > 20:
                 console.print(f"… and {len(finding.problems) - 20} more in {finding.dataset}, {finding.split}")
+        here = [f for f in found if f.verdict != "absent"]
         rows = tuple(
-            (f.dataset, f.split, str(f.examples), str(f.official or "–"), str(len(f.problems)), f.verdict, f.absent)
-            for f in found
+            (f.dataset, f.split, str(f.examples), str(f.official or "–"), str(len(f.problems)), f.verdict) for f in here
         )
-        columns = ("dataset", "split", "examples", "official", "bad", "verdict", "why")
-        print_grid(Grid(f"in {folder}", columns, rows, ("A part of the official data is no mistake.",)))
+        absent = ", ".join(f"{f.dataset} {f.split}" for f in found if f.verdict == "absent")
+        notes = ("A part of the official data is no mistake.", *([f"Not here: {absent}."] if absent else []))
+        print_grid(Grid(f"in {folder}", ("dataset", "split", "examples", "official", "bad", "verdict"), rows, notes))
     if bad:
         sys.exit(2)
 
@@ -104,14 +108,16 @@ def show(
 ) -> None:
     """Write a contact sheet: examples with their text and target."""
     from holdfast.data.sheet import card, sheet
+    from holdfast.datasets.base import Reading
 
     found = registry.resolve(name, "dataset", registry.DATASETS)
     dataset = registry.DATASETS[found].load()
-    examples = list(islice(dataset.examples(folder, split or dataset.splits[0]), 4000))
+    reading = Reading(skip=1_000_000_000)  # a sheet shows what is good; `data check` tells the rest
+    examples = list(islice(dataset.examples(folder, split or dataset.splits[0], reading), 4000))
     if not examples:
         raise UserError(f"{found} has no examples in {folder}, split {split or dataset.splits[0]}")
     rows = sorted(random.Random(0).sample(range(len(examples)), min(count, len(examples))))
-    sheet([card(examples[row]) for row in rows]).save(out)
+    sheet([card(examples[row]) for row in rows]).save(out, "PNG")
     typer.echo(f"{len(rows)} examples of {found}, {split or dataset.splits[0]}, in {out}")
 
 
@@ -155,12 +161,15 @@ def prepare(
         print_json([asdict(table) for table in tables])
         return
     rows = tuple(
-        (t.split, str(t.examples), str(len(t.dropped)), str(t.labels or "–"), f"{t.bytes / 1e6:.1f}", t.folder)
+        (
+            *(t.split, str(t.examples), str(len(t.dropped)), str(t.labels or "–"), str(t.unknown)),
+            *(f"{t.bytes / 1e6:.1f}", t.folder),
+        )
         for t in tables
     )
     absent = [split for split in dataset.splits if split not in {t.split for t in tables}]
     notes = (f"Not in {folder}: {', '.join(absent)}.",) if absent else ()
-    columns = ("split", "examples", "dropped", "words as labels", "MB", "folder")
+    columns = ("split", "examples", "dropped", "words as labels", "unknown words", "MB", "folder")
     print_grid(Grid(f"{found}, prepared", columns, rows, notes))
 
 

@@ -97,7 +97,7 @@ def _map(
         return
     # Spawned, not forked: a fork would copy the locks of whatever threads the caller's libraries have running.
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(workers, context, initializer=_end_with_parent) as pool:
+    with ProcessPoolExecutor(workers, context, initializer=end_with_parent) as pool:
         try:
             # A window of chunks in flight: arrays that wait to be sent would otherwise all be copied at once.
             waiting = []
@@ -118,7 +118,7 @@ def _map(
             raise
 
 
-def _end_with_parent() -> None:
+def end_with_parent() -> None:
     """A worker whose parent was killed would wait for work for ever: each holds its queue open for the others."""
 
     def wait() -> None:

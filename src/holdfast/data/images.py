@@ -91,13 +91,33 @@ def decode(
                 image.draft(image.mode, (2 * wanted[0], 2 * wanted[1]))
             rgb = _to_rgb(image)
             return _resize(rgb, wanted) if drawing is None else _finish(rgb, size, shorter, longest, drawing)
-    except FileNotFoundError:
-        raise UserError(f"{source}: there is no such image") from None
-    except UserError:
-        raise
     except Exception as error:  # broken files make the decoder fail in a dozen ways; all mean the same to a user
-        reason = "it is no image" if type(error).__name__ == "UnidentifiedImageError" else str(error)
-        raise UserError(f"{source} cannot be decoded ({reason}): download it again, or leave it out") from None
+        raise _broken(source, error) from None
+
+
+def header_size(
+    file: Path, size: int | None, shorter: int | None = None, longest: int | None = None
+) -> tuple[int, int]:
+    """The width and height that `decode` will give a file, from its header alone.
+
+    >>> header_size(Path("lost.jpg"), 8)
+    Traceback (most recent call last):
+    holdfast.errors.UserError: lost.jpg: there is no such image
+    """
+    try:
+        with Image.open(file) as image:
+            return _size(image.size, size, shorter, longest)
+    except Exception as error:
+        raise _broken(file, error) from None
+
+
+def _broken(source: Path, error: Exception) -> UserError:
+    if isinstance(error, UserError):
+        return error
+    if isinstance(error, FileNotFoundError):
+        return UserError(f"{source}: there is no such image")
+    reason = "it is no image" if type(error).__name__ == "UnidentifiedImageError" else str(error)
+    return UserError(f"{source} cannot be decoded ({reason}): download it again, or leave it out")
 
 
 def mean_image(sources: Iterable[Source], size: int) -> Pixels:

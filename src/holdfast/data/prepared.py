@@ -6,6 +6,7 @@ FOLDER/id.npy             the examples' ids
 FOLDER/target.npy         the targets
 FOLDER/image.npy          each distinct image once, (images, 3, height, width) uint8
 FOLDER/image.row.npy      which image, or images, each example shows
+FOLDER/image.path.npy ... in its place, where images stay files: see data/lazy.py
 FOLDER/text.npy ...       word pieces, and whatever else the caller asks for
 ```
 
@@ -31,6 +32,7 @@ from numpy.typing import NDArray
 
 from holdfast.data.decoding import Fit, Picture, fill
 from holdfast.data.images import Drawing
+from holdfast.data.lazy import open_files, survey
 from holdfast.data.table import Column, Shared, Table
 from holdfast.data.text import Tokenizer
 from holdfast.errors import UserError
@@ -82,6 +84,7 @@ def prepare(
     columns: Mapping[str, Values] | None = None,
     source: str | None = None,
     skip: int = 0,
+    decode: bool = True,
     workers: int = 1,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Prepared:
@@ -92,6 +95,10 @@ def prepare(
     caller's word for the examples and everything that the functions depend on (see `files_fingerprint`); while it and
     the settings stay the same, the examples are not even read. Without it, all values that go in are compared. At most
     `skip` examples whose images cannot be decoded are left out and told in `problems`.
+
+    Images are decoded once, by `workers`. With `decode=False`, which suits sets too large for that, they stay files,
+    and `workers` processes (this one, for 0) decode each batch; then a file whose header is whole but whose pixels are
+    not is told only when a batch needs it.
 
     >>> import tempfile
     >>> red = Example("a", 1, (np.full((4, 4, 3), 9, np.uint8),))
@@ -108,20 +115,21 @@ def prepare(
         if not name.isidentifier() or name in _RESERVED:
             raise UserError(f"a column cannot be called {name!r}: give it a plain name, none of {', '.join(_RESERVED)}")
     settings = [SCHEMA, task, *asdict(fit).values(), pieces, length, sorted(values), drawing is not None]
+    settings += [] if decode else ["files"]
     known = None if source is None else _hash(settings, [source])
-    if known is not None and (found := _open(folder, known, skip)):
+    if known is not None and (found := _open(folder, known, skip, workers)):
         return found
     rows = list(examples)
     if not rows:
         raise UserError(f"task {task!r}: there are no examples to prepare")
     drawings = [None if drawing is None else drawing(row) for row in rows]
     fingerprint = known or _hash(settings, _contents(rows, drawings, [target, *values.values()]))
-    if found := _open(folder, fingerprint, skip):
+    if found := _open(folder, fingerprint, skip, workers):
         return found
     with _alone(folder) as partial:
-        if found := _open(folder, fingerprint, skip):  # another process made it while this one waited
+        if found := _open(folder, fingerprint, skip, workers):  # another process made it while this one waited
             return found
-        kept, problems = _write_images(partial, rows, drawings, fit, skip, workers, progress)
+        kept, problems = _write_images(partial, rows, drawings, fit, skip, decode, workers, progress)
         if tokenizer is not None and length is not None:
             _write_text(partial, kept, tokenizer, length)
         for name, function in [*values.items(), ("target", target)]:
@@ -132,11 +140,11 @@ def prepare(
         text = json.dumps({**index, "problems": problems}, indent=1, ensure_ascii=False)
         (partial / "index.json").write_text(text + "\n", encoding="utf-8")
         _publish(partial, folder)
-    return open_prepared(folder)
+    return open_prepared(folder, workers)
 
 
-def open_prepared(folder: Path) -> Prepared:
-    """Open a table that was prepared before, whatever its source was.
+def open_prepared(folder: Path, workers: int = 1) -> Prepared:
+    """Open a table that was prepared before, whatever its source was; `workers` decode images that stayed files.
 
     >>> import tempfile
     >>> folder = Path(tempfile.mkdtemp()) / "train"
@@ -148,7 +156,7 @@ def open_prepared(folder: Path) -> Prepared:
         if index["schema"] != SCHEMA:
             raise UserError(f"{folder} was prepared by another version of Holdfast: prepare it again")
         ids: NDArray[np.str_] = np.load(folder / "id.npy", mmap_mode="r")
-        inputs = {name: _column(folder, name) for name in index["columns"]}
+        inputs = {name: _column(folder, name, workers) for name in index["columns"]}
         table = Table(index["task"], inputs, _tensor(folder / "target.npy"))
         if not {len(ids), len(table), *map(len, inputs.values())} == {index["rows"]}:
             raise UserError(f"{folder} is broken: its columns differ in length; prepare it again")
@@ -182,10 +190,10 @@ def files_fingerprint(folder: Path, *settings: object) -> str:
     return digest.hexdigest()
 
 
-def _open(folder: Path, fingerprint: str, skip: int) -> Prepared | None:
+def _open(folder: Path, fingerprint: str, skip: int, workers: int) -> Prepared | None:
     """The table that is there, if it is whole, comes from this source, and leaves out no more than it may."""
     try:
-        found = open_prepared(folder)
+        found = open_prepared(folder, workers)
     except UserError:
         return None
     return found if found.fingerprint == fingerprint and len(found.problems) <= skip else None
@@ -196,7 +204,9 @@ def _tensor(path: Path) -> torch.Tensor:
     return torch.from_numpy(np.load(path, mmap_mode="c"))
 
 
-def _column(folder: Path, name: str) -> Column:
+def _column(folder: Path, name: str, workers: int) -> Column:
+    if name == "image" and (folder / "image.path.npy").exists():
+        return open_files(folder, workers)
     values = _tensor(folder / f"{name}.npy")
     rows = folder / "image.row.npy"
     return Shared(values, _tensor(rows)) if name in ("image", "image_size") and rows.exists() else values
@@ -208,6 +218,7 @@ def _write_images(
     drawings: Sequence[Drawing | None],
     fit: Fit,
     skip: int,
+    decode: bool,
     workers: int,
     progress: Callable[[int, int], None],
 ) -> tuple[Sequence[Example], list[str]]:
@@ -218,16 +229,8 @@ def _write_images(
     if counts == {0}:
         return rows, []
     pictures, numbers = _distinct(rows, drawings)
-    shape = (len(pictures), *fit.shape(pictures))
-    need, free = int(np.prod(shape)), shutil.disk_usage(partial).free
-    if need > free:  # writing to a mapped file on a full disk would kill the process without a word
-        raise UserError(f"the images take {need / 1e9:.1f} GB, but {partial.parent} has {free / 1e9:.1f} GB free")
-    images, sizes = partial / "image.npy", partial / "image_size.npy"
-    np.lib.format.open_memmap(images, "w+", np.uint8, shape).flush()
-    np.save(sizes, np.zeros((len(pictures), 2), np.int32))
-    bad = fill(images, sizes, pictures, fit, workers, progress)
-    if fit.longest is None:
-        sizes.unlink()
+    write = _decode_all if decode else survey
+    bad = write(partial, pictures, fit, workers, progress)
     lost = [place for place, shown in enumerate(numbers) if not bad.keys().isdisjoint(shown.tolist())]
     problems = [f"example {rows[p].id}: {next(bad[n] for n in numbers[p].tolist() if n in bad)}" for p in lost]
     if len(problems) > skip:
@@ -241,6 +244,23 @@ def _write_images(
         np.save(partial / "image.row.npy", kept)
     dropped = set(lost)
     return [row for place, row in enumerate(rows) if place not in dropped], problems
+
+
+def _decode_all(
+    partial: Path, pictures: Sequence[Picture], fit: Fit, workers: int, progress: Callable[[int, int], None]
+) -> dict[int, str]:
+    """Write the decoded images; return the numbers of those that cannot be, and what is wrong with them."""
+    shape = (len(pictures), *fit.shape(pictures))
+    need, free = int(np.prod(shape)), shutil.disk_usage(partial).free
+    if need > free:  # writing to a mapped file on a full disk would kill the process without a word
+        raise UserError(f"the images take {need / 1e9:.1f} GB, but {partial.parent} has {free / 1e9:.1f} GB free")
+    images, sizes = partial / "image.npy", partial / "image_size.npy"
+    np.lib.format.open_memmap(images, "w+", np.uint8, shape).flush()
+    np.save(sizes, np.zeros((len(pictures), 2), np.int32))
+    bad = fill(images, sizes, pictures, fit, workers, progress)
+    if fit.longest is None:
+        sizes.unlink()
+    return bad
 
 
 def _distinct(rows: Sequence[Example], drawings: Sequence[Drawing | None]) -> tuple[list[Picture], NDArray[np.int64]]:

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from holdfast.data.lazy import ImageFiles
 from holdfast.errors import UserError
 from holdfast.types import Batch, Example, Ids, Part
 
@@ -42,7 +43,7 @@ class Shared:
         return Shared(self.values.to(device), self.index.to(device))
 
 
-Column: TypeAlias = Tensor | Shared
+Column: TypeAlias = Tensor | Shared | ImageFiles
 
 
 @dataclass(frozen=True)
@@ -64,14 +65,12 @@ class Table:
     @property
     def nbytes(self) -> int:
         """The bytes of all columns; what rows share counts once."""
-        tensors = [self.targets]
-        for column in self.inputs.values():
-            tensors += [column.values, column.index] if isinstance(column, Shared) else [column]
-        return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
+        columns = (*self.inputs.values(), self.targets)
+        return sum(c.values.nbytes + c.index.nbytes if isinstance(c, Shared) else c.nbytes for c in columns)
 
     def to(self, device: torch.device) -> Table:
-        """The same table with its columns on a device."""
-        inputs = {name: column.to(device) for name, column in self.inputs.items()}
+        """The same table with its columns on a device; images that are files stay where they are."""
+        inputs = {name: c if isinstance(c, ImageFiles) else c.to(device) for name, c in self.inputs.items()}
         return Table(self.task, inputs, self.targets.to(device))
 
 
@@ -98,6 +97,7 @@ class Data:
         self.offsets = np.concatenate([[0], np.cumsum([len(t) for t in self.tables])]).astype(np.int64)
         self._inner = self.offsets[1:-1]
         self._row_bytes = np.array([t.row_bytes for t in self.tables], dtype=np.int64)
+        self.reads_ahead = any(isinstance(c, ImageFiles) for t in self.tables for c in t.inputs.values())
 
     def __len__(self) -> int:
         return int(self.offsets[-1])
@@ -147,6 +147,15 @@ class Data:
         touched = np.unique(which)
         return Batch(ids, tuple(self._part(int(i), ids[which == i], device, rank, size) for i in touched))
 
+    def prefetch(self, ids: Ids, rank: int = 0, size: int = 1) -> None:
+        """Begin to decode this rank's images of a batch that will be fetched soon; what it gets does not change."""
+        which = np.searchsorted(self._inner, ids, side="right")
+        for index in np.unique(which):
+            rows = ids[which == index][rank::size] - self.offsets[index]
+            for column in self.tables[index].inputs.values():
+                if isinstance(column, ImageFiles):
+                    column.prefetch(rows)
+
     def _rows(self, index: int, ids: Ids) -> Tensor:
         return torch.from_numpy(ids - self.offsets[index] if index else ids)
 
@@ -157,10 +166,13 @@ class Data:
             if len(own) == 0:
                 own, weights = ids[:1], torch.zeros(1, device=device)
             ids = own
-        rows = self._rows(index, ids)
+        rows = here = self._rows(index, ids)
         if source.targets.is_cuda:  # from pageable memory, a copy would first wait for the device to finish its work
             rows = rows.pin_memory().to(device, non_blocking=True)
-        inputs = {name: _gather(column, rows, device) for name, column in source.inputs.items()}
+        inputs = {
+            name: _gather(column, here if isinstance(column, ImageFiles) else rows, device)
+            for name, column in source.inputs.items()
+        }
         return Part(source.task, inputs, _gather(source.targets, rows, device), weights)
 
     def fingerprint(self) -> str:
@@ -173,14 +185,22 @@ class Data:
         digest = hashlib.blake2b(digest_size=16)
         for source in self.tables:
             for name, column in [*sorted(source.inputs.items()), ("target", source.targets)]:
-                for tensor in (column.values, column.index) if isinstance(column, Shared) else (column,):
+                for tensor in _contents(column):
                     digest.update(f"{source.task}/{name}/{tensor.dtype}/{tuple(tensor.shape)};".encode())
                     digest.update(np.ascontiguousarray(tensor.cpu().numpy()).data)
         return digest.hexdigest()
 
 
+def _contents(column: Column) -> Sequence[Tensor]:
+    if isinstance(column, ImageFiles):
+        return [torch.from_numpy(np.array(array)) for array in column.contents()]
+    return (column.values, column.index) if isinstance(column, Shared) else (column,)
+
+
 def _row_bytes(column: Column) -> int:
     """The bytes of a row on its own: a memory that keeps it keeps its image too, whoever else shares it."""
+    if isinstance(column, ImageFiles):
+        return column.row_bytes
     if isinstance(column, Shared):
         return column.index[0].numel() * column.values[0].numel() * column.values.element_size()
     return column[0].numel() * column.element_size()
@@ -190,6 +210,8 @@ def _gather(column: Column, rows: Tensor, device: torch.device) -> Tensor:
     """Rows of a column on the device where they are needed, by whichever call is the quicker one there."""
     if isinstance(column, Shared):
         return column.rows(rows).to(device, non_blocking=True)
+    if isinstance(column, ImageFiles):
+        return torch.from_numpy(column.rows(rows.numpy())).to(device, non_blocking=True)
     if column.is_cuda:
         return column[rows]
     return column.index_select(0, rows).to(device, non_blocking=True)

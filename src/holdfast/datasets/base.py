@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import reprlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -34,6 +35,11 @@ class DataError(UserError):
     def __init__(self, problem: Problem) -> None:
         super().__init__(str(problem))
         self.problem = problem
+
+    @property
+    def missing(self) -> bool:
+        """Whether a file or folder is simply not there: this folder does not have that split."""
+        return not self.problem.record and self.problem.what.startswith("there is no such")
 
 
 @dataclass
@@ -81,7 +87,17 @@ class Dataset:
         """The examples of a split, in the order of the files."""
         if split not in self.splits:
             raise UserError(f"{self.name} has no split {split!r}: there are {', '.join(self.splits)}")
-        return self.read(Path(folder), split, reading or Reading())
+        return self._once(Path(folder), split, reading or Reading())
+
+    def _once(self, folder: Path, split: str, reading: Reading) -> Iterator[Example]:
+        """Each example, and a word where an id comes again."""
+        seen: set[str] = set()
+        for example in self.read(folder, split, reading):
+            if example.id in seen:
+                reading.bad(folder, f"{self.name}, {split}, {example.id}", "its id stands twice")
+                continue
+            seen.add(example.id)
+            yield example
 
 
 def first_file(folder: Path, names: Iterable[str], remedy: str) -> Path:
@@ -144,5 +160,5 @@ def get(record: Mapping[str, Any], name: str, kind: type[T] | tuple[type[T], ...
     value = record[name]
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is int):
         kinds = kind if isinstance(kind, tuple) else (kind,)
-        raise ValueError(f"its {name!r} is {value!r:.40}, not {' or '.join(k.__name__ for k in kinds)}")
+        raise ValueError(f"its {name!r} is {reprlib.repr(value)}, not {' or '.join(k.__name__ for k in kinds)}")
     return value

@@ -29,12 +29,16 @@ class Finding:
 
     @property
     def verdict(self) -> str:
-        """whole, part, more, bad or absent."""
+        """whole, part, more, read (where no official number is known), empty, bad or absent."""
         if self.absent:
             return "absent"
         if self.problems:
             return "bad"
-        if self.official is None or self.examples == self.official:
+        if not self.examples:
+            return "empty"
+        if self.official is None:
+            return "read"
+        if self.examples == self.official:
             return "whole"
         return "part" if self.examples < self.official else "more"
 
@@ -58,7 +62,7 @@ def check(
     found = []
     for folder in folders(root):
         for name, dataset in datasets.items():
-            if not dataset.present(folder):
+            if not _present(dataset, folder) or (folder != root and _present(dataset, root)):
                 continue
             for split in dataset.splits:
                 progress(f"{name}, {split}")
@@ -67,18 +71,31 @@ def check(
 
 
 def _check_split(dataset: Dataset, folder: Path, split: str, every_image: bool) -> Finding:
-    reading, examples = Reading(skip=1_000_000_000), []
+    reading, count = Reading(skip=1_000_000_000), 0
+    files: list[Path] = []  # never the arrays of a dataset that stores arrays: they would fill the memory
     official = dataset.counts.get(split)
     try:
         for example in dataset.examples(folder, split, reading):
-            examples.append(example.images)
+            count += 1
+            files += [image for image in example.images if isinstance(image, Path)]
     except DataError as error:
-        return Finding(dataset.name, str(folder), split, len(examples), official, (), str(error))
-    files = [image for images in examples for image in images if isinstance(image, Path)]
+        if error.missing:
+            return Finding(dataset.name, str(folder), split, count, official, (), str(error))
+        return Finding(dataset.name, str(folder), split, count, official, (*reading.problems, error.problem))
+    except OSError as error:
+        problem = Problem(str(error.filename or folder), "", (error.strerror or "it cannot be read").lower())
+        return Finding(dataset.name, str(folder), split, count, official, (*reading.problems, problem))
     step = 1 if every_image else max(len(files) // DECODED, 1)
-    broken = [_decoded(path) for path in files[::step]]
+    broken = [_decoded(path) for path in dict.fromkeys(files[::step])]
     problems = (*reading.problems, *(problem for problem in broken if problem))
-    return Finding(dataset.name, str(folder), split, len(examples), official, problems)
+    return Finding(dataset.name, str(folder), split, count, official, problems)
+
+
+def _present(dataset: Dataset, folder: Path) -> bool:
+    try:
+        return dataset.present(folder)
+    except OSError:  # a folder that may not be looked into holds nothing that can be read
+        return False
 
 
 def _decoded(path: Path) -> Problem | None:

@@ -1,7 +1,7 @@
 """CIFAR-100, the python version: pickles, read without executing anything that they ask for.
 
 The target is the fine class (0 to 99, alphabetical); `extra` has the coarse class and the official file name. Keys may
-be bytes (Python 2) or strings. The hub's Parquet files are not read.
+be bytes (Python 2) or strings. The hub's columns are read too; they have no file names.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import math
 import pickle
+import reprlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from numpy.typing import NDArray
 from holdfast.datasets.base import DataError, Dataset, Problem, Reading, first_file
 from holdfast.datasets.formats.fields import label
 from holdfast.datasets.formats.files import first_folder
+from holdfast.datasets.formats.hub import Hub, Row, class_number, picture, with_hub
 from holdfast.types import Example
 
 _REMEDY = "download cifar-100-python.tar.gz again, from a place that you trust"
@@ -81,7 +83,14 @@ def _load(path: Path) -> dict[str, Any]:
         value = _Unpickler(io.BytesIO(path.read_bytes()), encoding="bytes").load()
         if not isinstance(value, dict):
             raise ValueError(f"it holds a {type(value).__name__}, not a dictionary")
-        return {key.decode("latin1") if isinstance(key, bytes) else str(key): value[key] for key in value}
+        return {
+            key.decode("latin1")
+            if isinstance(key, bytes)
+            else key
+            if isinstance(key, str)
+            else reprlib.repr(key): value[key]
+            for key in value
+        }
     except Exception as error:  # a broken pickle can fail in any way
         raise DataError(Problem(str(path), "", f"it is no CIFAR pickle ({error!s:.100})", _REMEDY)) from None
 
@@ -98,7 +107,7 @@ def _pixels(path: Path, value: Any) -> NDArray[np.uint8]:
         if not isinstance(shape, tuple) or len(shape) != 2 or not all(isinstance(side, int) for side in shape):
             raise ValueError("its data has no rows")
         if shape[1] != 3072 or math.prod(shape) != len(content):
-            raise ValueError(f"its data has the shape {shape!r:.60} and {len(content)} bytes, not rows of 3072")
+            raise ValueError(f"its data has the shape {reprlib.repr(shape)} and {len(content)} bytes, not rows of 3072")
     except ValueError as error:
         raise DataError(Problem(str(path), "", str(error), _REMEDY)) from None
     return np.frombuffer(content, np.uint8).reshape(shape, order="F" if fortran is True else "C")
@@ -114,7 +123,7 @@ def _column(path: Path, content: dict[str, Any], name: str, count: int) -> list[
 
 def _text(value: Any) -> str:
     if not isinstance(value, bytes | str):
-        raise ValueError(f"its name is {value!r:.40}, not text")
+        raise ValueError(f"its name is {reprlib.repr(value)}, not text")
     return value.decode("latin1") if isinstance(value, bytes) else value
 
 
@@ -162,10 +171,21 @@ def _read(folder: Path, split: str, reading: Reading) -> Iterator[Example]:
         yield Example(f"{split}-{row}", target, (image,), extra=extra)
 
 
-DATASET = Dataset(
+def _from_hub(row: Row, split: str, number: int, folder: Path) -> Example:
+    target = class_number(row, "fine_label", 100, hidden=False)
+    extra = {"coarse_label": class_number(row, "coarse_label", 20, hidden=False)}
+    image = picture(row, "img", folder)
+    if not isinstance(image, Path) and image.shape != (32, 32, 3):
+        raise ValueError(f"its picture is {image.shape[1]} x {image.shape[0]}, not 32 x 32")
+    return Example(f"{split}-{number}", target, (image,), extra=extra)
+
+
+_OFFICIAL = Dataset(
     name="cifar100",
     splits=("train", "test"),
     read=_read,
     present=_present,
     counts={"train": 50_000, "test": 10_000},
 )
+
+DATASET = with_hub(_OFFICIAL, Hub(("img", "fine_label", "coarse_label"), _from_hub, {}))

@@ -1,4 +1,8 @@
-"""COCO: images with boxed and named things, and with captions, in the split of 2014 and in that of 2017."""
+"""COCO: images with boxed and named things, and with captions, in the split of 2014 and in that of 2017.
+
+The hub's columns (`detection-datasets/coco`, the split of 2017) are read too. They tell which categories an image
+shows, but not in which order a box's numbers stand: boxes are left out rather than guessed. They have no captions.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +13,8 @@ from typing import Any, TypeAlias
 
 from holdfast.datasets.base import DataError, Dataset, Problem, Reading, get
 from holdfast.datasets.formats.boxes import sized_box
+from holdfast.datasets.formats.fields import label
+from holdfast.datasets.formats.hub import Hub, Row, picture, with_hub
 from holdfast.datasets.formats.image_files import ImageFiles, coco_names, coco_roots
 from holdfast.datasets.formats.json_stream import stream_arrays
 from holdfast.types import Example
@@ -172,4 +178,20 @@ def _present(folder: Path) -> bool:
     return any((folder / name).is_file() for split in _COUNTS for kind in kinds for name in _files(kind, split))
 
 
-DATASET = Dataset(name="coco", splits=tuple(_COUNTS), read=_read, present=_present, counts=_COUNTS)
+def _from_hub(row: Row, split: str, number: int, folder: Path) -> Example:
+    image_id, width, height = get(row, "image_id", int), get(row, "width", int), get(row, "height", int)
+    if min(width, height) < 1:
+        raise ValueError(f"its size {width} x {height} is none")
+    things: Any = row.get("objects")
+    if isinstance(things, list):  # a record for each thing, as newer versions of `datasets` store them
+        categories = [get(_object(thing), "category", int) for thing in things]
+    else:
+        categories = get(_object(things), "category", list)
+    target = tuple(sorted({label(category, 80) for category in categories}))
+    extra = {"captions": (), "caption_ids": (), "width": width, "height": height}
+    return Example(str(image_id), target, (picture(row, "image", folder),), "", (), extra)
+
+
+_OFFICIAL = Dataset(name="coco", splits=tuple(_COUNTS), read=_read, present=_present, counts=_COUNTS)
+_COLUMNS = ("image_id", "image", "width", "height", "objects")
+DATASET = with_hub(_OFFICIAL, Hub(_COLUMNS, _from_hub, {"train2017": "train", "val2017": "val"}, common=True))

@@ -12,6 +12,7 @@ from typing import Any
 
 from holdfast.datasets.base import Dataset, Reading, first_file, get, read_json_lines
 from holdfast.datasets.formats.fields import identifier, words
+from holdfast.datasets.formats.hub import Hub, Row, with_hub
 from holdfast.types import Example
 
 _FILES = {
@@ -70,10 +71,17 @@ def _read(folder: Path, split: str, reading: Reading) -> Iterator[Example]:
         yield example
 
 
-DATASET = Dataset(
+def _from_hub(row: Row, split: str, number: int, folder: Path) -> Example:
+    return _example(row, split)
+
+
+_OFFICIAL = Dataset(
     name="commonsenseqa",
     splits=("train", "dev", "test"),
     read=_read,
     present=_present,
     counts={"train": 9_741, "dev": 1_221, "test": 1_140},
 )
+
+_COLUMNS = ("id", "question", "question_concept", "choices")
+DATASET = with_hub(_OFFICIAL, Hub(_COLUMNS, _from_hub, {"dev": "validation"}))

@@ -12,6 +12,7 @@ from typing import Any
 
 from holdfast.datasets.base import Dataset, Reading, first_file, get, read_json_lines
 from holdfast.datasets.formats.fields import label, optional, words
+from holdfast.datasets.formats.hub import Hub, Row, with_hub
 from holdfast.types import Example
 
 _FILES = {
@@ -40,30 +41,31 @@ def _target(record: dict[str, Any], split: str) -> int | None:
     return label(get(record, "label", object), 4)
 
 
+def _example(record: Row, split: str, number: int, folder: Path) -> Example:
+    endings = words(record, "endings")
+    if len(endings) != 4:
+        raise ValueError(f"it has {len(endings)} endings, not 4")
+    target, text = _target(record, split), _context(record)
+    return Example(f"{split}-{number}", target, text=text, choices=endings, extra=optional(record, _EXTRA))
+
+
 def _read(folder: Path, split: str, reading: Reading) -> Iterator[Example]:
     path = first_file(folder, _FILES[split], "download it from the owner's repository")
     for number, record in read_json_lines(path, reading):
         try:
-            endings = words(record, "endings")
-            if len(endings) != 4:
-                raise ValueError(f"it has {len(endings)} endings, not 4")
-            example = Example(
-                f"{split}-{number - 1}",
-                _target(record, split),
-                text=_context(record),
-                choices=endings,
-                extra=optional(record, _EXTRA),
-            )
+            example = _example(record, split, number - 1, folder)
         except ValueError as error:
             reading.bad(path, f"line {number}", str(error), "download the file again")
             continue
         yield example
 
 
-DATASET = Dataset(
+_OFFICIAL = Dataset(
     name="hellaswag",
     splits=("train", "val", "test"),
     read=_read,
     present=_present,
     counts={"train": 39_905, "val": 10_042, "test": 10_003},
 )
+
+DATASET = with_hub(_OFFICIAL, Hub(("ctx", "endings", "label"), _example, {"val": "validation"}))

@@ -2,7 +2,7 @@
 
 The target is the rank of the WordNet id in sorted order, as frameworks count, never the devkit's `ILSVRC2012_ID`. Val
 may be flat with the devkit's ground truth, flat with Kaggle's `LOC_val_solution.csv`, or in folders like train.
-Some pictures are PNG or CMYK under the name `.JPEG`: decode by content.
+Some pictures are PNG or CMYK under the name `.JPEG`: decode by content. The hub's columns are read too.
 """
 
 from __future__ import annotations
@@ -17,10 +17,12 @@ from typing import Any
 
 from holdfast.datasets.base import DataError, Dataset, Problem, Reading
 from holdfast.datasets.formats.files import first_folder, lines_of, names_in
+from holdfast.datasets.formats.hub import Hub, Row, class_number, picture, picture_name, with_hub
 from holdfast.types import Example
 
 _WNID = re.compile(r"n[0-9]{8}")
 _PICTURE = re.compile(r"(.+)\.(?:jpe?g|png)", re.IGNORECASE)
+_HUB_NAME = re.compile(r"(?P<id>(?:(?P<train>n[0-9]{8})|ILSVRC2012_(?:val|test))_[0-9]+)(?:_(?P<wnid>n[0-9]{8}))?")
 _KAGGLE = "ILSVRC/Data/CLS-LOC"
 _META_BYTES = 1 << 26
 
@@ -192,10 +194,22 @@ def _read(folder: Path, split: str, reading: Reading) -> Iterator[Example]:
         yield from _in_folders(root, split, classes, reading)
 
 
-DATASET = Dataset(
+def _from_hub(row: Row, split: str, number: int, folder: Path) -> Example:
+    target = class_number(row, "label", 1000, split == "test")
+    image = picture(row, "image", folder)
+    # The hub's files are named after the official ones, with the WordNet id at the end.
+    match = _HUB_NAME.fullmatch(picture_name(row, "image"))
+    wnid = (match["train"] or match["wnid"]) if match else None
+    extra = {"wnid": wnid} if wnid and target is not None else {}
+    return Example(match["id"] if match else f"{split}-{number}", target, (image,), extra=extra)
+
+
+_OFFICIAL = Dataset(
     name="imagenet",
     splits=("train", "val", "test"),
     read=_read,
     present=_present,
     counts={"train": 1_281_167, "val": 50_000, "test": 100_000},
 )
+
+DATASET = with_hub(_OFFICIAL, Hub(("image", "label"), _from_hub, {"val": "validation"}, common=True))

@@ -1,7 +1,7 @@
 """IMDb (Large Movie Review, aclImdb v1): one file for each review, in a folder for each class.
 
-The target is 0 (negative) or 1 (positive). The text keeps its literal `<br />`. Read from the official archive; the
-hub's Parquet files are not read here.
+The target is 0 (negative) or 1 (positive). The text keeps its literal `<br />`. The hub's columns are read too;
+they have no ratings, and an id is the row.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from holdfast.datasets.base import DataError, Dataset, Reading, read_text
+from holdfast.datasets.base import DataError, Dataset, Reading, get, read_text
 from holdfast.datasets.formats.files import first_folder, names_in
+from holdfast.datasets.formats.hub import Hub, Row, class_number, with_hub
 from holdfast.types import Example
 
 _NAME = re.compile(r"([0-9]{1,9})_([0-9]{1,2})\.txt")
@@ -55,10 +56,19 @@ def _read(folder: Path, split: str, reading: Reading) -> Iterator[Example]:
             yield Example(f"{place}/{path.stem}", target, text=text, extra={"rating": rating})
 
 
-DATASET = Dataset(
+def _from_hub(row: Row, split: str, number: int, folder: Path) -> Example:
+    text = get(row, "text", str)
+    if not text.strip():
+        raise ValueError("its text is empty")
+    return Example(f"{split}-{number}", class_number(row, "label", 2, split == "unsupervised"), text=text)
+
+
+_OFFICIAL = Dataset(
     name="imdb",
     splits=("train", "test", "unsupervised"),
     read=_read,
     present=_present,
     counts={"train": 25_000, "test": 25_000, "unsupervised": 50_000},
 )
+
+DATASET = with_hub(_OFFICIAL, Hub(("text", "label"), _from_hub, {}, common=True))

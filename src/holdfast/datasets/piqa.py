@@ -1,7 +1,7 @@
 """PIQA: a goal and two solutions; the labels are in a file of their own, aligned by line.
 
 The target is 0 or 1, the number of the right solution. The owner's names (`valid`, `tests`) and the AI2 mirror's
-(`dev`, with an `id` in each row) are both read.
+(`dev`, with an `id` in each row) are both read, and so are the hub's columns.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from pathlib import Path
 from holdfast.datasets.base import DataError, Dataset, Problem, Reading, first_file, get, read_json_lines
 from holdfast.datasets.formats.fields import identifier, label
 from holdfast.datasets.formats.files import first_folder, lines_of
+from holdfast.datasets.formats.hub import Hub, Row, class_number, with_hub
 from holdfast.types import Example
 
 _NAMES = {"train": ("train",), "valid": ("valid", "dev"), "test": ("tests", "test")}
@@ -61,10 +62,18 @@ def _read(folder: Path, split: str, reading: Reading) -> Iterator[Example]:
         yield Example(name, target, text=goal, choices=solutions)
 
 
-DATASET = Dataset(
+def _from_hub(row: Row, split: str, number: int, folder: Path) -> Example:
+    target = class_number(row, "label", 2, split == "test")
+    solutions = get(row, "sol1", str), get(row, "sol2", str)
+    return Example(f"{split}-{number}", target, text=get(row, "goal", str), choices=solutions)
+
+
+_OFFICIAL = Dataset(
     name="piqa",
     splits=("train", "valid", "test"),
     read=_read,
     present=_present,
     counts={"train": 16_113, "valid": 1_838, "test": 3_084},
 )
+
+DATASET = with_hub(_OFFICIAL, Hub(("goal", "sol1", "sol2"), _from_hub, {"valid": "validation"}))

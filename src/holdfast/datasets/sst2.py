@@ -1,6 +1,6 @@
 """SST-2 as GLUE ships it: tab-separated, quotes are data, phrases keep their trailing space.
 
-The target is 0 (negative) or 1 (positive); the test labels are hidden.
+The target is 0 (negative) or 1 (positive); the test labels are hidden. The hub's columns are read too.
 """
 
 from __future__ import annotations
@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from holdfast.datasets.base import DataError, Dataset, Problem, Reading, first_file
+from holdfast.datasets.base import DataError, Dataset, Problem, Reading, first_file, get
 from holdfast.datasets.formats.fields import label
 from holdfast.datasets.formats.files import first_folder, lines_of
+from holdfast.datasets.formats.hub import Hub, Row, class_number, with_hub
 from holdfast.types import Example
 
 
@@ -52,10 +53,20 @@ def _read(folder: Path, split: str, reading: Reading) -> Iterator[Example]:
         yield Example(f"{split}-{index}", target, text=sentence)
 
 
-DATASET = Dataset(
+def _from_hub(row: Row, split: str, number: int, folder: Path) -> Example:
+    sentence = get(row, "sentence", str)
+    if not sentence.strip():
+        raise ValueError("its sentence is empty")
+    index = get(row, "idx", int) if "idx" in row else number
+    return Example(f"{split}-{index}", class_number(row, "label", 2, split == "test"), text=sentence)
+
+
+_OFFICIAL = Dataset(
     name="sst2",
     splits=("train", "dev", "test"),
     read=_read,
     present=_present,
     counts={"train": 67_349, "dev": 872, "test": 1_821},
 )
+
+DATASET = with_hub(_OFFICIAL, Hub(("sentence", "label"), _from_hub, {"dev": "validation"}, common=True))

@@ -1,4 +1,7 @@
-"""VQA v2: open questions about COCO images, each answered by ten people."""
+"""VQA v2: open questions about COCO images, each answered by ten people.
+
+The hub's columns are read too, where they come with pictures.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from sys import intern
 from typing import Any
 
 from holdfast.datasets.base import DataError, Dataset, Problem, Reading, first_file, get
+from holdfast.datasets.formats.hub import Hub, Row, picture, with_hub
 from holdfast.datasets.formats.image_files import ImageFiles, coco_names, coco_roots
 from holdfast.datasets.formats.json_stream import stream_arrays
 from holdfast.types import Example
@@ -132,10 +136,26 @@ def _present(folder: Path) -> bool:
     return any((folder / name).is_file() for split in _SUBTYPES for name in _question_files(split))
 
 
-DATASET = Dataset(
+def _from_hub(row: Row, split: str, number: int, folder: Path) -> Example:
+    image_id, text = get(row, "image_id", int), get(row, "question", str)
+    if not text.strip():
+        raise ValueError("its question is empty")
+    people = row.get("answers")
+    if isinstance(people, dict):  # a list for each field, as older versions of `datasets` store a list of records
+        row = row | {"answers": [{"answer": answer} for answer in get(people, "answer", list)]}
+    extra = _annotation(row) if split in ("train", "val") else {"image_id": image_id}
+    image = picture(row, "image", folder)
+    question = str(get(row, "question_id", int))
+    return Example(question, extra.get("multiple_choice_answer"), (image,), text, (), extra)
+
+
+_OFFICIAL = Dataset(
     name="vqav2",
     splits=tuple(_SUBTYPES),
     read=_read,
     present=_present,
     counts={"train": 443_757, "val": 214_354, "test": 447_793, "test-dev": 107_394},
 )
+
+_HUB_SPLITS = {"val": "validation", "test-dev": "testdev"}
+DATASET = with_hub(_OFFICIAL, Hub(("question", "question_id", "image_id", "image"), _from_hub, _HUB_SPLITS))

@@ -28,6 +28,8 @@ class Split:
     examples: int
     dropped: tuple[str, ...]
     labels: int
+    unknown: int
+    """How many have a word as target that the first split does not have: their number is -1."""
     bytes: int
     fingerprint: str
 
@@ -43,10 +45,15 @@ def prepare_all(
     skip_bad: int = 0,
     progress: Callable[[str], None] = lambda line: None,
 ) -> list[Split]:
-    """Prepare each split that the folder has. The first one gives the vocabulary and the numbers of words as labels."""
+    """Prepare each split that the folder has. The first one gives the vocabulary and the numbers of words as labels.
+
+    The columns are pictures, texts and one target; what only one dataset has (annotators, boxes, programs) is for the
+    benchmark that uses it to add, through `data.prepared.prepare`.
+    """
     tokenizer = Tokenizer.load(vocabulary) if vocabulary else None
     target: Callable[[Sequence[Example]], Array] | None = None
     names: tuple[str, ...] = ()
+    known: set[str] = set()
     found = []
     for split in dataset.splits:
         progress(f"reading {dataset.name}, {split}")
@@ -55,10 +62,13 @@ def prepare_all(
         if not examples:
             continue
         texts = any(example.text or example.choices for example in examples)
+        if not texts and not any(example.images for example in examples):
+            raise UserError(f"{dataset.name} has neither pictures nor text: a benchmark reads it without preparation")
         if texts and tokenizer is None:
             tokenizer = train((t for e in examples for t in (e.text, *e.choices)), PIECES)
         if target is None:
             target, names = numbered(examples)
+            known = set(names)
         table = prepare(
             dataset.name,
             examples,
@@ -71,9 +81,17 @@ def prepare_all(
             workers=os.cpu_count() or 1,
             progress=lambda done, total, split=split: progress(f"{dataset.name}, {split}: {done} of {total}"),  # type: ignore[misc]
         )
-        dropped = (*map(str, reading.problems), *table.problems)
         found.append(
-            Split(split, str(out / split), len(table.ids), dropped, len(names), table.table.nbytes, table.fingerprint)
+            Split(
+                split=split,
+                folder=str(out / split),
+                examples=len(table.ids),
+                dropped=(*map(str, reading.problems), *table.problems),
+                labels=len(names),
+                unknown=sum(isinstance(e.target, str) and e.target not in known for e in examples),
+                bytes=table.table.nbytes,
+                fingerprint=table.fingerprint,
+            )
         )
     if not found:
         raise UserError(f"{folder} holds no split of {dataset.name}: `holdfast data check {folder}` says what it holds")
@@ -89,6 +107,6 @@ def _examples(dataset: Dataset, folder: Path, split: str, reading: Reading) -> l
     try:
         return list(dataset.examples(folder, split, reading))
     except DataError as error:
-        if "there is no such" in error.problem.what and not reading.problems:
+        if error.missing:
             return []
         raise

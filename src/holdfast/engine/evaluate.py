@@ -33,6 +33,8 @@ def evaluate(learner: Learner, evaluation: EvaluationSet, check: Callable[[], No
         for start in range(0, len(rows), BATCH):
             check()
             batch = learner.data.fetch(rows[start : start + BATCH], learner.device)
+            if learner.data.reads_ahead:
+                learner.data.prefetch(rows[start + BATCH : start + 2 * BATCH])
             (output,) = learner.forward(batch)
             found.append(task.predictions(output))
     learner.train_mode()

@@ -84,6 +84,10 @@ class Learner:
         """The batch of these examples, with this rank's tensors."""
         return self.data.fetch(ids, self.device, self.ranks.rank, self.ranks.size)
 
+    def prefetch(self, ids: Ids) -> None:
+        """Begin to decode the images of these examples, which the next step will fetch."""
+        self.data.prefetch(ids, self.ranks.rank, self.ranks.size)
+
     def outputs(self, batch: Batch) -> tuple[Tensor, ...]:
         """The model's output for each part of a batch, counted as a pass of training."""
         self.examples_forward += len(batch.ids)

@@ -220,6 +220,8 @@ def train(
                     if ranks.size > 1:  # from here on, as for dropout, each rank draws for itself
                         learner.draw_at(at.stage, at.epoch, at.step, ranks.rank)
                     batch = learner.fetch(chosen.ids)
+                    if learner.data.reads_ahead:
+                        learner.prefetch(ids[(at.step + 1) * training.batch_size : (at.step + 2) * training.batch_size])
                     outputs = learner.outputs(batch)
                     loss = learner.loss(batch, outputs)
                     for algorithm in on_loss:
