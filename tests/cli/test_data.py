@@ -35,12 +35,12 @@ def test_what_is_wrong_with_a_folder_is_told_by_file_and_record_with_status_2(tm
     assert "bad" in done.stdout
 
 
-def test_a_file_cut_in_half_is_bad_and_not_merely_absent_and_worlds_do_not_mix(tmp_path):
+def test_an_emptied_file_is_bad_and_not_merely_absent_and_worlds_do_not_mix(tmp_path):
     holdfast("data", "make", "snli_ve", "--out", "data", cwd=tmp_path, check=0)
     path = next((tmp_path / "data").rglob("snli_ve_dev.jsonl"))
     path.write_bytes(b"")
     found = json.loads(holdfast("data", "check", "data", "--json", cwd=tmp_path, check=2).stdout)
-    assert {f["split"]: f["verdict"] for f in found} == {"train": "part", "dev": "empty", "test": "part"}
+    assert {f["split"]: f["verdict"] for f in found} == {"train": "part", "dev": "bad", "test": "part"}
     again = holdfast("data", "make", "snli_ve", "--out", "data", "--seed", "1", cwd=tmp_path, check=2)
     assert "two worlds must not mix" in again.stderr
 
