@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as arrow
+import pyarrow.parquet as parquet
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -16,9 +18,6 @@ from PIL import Image
 from holdfast.datasets import cifar100, coco, commonsenseqa, hellaswag, imagenet, imdb, piqa, sst2, vqav2
 from holdfast.datasets.base import DataError, Dataset, Reading
 from holdfast.errors import UserError
-
-arrow = pytest.importorskip("pyarrow")
-parquet = pytest.importorskip("pyarrow.parquet")
 
 
 def png(side: int = 32, mode: str = "RGB", colour: Any = (200, 10, 30), kind: str = "PNG") -> bytes:
