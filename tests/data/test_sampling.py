@@ -71,7 +71,7 @@ def test_wrong_calls_are_refused(arguments, match):
 def test_the_answer_vocabulary_counts_normal_forms():
     answers = ["Two"] * 5 + ["2"] * 4 + ["the cat"] * 8 + ["yes"] * 30 + ["dog."] * 9 + ["a"] * 20
     found = answer_vocabulary(answers, normalise_answer)
-    assert found == ("yes", "2", "dog"), "an answer that is all article is no answer; eight are too few"
+    assert found == ("yes", "", "2", "dog"), "an answer that is all article is the empty one; eight are too few"
     assert answer_vocabulary(random.Random(0).sample(answers, len(answers)), normalise_answer) == found
 
 
@@ -84,3 +84,14 @@ def test_soft_answers_are_the_metric_s_scores():
     np.testing.assert_array_equal(found, soft_targets(counts).astype(np.float32))
     places = {word: i for i, word in enumerate(vocabulary)}
     np.testing.assert_array_equal(soft_answers(annotators, places, normalise_answer), found)
+
+
+def test_the_empty_answer_counts_and_a_comma_that_is_left_does_not():
+    def normalise(text: str) -> str:
+        return "" if text == "a" else text.lower()
+
+    answers = ["a", "a", "Red, blue", "red blue", "teal"]
+    assert answer_vocabulary(answers, normalise, minimum=2) == ("", "red blue")
+    assert soft_answers([["a"] * 4 + ["red, blue"]], ["", "red blue"], normalise).tolist() == [
+        pytest.approx([1.0, 0.3])
+    ]

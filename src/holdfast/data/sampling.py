@@ -62,13 +62,13 @@ def cut(
 def answer_vocabulary(answers: Iterable[str], normalise: Callable[[str], str], minimum: int = 9) -> tuple[str, ...]:
     """The normalised answers that are given at least `minimum` times, the most frequent first, ties by the alphabet.
 
-    Over the `multiple_choice_answer`s of VQAv2's train and val splits, with the metric's normal form, these are the
-    3129 answers of CLiMB.
+    Over the `multiple_choice_answer`s of VQAv2's train and val splits, with the metric's normal form less any comma
+    that it leaves, these are the 3129 answers of CLiMB. The empty answer is one of them (people answered "a").
 
     >>> answer_vocabulary(["Red", "red", "blue", "no", "no"], str.lower, minimum=2)
     ('no', 'red')
     """
-    counts = Counter(normal for normal in map(_remembered(normalise), answers) if normal)
+    counts = Counter(map(_remembered(normalise), answers))
     return tuple(sorted((a for a, n in counts.items() if n >= minimum), key=lambda answer: (-counts[answer], answer)))
 
 
@@ -126,12 +126,12 @@ def _choose(
 
 
 def _remembered(normalise: Callable[[str], str]) -> Callable[[str], str]:
-    """The same function, called once for each text: millions of answers are few different ones."""
+    """An answer's normal form less its commas, made once for each text: millions of answers are few different ones."""
     seen: dict[str, str] = {}
 
     def normal(answer: str) -> str:
         if answer not in seen:
-            seen[answer] = normalise(answer)
+            seen[answer] = normalise(answer).replace(",", "")
         return seen[answer]
 
     return normal
