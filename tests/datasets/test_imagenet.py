@@ -122,3 +122,9 @@ def test_a_flat_val_without_labels_and_a_broken_table_are_refused(tmp_path):
     meta.write_bytes(meta.read_bytes()[:200])
     with pytest.raises(DataError, match="no table of synsets"):
         list(DATASET.examples(tmp_path, "val"))
+
+
+def test_a_part_of_the_train_folder_keeps_the_numbers_of_the_whole(tmp_path):
+    devkit(tmp_path)
+    touch(tmp_path / "train" / CRANE / f"{CRANE}_1.JPEG")
+    assert [e.target for e in DATASET.examples(tmp_path, "train")] == [2]

@@ -77,20 +77,21 @@ def _synsets(path: Path) -> dict[int, str]:
 
 
 def _classes(folder: Path, root: Path) -> dict[str, int]:
-    """The class of each WordNet id: its rank among all that there are."""
+    """The class of each WordNet id: its rank among all that there are.
+
+    A list of all classes comes first, so that a folder with some of them gives the same numbers.
+    """
     mapping, meta = _beside(folder, ["LOC_synset_mapping.txt"]), _beside(folder, ["meta.mat"])
     if mapping is not None:
         wnids = [line.split(" ")[0] for line in lines_of(mapping)]
         for number, wnid in enumerate(wnids, 1):
             if not _WNID.fullmatch(wnid):
                 raise DataError(Problem(str(mapping), f"line {number}", "it does not begin with a WordNet id"))
+    elif meta is not None:
+        wnids = list(_synsets(meta).values())
     else:
-        wnids = []
-        for split in ("train", "val"):
-            if not wnids and (root / split).is_dir():
-                wnids = [name for name in names_in(root / split) if _WNID.fullmatch(name)]
-        if not wnids and meta is not None:
-            wnids = list(_synsets(meta).values())
+        here = [root / split for split in ("train", "val") if (root / split).is_dir()]
+        wnids = [name for split in here for name in names_in(split) if _WNID.fullmatch(name)]
     if not wnids:
         raise DataError(Problem(str(root), "", "there are no classes", "unpack the train images, one folder each"))
     return {wnid: rank for rank, wnid in enumerate(sorted(set(wnids)))}
