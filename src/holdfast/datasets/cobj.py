@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from holdfast.datasets.base import Dataset, Reading, first_file, read_json
-from holdfast.datasets.formats.fields import identifier, objects, optional, words
+from holdfast.datasets.formats.combinations import classes_of, combination
+from holdfast.datasets.formats.fields import identifier, objects, optional
 from holdfast.datasets.formats.files import first_folder
 from holdfast.datasets.formats.image_files import ImageFiles
 from holdfast.types import Example
@@ -34,29 +34,11 @@ def _present(folder: Path) -> bool:
     return any((_root(folder) / _file(split)).is_file() for split in _SPLITS)
 
 
-def _combination(record: dict[str, Any]) -> tuple[str, ...]:
-    found = tuple(sorted(words(record, "label")))
-    if not found:
-        raise ValueError("its 'label' is empty")
-    return found
-
-
-def _vocabulary(path: Path) -> dict[tuple[str, ...], int]:
-    """The class of each combination in a file; its bad records are told when it is read itself."""
-    found: set[tuple[str, ...]] = set()
-    for _, record in objects(path, read_json(path), Reading(skip=1 << 60), "image"):
-        try:
-            found.add(_combination(record))
-        except ValueError:
-            continue
-    return {combination: rank for rank, combination in enumerate(sorted(found))}
-
-
 def _read(folder: Path, split: str, reading: Reading) -> Iterator[Example]:
     root = _root(folder)
     path = first_file(root, [_file(split)], _REMEDY)
     source = first_file(root, [_file("val")], _REMEDY) if split in ("train", "test") else path
-    classes = _vocabulary(source)
+    classes = classes_of(source, "label")
     pictures, seen = ImageFiles(root, root.parent), set()
     place_of_images = f"continual/{split}" if split in _CONTINUAL else f"fewshot/{split}"
     for position, record in objects(path, read_json(path), reading, "image"):
@@ -66,18 +48,18 @@ def _read(folder: Path, split: str, reading: Reading) -> Iterator[Example]:
             place = f"image {name:.60}"
             if name in seen:
                 raise ValueError("it was there before")
-            combination = _combination(record)
-            if combination not in classes:
-                raise ValueError(f"its combination {', '.join(combination):.60} is not one of {source.name}")
+            found = combination(record, "label")
+            if found not in classes:
+                raise ValueError(f"its combination {', '.join(found):.60} is not one of {source.name}")
             image = pictures.find([f"{place_of_images}/{name}.jpg"])
             if image is None:
                 raise ValueError(f"its image {place_of_images}/{name:.60}.jpg is missing")
-            extra = {"label": combination, **optional(record, {"imageName": str})}
+            extra = {"label": found, **optional(record, {"imageName": str})}
         except ValueError as error:
             reading.bad(path, place, str(error), _REMEDY)
             continue
         seen.add(name)
-        yield Example(name, classes[combination], (image,), extra=extra)
+        yield Example(name, classes[found], (image,), extra=extra)
 
 
 DATASET = Dataset(name="cobj", splits=_SPLITS, read=_read, present=_present, counts={})
