@@ -45,6 +45,54 @@ class Example:
     extra: Mapping[str, Any] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class Inputs:
+    """What a benchmark's examples look like to a model, by the columns that they have.
+
+    `image`: pixels in [0, 255], (rows, 3, height, width), or (rows, images, 3, height, width) where `images` is more
+    than one; with `image_size` (rows, [images,] 2), the height and width that are not padding, where `padded`.
+    `text`: word pieces (rows, [choices,] length), with `text_length`, how many are not padding. `regions`: features of
+    boxes (rows, boxes, width), with `boxes` (rows, boxes, 4), corners as shares of the image's sides, and
+    `region_count`. `grid`: a feature map (rows, channels, height, width). `masked`: which places of the text are
+    asked for, -1 where there are fewer.
+    """
+
+    image: tuple[int, int, int] | None = None
+    images: int = 1
+    padded: bool = False
+    text: int = 0
+    """The longest text in word pieces; 0: no text."""
+    vocabulary: int = 0
+    """How many word pieces there are."""
+    regions: tuple[int, int] | None = None
+    """The most boxes, and the width of a feature."""
+    grid: tuple[int, int, int] | None = None
+
+
+@dataclass(frozen=True)
+class Wants:
+    """What a model would like to be given, where a benchmark can choose: None leaves it to the benchmark."""
+
+    sees: Literal["image", "regions", "grid"] = "image"
+    side: int | None = None
+    """The side of the images that it was made for."""
+    vocabulary: Path | None = None
+    """The file of its word pieces, one a line."""
+
+
+@dataclass(frozen=True)
+class Head:
+    """What a task reads from a model: `classify` the example, `choose` one of its texts, or fill in a `phrase`.
+
+    A `growing` head knows only the classes that some stage so far has brought.
+    """
+
+    kind: Literal["classify", "choose", "phrase"]
+    outputs: int
+    images: int = 1
+    growing: bool = False
+
+
 @dataclass(frozen=True, slots=True)
 class Part:
     """The rows of one task in a batch, as tensors on the learner's device: this rank's share of them.
@@ -78,6 +126,11 @@ class Task(ABC):
     outputs: int
     chance: float
 
+    @property
+    def reads(self) -> Head:
+        """What kind of head that is."""
+        return Head("classify", self.outputs)
+
     @abstractmethod
     def forward(self, model: nn.Module, part: Part) -> Tensor:
         """The model's output for the rows of a part."""
@@ -91,7 +144,7 @@ class Task(ABC):
         return self.losses(output, part).mean()
 
     @abstractmethod
-    def predictions(self, output: Tensor) -> Tensor:
+    def predictions(self, output: Tensor, part: Part) -> Tensor:
         """One prediction for each row, as it is scored and stored."""
 
     @abstractmethod
@@ -114,6 +167,8 @@ class Training:
     schedule: Literal["constant", "linear", "cosine"] = "constant"
     warmup: Annotated[float, Between(0, 1)] = 0.0
     shuffle: bool = True
+    augment: Literal["none", "flip", "crop", "randaugment"] = "none"
+    """What is done to images in training: a flip; a shift by an eighth and a flip; RandAugment and erasing."""
     patience: Annotated[int, Between(1)] | None = None
     """Stop after so many epochs without a better validation score, and go on from the best weights."""
 
@@ -126,6 +181,8 @@ class Stage:
     train: Ids
     training: Training
     validation: tuple[EvaluationSet, ...] = ()
+    classes: tuple[int, ...] | None = None
+    """The classes that its data has, for a head that grows; None: all."""
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ class Redraw(Algorithm):
 
     def begin(self, learner, stage):
         for head in learner.model.heads.values():
-            torch.nn.init.normal_(head.weight, std=0.1)
+            torch.nn.init.normal_(head.classifier.weight, std=0.1)
 
     def batch(self, learner, batch):
         if len(batch.ids) == 1:

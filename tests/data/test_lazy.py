@@ -22,10 +22,9 @@ from holdfast.data.table import Data
 from holdfast.engine.learner import Learner
 from holdfast.engine.loop import train
 from holdfast.errors import RunError, UserError
-from holdfast.models.base import Inputs
 from holdfast.models.perceptron import Perceptron
 from holdfast.tasks import Classify
-from holdfast.types import EvaluationSet, Example, Protocol, Stage, Stream, Training
+from holdfast.types import EvaluationSet, Example, Head, Inputs, Protocol, Stage, Stream, Training
 from smallest import Scores
 
 CPU = torch.device("cpu")
@@ -225,7 +224,7 @@ def test_training_on_files_is_training_on_the_decoded_table(tmp_path, monkeypatc
     def trained(prepared: Prepared) -> tuple[dict[str, torch.Tensor], list[float]]:
         torch.manual_seed(0)
         task, training = Classify("t", head="t", outputs=5, chance=0.2), Training(epochs=2, batch_size=6)
-        model = Perceptron(width=8, depth=1).build(Inputs((3, 8, 8)), {"t": 5})
+        model = Perceptron(width=8, depth=1).build(Inputs((3, 8, 8)), {"t": Head("classify", 5)})
         learner = Learner(model, Data([prepared.table]), {"t": task})
         stages = (Stage("one", np.arange(15), training), Stage("two", np.arange(15, 30), training))
         protocol = Protocol((EvaluationSet("t", "t", "test", np.arange(30, 40)),), every=2)

@@ -61,7 +61,7 @@ def test_frozen_modules_stay_in_evaluation_mode_and_get_no_gradient():
     batch = learner.fetch(np.arange(4))
     learner.backward(learner.loss(batch, learner.outputs(batch)), batch)
     assert {name for name, p in learner.model.named_parameters() if p.grad is not None} == set(learner.trainable())
-    assert set(learner.trainable()) == {"heads.patterns.weight", "heads.patterns.bias"}
+    assert set(learner.trainable()) == {"heads.patterns.classifier.weight", "heads.patterns.classifier.bias"}
 
 
 def test_bfloat16_computes_in_it_and_keeps_weights_and_losses_in_float32():
@@ -72,4 +72,4 @@ def test_bfloat16_computes_in_it_and_keeps_weights_and_losses_in_float32():
     (output,) = learner.outputs(batch)
     assert output.dtype == torch.float32
     assert torch.equal(output, output.bfloat16().float()), "values have bfloat16's precision"
-    assert learner.model.heads["patterns"].weight.dtype == torch.float32
+    assert learner.model.heads["patterns"].classifier.weight.dtype == torch.float32

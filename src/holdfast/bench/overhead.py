@@ -17,10 +17,9 @@ from holdfast.algorithms.replay import Replay
 from holdfast.data.table import Data, Table
 from holdfast.engine.learner import Learner
 from holdfast.engine.loop import NoLog, train
-from holdfast.models.base import Inputs
 from holdfast.models.perceptron import Perceptron
 from holdfast.tasks import Classify
-from holdfast.types import Protocol, Stage, Stream, Training
+from holdfast.types import Head, Inputs, Protocol, Stage, Stream, Training
 
 LIMIT_MS = 0.15
 EXAMPLES = 4096
@@ -63,7 +62,7 @@ def _compare(
 
     def model() -> nn.Module:
         torch.manual_seed(0)
-        return Perceptron(width=128, depth=2).build(Inputs(SHAPE), {"speed": CLASSES}).to(place)
+        return Perceptron(width=128, depth=2).build(Inputs(SHAPE), {"speed": Head("classify", CLASSES)}).to(place)
 
     def bare() -> None:
         net = model()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.types import Protocol, Score, Stream, Task
+from holdfast.types import Inputs, Protocol, Score, Stream, Task, Wants
 
 if TYPE_CHECKING:
     from holdfast.data.table import Data
@@ -27,13 +27,13 @@ class Measure:
 
 @dataclass(frozen=True)
 class Setup:
-    """A benchmark made ready: what a run needs of it. `image` is the shape of an image that a model is given."""
+    """A benchmark made ready: what a run needs of it, and what its examples look like to a model."""
 
     data: Data
     tasks: Mapping[str, Task]
     stream: Stream
     protocol: Protocol
-    image: tuple[int, int, int]
+    inputs: Inputs
 
 
 class Benchmark(ABC):
@@ -42,8 +42,8 @@ class Benchmark(ABC):
     default_model: ClassVar[str]
 
     @abstractmethod
-    def setup(self) -> Setup:
-        """Read or make the data, and lay out stream and protocol."""
+    def setup(self, wants: Wants) -> Setup:
+        """Read or make the data, as far as can be as the model wants it, and lay out stream and protocol."""
 
     @staticmethod
     @abstractmethod

@@ -35,4 +35,13 @@ def cumulative(stream: Stream) -> Stream:
 def _union(name: str, stages: tuple[Stage, ...], like: Stage) -> Stage:
     train = np.concatenate([stage.train for stage in stages])
     validation = tuple(evaluation for stage in stages for evaluation in stage.validation)
-    return Stage(name, train, like.training, validation)
+    return Stage(name, train, like.training, validation, _classes(stages))
+
+
+def _classes(stages: tuple[Stage, ...]) -> tuple[int, ...] | None:
+    found: set[int] = set()
+    for stage in stages:
+        if stage.classes is None:
+            return None
+        found |= set(stage.classes)
+    return tuple(sorted(found))

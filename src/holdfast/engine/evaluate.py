@@ -36,7 +36,7 @@ def evaluate(learner: Learner, evaluation: EvaluationSet, check: Callable[[], No
             if learner.data.reads_ahead:
                 learner.data.prefetch(rows[start + BATCH : start + 2 * BATCH])
             (output,) = learner.forward(batch)
-            found.append(task.predictions(output))
+            found.append(task.predictions(output, batch.parts[0]))
     learner.train_mode()
     predictions = ranks.gather_rows(torch.cat(found)[: len(own)], len(ids)).cpu().numpy()
     return Result(task.score(predictions, learner.data.targets(ids).numpy()), predictions)

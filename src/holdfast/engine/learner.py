@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from holdfast.data.augment import augmented
 from holdfast.data.order import mix
 from holdfast.data.table import Data
 from holdfast.engine.ranks import Ranks
@@ -43,7 +44,7 @@ class Learner:
         self.optimiser: torch.optim.Optimizer
         self._frozen: list[nn.Module] = []
         self._trainable: dict[str, nn.Parameter] = {}
-        self._rate, self._factors = 0.0, _Schedule(Training(), 1)
+        self._rate, self._factors, self._augment = 0.0, _Schedule(Training(), 1), "none"
         self.restart(Training(), 1)
 
     # What is trained
@@ -69,6 +70,7 @@ class Learner:
         """A new optimiser for what is trainable now, with a schedule over so many steps."""
         self._trainable = self.trainable()
         self._factors, self._rate = _Schedule(training, steps), training.learning_rate
+        self._augment = training.augment
         self.optimiser = _optimiser(training, self._trainable)
 
     # One step
@@ -80,9 +82,12 @@ class Learner:
         if self.device.type == "cuda":
             torch.cuda.default_generators[self.device.index or 0].manual_seed(seed)
 
-    def fetch(self, ids: Ids) -> Batch:
-        """The batch of these examples, with this rank's tensors."""
-        return self.data.fetch(ids, self.device, self.ranks.rank, self.ranks.size)
+    def fetch(self, ids: Ids, augment: bool = True) -> Batch:
+        """The batch of these examples, with this rank's tensors; its images changed as the stage's training says."""
+        batch = self.data.fetch(ids, self.device, self.ranks.rank, self.ranks.size)
+        if augment and self._augment != "none":
+            batch = augmented(batch, self._augment)
+        return batch
 
     def prefetch(self, ids: Ids) -> None:
         """Begin to decode the images of these examples, which the next step will fetch."""

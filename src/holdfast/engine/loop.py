@@ -189,6 +189,7 @@ def train(
         stage, training = stages[at.stage], stages[at.stage].training
         per_epoch = batches(stage)
         watch.stage(at.stage, len(stages), stage, per_epoch * training.epochs)
+        learner.model.open_classes(stage.classes)
         if stream.boundaries and not at.fitting:
             learner.draw_at(at.stage, -1)
             for algorithm in algorithms:

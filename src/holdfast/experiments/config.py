@@ -140,7 +140,7 @@ def check(request: Request) -> Checked:
 def prepare(request: Request | Checked) -> Prepared:
     """Check a request, and make its data ready."""
     checked = check(request) if isinstance(request, Request) else request
-    request, setup = checked.request, checked.benchmark.setup()
+    request, setup = checked.request, checked.benchmark.setup(checked.recipe.wants())
     stages = tuple(
         replace(stage, training=build(Training, asdict(stage.training) | checked.training, "train"))
         for stage in setup.stream.stages
@@ -153,7 +153,7 @@ def prepare(request: Request | Checked) -> Prepared:
             raise UserError(f"train.patience needs validation data, and stage {stage.name!r} has none")
     config = Config(
         benchmark={"name": checked.names["benchmark"], **_plain(checked.benchmark)},
-        model={"name": checked.names["model"], **_plain(checked.recipe)},
+        model={"name": checked.names["model"], **_plain(checked.recipe), **_source(checked.recipe)},
         algorithms=[
             {**name, **_plain(algorithm)}
             for name, algorithm in zip(checked.names["algorithms"], checked.algorithms, strict=True)
@@ -219,6 +219,11 @@ def _by_owner(settings: Mapping[str, Any], algorithms: list[str]) -> dict[str, d
             raise UserError(f"{key} sets nothing: {owner!r} is no part of this run; {nearest(owner, owners)}")
         owners[owner][name] = value
     return owners
+
+
+def _source(recipe: Recipe) -> dict[str, str]:
+    """The hash of the weights that a model starts from, where it starts from any."""
+    return {"source": source} if (source := recipe.source()) else {}
 
 
 def _plain(thing: Any) -> dict[str, Any]:

@@ -27,7 +27,6 @@ from holdfast.engine.ranks import Ranks
 from holdfast.errors import RunError, Stopped, UserError
 from holdfast.experiments.config import Prepared
 from holdfast.experiments.store import Record, RunFolder, ScoreFile, Store
-from holdfast.models.base import Inputs
 from holdfast.version import __version__
 
 DEVICE_SHARE = 0.5
@@ -149,8 +148,9 @@ def make_learner(prepared: Prepared, place: torch.device | None = None, ranks: R
     if place.type == "cuda" and data.nbytes <= DEVICE_SHARE * torch.cuda.mem_get_info(place)[0]:
         data = data.to(place)
     torch.default_generator.manual_seed(mix(config.seed, 0x1417))
-    heads = {task.head: task.outputs for task in setup.tasks.values()}
-    model = prepared.recipe.build(Inputs(setup.image), heads)
+    heads = {task.head: task.reads for task in setup.tasks.values()}
+    assert all(heads[task.head] == task.reads for task in setup.tasks.values()), "tasks share a head but not its shape"
+    model = prepared.recipe.build(setup.inputs, heads)
     model.to(torch.float64 if config.precision == "float64" else torch.float32)
     autocast = torch.bfloat16 if config.precision == "bfloat16" else None
     return Learner(model, data, setup.tasks, seed=config.seed, device=place, ranks=ranks, autocast=autocast)

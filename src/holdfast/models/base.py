@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from torch import Tensor, nn
 
-
-@dataclass(frozen=True)
-class Inputs:
-    """What a benchmark's examples look like to a model."""
-
-    image: tuple[int, int, int]
+from holdfast.errors import UserError
+from holdfast.models.heads import Choose, Classify, Linear, Phrase
+from holdfast.models.transformer import Block
+from holdfast.types import Head, Inputs, Wants
 
 
 class Encoder(nn.Module, ABC):
-    """Inputs to one vector of `width` numbers an example."""
+    """Inputs, columns by name (see `Inputs`), to one vector of `width` numbers an example.
+
+    Where an example has several images or several choices of text, `forward` gives a vector for each:
+    (rows, images or choices, width).
+    """
 
     width: int
 
@@ -29,6 +30,30 @@ class Encoder(nn.Module, ABC):
     def layers(self) -> Sequence[nn.Module]:
         """The layers from the bottom up."""
 
+    def blocks(self) -> Sequence[Block]:
+        """The transformer blocks, which have places for adapters; a model of another kind has none."""
+        return [module for module in self.modules() if isinstance(module, Block)]
+
+    def words(self, inputs: Mapping[str, Tensor]) -> Tensor:
+        """One vector for each word piece, (rows, length, width): for masked phrases."""
+        raise UserError(f"{type(self).__name__} gives no vector for each word, which a masked phrase needs")
+
+    def word_embedding(self) -> nn.Embedding:
+        """The table of word pieces, whose weights a masked-phrase head shares."""
+        raise UserError(f"{type(self).__name__} has no word pieces, which a masked phrase needs")
+
+    def head(self, asked: Head) -> nn.Module:
+        """A new head on this encoder."""
+        if asked.kind == "choose":
+            return Choose(self.width)
+        if asked.kind == "phrase":
+            return Phrase(self.word_embedding())
+        return Classify(self.classifier(self.width * asked.images, asked))
+
+    def classifier(self, width: int, asked: Head) -> nn.Module:
+        """The kind of classifier that the papers put on this encoder: here a linear one."""
+        return Linear(width, asked.outputs, asked.growing)
+
 
 class Model(nn.Module):
     """An encoder and its heads. `model(inputs, head)` gives the outputs of one head."""
@@ -37,16 +62,46 @@ class Model(nn.Module):
         super().__init__()
         self.encoder = encoder
         self.heads = nn.ModuleDict(dict(heads))
+        self._blocks: list[Block] = []
 
     def forward(self, inputs: Mapping[str, Tensor], head: str) -> Tensor:
-        """The outputs of one head."""
-        output: Tensor = self.heads[head](self.encoder(inputs))
+        """The outputs of one head; what was added to the encoder for that head (adapters) is switched on."""
+        for block in self._blocks:
+            block.active = head
+        output: Tensor = self.heads[head](self.encoder, inputs)
         return output
+
+    def add(self, name: str, added: Sequence[nn.ModuleDict]) -> None:
+        """Add a set of modules, one for each block, that is switched on for the head of this name."""
+        blocks = self.encoder.blocks()
+        assert len(added) == len(blocks), "one for each block"
+        for block, module in zip(blocks, added, strict=True):
+            block.added[name] = module.to(block.attention.output.weight)
+        self._blocks = list(blocks)
+
+    def open_classes(self, classes: Sequence[int] | None) -> None:
+        """Tell growing heads which classes a stage brings; None is all."""
+        for module in self.heads.modules():
+            if isinstance(module, Linear):
+                module.open_classes(classes)
 
 
 class Recipe(ABC):
     """A model's sizes, as settings; `build` makes the model for given inputs and heads."""
 
     @abstractmethod
-    def build(self, inputs: Inputs, heads: Mapping[str, int]) -> Model:
-        """A freshly initialised model."""
+    def encoder(self, inputs: Inputs) -> Encoder:
+        """A freshly initialised encoder, or one with the weights that the recipe names."""
+
+    def build(self, inputs: Inputs, heads: Mapping[str, Head]) -> Model:
+        """The whole model."""
+        encoder = self.encoder(inputs)
+        return Model(encoder, {name: encoder.head(asked) for name, asked in heads.items()})
+
+    def wants(self) -> Wants:
+        """What the model would like to be given."""
+        return Wants()
+
+    def source(self) -> str:
+        """A hash of the weights that it starts from; empty where it starts from none."""
+        return ""

@@ -8,8 +8,9 @@ from typing import Annotated
 
 from torch import Tensor, nn
 
-from holdfast.models.base import Encoder, Inputs, Model, Recipe
-from holdfast.types import Between
+from holdfast.errors import UserError
+from holdfast.models.base import Encoder, Recipe
+from holdfast.types import Between, Inputs
 
 
 class PerceptronEncoder(Encoder):
@@ -45,12 +46,15 @@ class Perceptron(Recipe):
     width: Annotated[int, Between(1)] = 128
     depth: Annotated[int, Between(0)] = 2
 
-    def build(self, inputs: Inputs, heads: Mapping[str, int]) -> Model:
-        """A perceptron with one linear head a name.
+    def encoder(self, inputs: Inputs) -> Encoder:
+        """A perceptron for images of this size.
 
-        >>> Perceptron(width=8, depth=1).build(Inputs((1, 4, 4)), {"colours": 3}).heads["colours"].out_features
+        >>> from holdfast.types import Head
+        >>> model = Perceptron(width=8, depth=1).build(Inputs((1, 4, 4)), {"colours": Head("classify", 3)})
+        >>> model.heads["colours"].classifier.out_features
         3
         """
+        if inputs.image is None:
+            raise UserError("a perceptron needs images, and this benchmark has none: choose another model")
         channels, height, width = inputs.image
-        encoder = PerceptronEncoder(channels * height * width, self.width, self.depth)
-        return Model(encoder, {name: nn.Linear(self.width, outputs) for name, outputs in heads.items()})
+        return PerceptronEncoder(channels * height * width, self.width, self.depth)

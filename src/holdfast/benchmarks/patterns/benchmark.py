@@ -13,7 +13,7 @@ from holdfast.benchmarks.patterns import protocol, tasks
 from holdfast.benchmarks.patterns.stream import stage_order
 from holdfast.data.table import Data, Table, table
 from holdfast.tasks import Classify
-from holdfast.types import Between, EvaluationSet, Example, Ids, Protocol, Score, Stage, Stream, Training
+from holdfast.types import Between, EvaluationSet, Example, Ids, Inputs, Protocol, Score, Stage, Stream, Training, Wants
 
 PER_CLASS = {"tiny": 40, "small": 200, "large": 1000}
 SPLITS: tuple[Literal["train", "validation", "test"], ...] = ("train", "validation", "test")
@@ -39,7 +39,7 @@ class Patterns(Benchmark):
     def __post_init__(self) -> None:
         stage_order(self.order, self.stages)  # a mistake is told before any data is drawn
 
-    def setup(self) -> Setup:
+    def setup(self, wants: Wants) -> Setup:
         """Draw the pictures, and lay them out in stages."""
         order, per_class = stage_order(self.order, self.stages), PER_CLASS[self.scale]
         kinds = [self._task(stage) for stage in range(self.stages)]
@@ -73,7 +73,7 @@ class Patterns(Benchmark):
             {kind.name: kind for kind in kinds},
             Stream(stages, self.boundaries),
             Protocol(tuple(sets.values()), initial=True),
-            image=(1, tasks.SIDE, tasks.SIDE),
+            Inputs(image=(1, tasks.SIDE, tasks.SIDE)),
         )
 
     @staticmethod

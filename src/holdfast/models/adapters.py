@@ -1,0 +1,59 @@
+"""What can be added to a transformer's blocks for each task: bottleneck adapters, and low-rank updates."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from holdfast.models.transformer import Block
+
+
+class Adapter(nn.Module):
+    """A bottleneck with a residual of its own; its second layer starts near zero, so it starts as the identity.
+
+    Houlsby et al. 2019, with GELU's cheaper kin ReLU as in the configuration that CLiMB uses.
+    """
+
+    def __init__(self, width: int, bottleneck: int) -> None:
+        super().__init__()
+        self.down = nn.Linear(width, bottleneck)
+        self.up = nn.Linear(bottleneck, width)
+        for layer in (self.down, self.up):
+            nn.init.normal_(layer.weight, std=1e-3)
+            nn.init.zeros_(layer.bias)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The same shape."""
+        out: Tensor = x + self.up(functional.relu(self.down(x)))
+        return out
+
+
+class LowRank(nn.Module):
+    """A low-rank addition to the queries and values of an attention: Hu et al. 2021. It starts at zero."""
+
+    def __init__(self, width: int, inner: int, rank: int, scale: float = 1.0) -> None:
+        super().__init__()
+        self.down = nn.Linear(width, 2 * rank, bias=False)
+        self.up_query = nn.Parameter(torch.zeros(inner, rank))
+        self.up_value = nn.Parameter(torch.zeros(inner, rank))
+        self.rank, self.scale = rank, scale
+
+    def forward(self, x: Tensor) -> Tensor:
+        """What is added to queries, keys (nothing) and values: (rows, length, 3 x inner)."""
+        query, value = self.down(x).split(self.rank, dim=-1)
+        query, value = query @ self.up_query.T, value @ self.up_value.T
+        return torch.cat([query, torch.zeros_like(query), value], dim=-1) * self.scale
+
+
+def adapters(block: Block, reduction: int = 16) -> nn.ModuleDict:
+    """Two adapters for a block: after attention, and after the feed-forward network."""
+    width = block.attention.output.out_features
+    bottleneck = max(width // reduction, 1)
+    return nn.ModuleDict({"attention": Adapter(width, bottleneck), "feed_forward": Adapter(width, bottleneck)})
+
+
+def low_rank(block: Block, rank: int = 8, scale: float = 1.0) -> nn.ModuleDict:
+    """A low-rank update for a block's attention."""
+    width, inner = block.attention.projection.in_features, block.attention.inner
+    return nn.ModuleDict({"projection": LowRank(width, inner, rank, scale)})

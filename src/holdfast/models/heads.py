@@ -1,0 +1,99 @@
+"""Heads: from what an encoder gives to a task's outputs. A head asks the encoder itself: for examples, or for words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+if TYPE_CHECKING:
+    from holdfast.models.base import Encoder
+
+CLOSED = -1e4
+"""The logit of a class that no stage has brought yet: its probability is 0 and, unlike -inf, 0 times it is 0."""
+
+
+class Linear(nn.Linear):
+    """A linear layer over classes; one that grows gives no probability to classes that no stage has brought.
+
+    >>> layer = Linear(2, 3, growing=True)
+    >>> layer.open_classes([0, 2])
+    >>> layer(torch.zeros(1, 2)).softmax(-1)[0, 1].item()
+    0.0
+    """
+
+    def __init__(self, width: int, outputs: int, growing: bool = False) -> None:
+        super().__init__(width, outputs)
+        self.register_buffer("closed", torch.ones(outputs, dtype=torch.bool) if growing else None)
+        self.closed: Tensor | None
+
+    def open_classes(self, classes: Sequence[int] | None) -> None:
+        """A stage brings these classes."""
+        if self.closed is not None:
+            self.closed[slice(None) if classes is None else torch.as_tensor(classes)] = False
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The logits."""
+        logits = super().forward(x)
+        return logits if self.closed is None else logits.masked_fill(self.closed, CLOSED)
+
+
+class Perceptron(nn.Sequential):
+    """CLiMB's classifier: a hidden layer of twice the encoder's width, layer norm and GELU."""
+
+    def __init__(self, width: int, outputs: int, hidden: int, growing: bool = False) -> None:
+        super().__init__(
+            nn.Linear(width, hidden), nn.LayerNorm(hidden), nn.GELU(), Linear(hidden, outputs, growing=growing)
+        )
+
+
+class Classify(nn.Module):
+    """The example's vector, or its images' vectors side by side, through a classifier."""
+
+    def __init__(self, classifier: nn.Module) -> None:
+        super().__init__()
+        self.classifier = classifier
+
+    def forward(self, encoder: Encoder, inputs: Mapping[str, Tensor]) -> Tensor:
+        """Logits (rows, outputs)."""
+        logits: Tensor = self.classifier(encoder(inputs).flatten(1))
+        return logits
+
+
+class Choose(nn.Module):
+    """One number for each choice of text."""
+
+    def __init__(self, width: int, dropout: float = 0.1) -> None:
+        super().__init__()
+        self.dropout = nn.Dropout(dropout)
+        self.score = nn.Linear(width, 1)
+
+    def forward(self, encoder: Encoder, inputs: Mapping[str, Tensor]) -> Tensor:
+        """Logits (rows, choices)."""
+        logits: Tensor = self.score(self.dropout(encoder(inputs))).squeeze(-1)
+        return logits
+
+
+class Phrase(nn.Module):
+    """The masked words, through BERT's transform, over the vocabulary; the last layer shares the word embedding.
+
+    Only the masked places go through: a few of each text, not all.
+    """
+
+    def __init__(self, embedding: nn.Embedding) -> None:
+        super().__init__()
+        outputs, width = embedding.weight.shape
+        self.transform = nn.Linear(width, width)
+        self.norm = nn.LayerNorm(width, eps=1e-12)
+        self.bias = nn.Parameter(torch.zeros(outputs))
+
+    def forward(self, encoder: Encoder, inputs: Mapping[str, Tensor]) -> Tensor:
+        """Logits (rows, masked places, vocabulary); those of a place that is -1 mean nothing."""
+        states = encoder.words(inputs)
+        places = inputs["masked"].clamp(min=0).long()
+        chosen = states.gather(1, places.unsqueeze(-1).expand(-1, -1, states.shape[-1]))
+        hidden = self.norm(functional.gelu(self.transform(chosen)))
+        return functional.linear(hidden, encoder.word_embedding().weight, self.bias)

@@ -1,0 +1,144 @@
+"""The one transformer block of all our encoders: before or after normalisation, with places for adapters."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+
+def key_mask(present: Tensor) -> Tensor:
+    """The mask that attention takes, from which places (rows, length) are there and not padding."""
+    return present[:, None, None, :]
+
+
+class Attention(nn.Module):
+    """Multi-head attention with one projection for queries, keys and values, onto itself or onto another sequence."""
+
+    def __init__(self, width: int, heads: int, inner: int, dropout: float, bias: bool = True) -> None:
+        super().__init__()
+        self.heads, self.inner, self.dropout = heads, inner, dropout
+        self.projection = nn.Linear(width, 3 * inner, bias=bias)
+        self.output = nn.Linear(inner, width)
+
+    def forward(
+        self, x: Tensor, mask: Tensor | None = None, source: Tensor | None = None, added: nn.Module | None = None
+    ) -> Tensor:
+        """Attend from x (rows, length, width) to the places of itself, or of `source`, that the mask lets through."""
+        rows, length, _ = x.shape
+        if source is None:
+            projected = self.projection(x)
+            if added is not None:
+                projected = projected + added(x)
+            query, key, value = projected.view(rows, length, 3, self.heads, -1).permute(2, 0, 3, 1, 4)
+        else:
+            weight, bias = self.projection.weight, self.projection.bias
+            own, other = (None, None) if bias is None else (bias[: self.inner], bias[self.inner :])
+            query = functional.linear(x, weight[: self.inner], own).view(rows, length, self.heads, -1).transpose(1, 2)
+            both = functional.linear(source, weight[self.inner :], other)
+            key, value = both.view(rows, source.shape[1], 2, self.heads, -1).permute(2, 0, 3, 1, 4)
+        dropout = self.dropout if self.training else 0.0
+        found = functional.scaled_dot_product_attention(query, key, value, attn_mask=mask, dropout_p=dropout)
+        out: Tensor = self.output(found.transpose(1, 2).reshape(rows, length, self.inner))
+        return out
+
+
+class FeedForward(nn.Module):
+    """Two layers with a GELU between them."""
+
+    def __init__(self, width: int, hidden: int, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.inner = nn.Linear(width, hidden)
+        self.dropout = nn.Dropout(dropout)
+        self.output = nn.Linear(hidden, width)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The same shape."""
+        out: Tensor = self.output(self.dropout(functional.gelu(self.inner(x))))
+        return out
+
+
+class Block(nn.Module):
+    """Attention and a feed-forward network, each with its residual.
+
+    With `norm="pre"` (ViT, ViLT) each part normalises its input; with `norm="post"` (BERT and its kin) each sum is
+    normalised. `added` holds sets of further modules by name, of which the one called `active` is switched on:
+    "projection" is added to queries, keys and values, "attention" and "feed_forward" adapt what these parts give.
+    In a pre-norm block the second adapter stands after the residual, as in CLiMB; in a post-norm one before it, as in
+    Houlsby et al. 2019.
+    """
+
+    def __init__(
+        self,
+        width: int,
+        heads: int,
+        hidden: int,
+        *,
+        norm: Literal["pre", "post"] = "pre",
+        dropout: float = 0.0,
+        attention_dropout: float = 0.0,
+        feed_dropout: float = 0.0,
+        epsilon: float = 1e-12,
+        inner: int | None = None,
+        bias: bool = True,
+    ) -> None:
+        super().__init__()
+        self.norm = norm
+        self.attention = Attention(width, heads, inner or width, attention_dropout, bias)
+        self.attention_norm = nn.LayerNorm(width, eps=epsilon)
+        self.feed_forward = FeedForward(width, hidden, feed_dropout)
+        self.feed_forward_norm = nn.LayerNorm(width, eps=epsilon)
+        self.dropout = nn.Dropout(dropout)
+        self.added = nn.ModuleDict()
+        self.active = ""
+
+    def forward(self, x: Tensor, mask: Tensor | None = None, source: Tensor | None = None) -> Tensor:
+        """Rows of vectors to rows of vectors: (rows, length, width)."""
+        if len(self.added) and self.active in self.added:
+            return self._adapted(x, mask, source, self.added[self.active])
+        if self.norm == "pre":
+            x = x + self.dropout(self.attention(self.attention_norm(x), mask, source))
+            x = x + self.dropout(self.feed_forward(self.feed_forward_norm(x)))
+            return x
+        x = self.attention_norm(x + self.dropout(self.attention(x, mask, source)))
+        out: Tensor = self.feed_forward_norm(x + self.dropout(self.feed_forward(x)))
+        return out
+
+    def _adapted(self, x: Tensor, mask: Tensor | None, source: Tensor | None, added: nn.Module) -> Tensor:
+        assert isinstance(added, nn.ModuleDict)
+        projection = added["projection"] if "projection" in added else None  # noqa: SIM401 - no `get` in torch 2.6
+        first = added["attention"] if "attention" in added else None  # noqa: SIM401
+        second = added["feed_forward"] if "feed_forward" in added else None  # noqa: SIM401
+        normed = self.attention_norm(x) if self.norm == "pre" else x
+        found = self.dropout(self.attention(normed, mask, source, projection))
+        x = x + (found if first is None else first(found))
+        if self.norm == "post":
+            x = self.attention_norm(x)
+            found = self.dropout(self.feed_forward(x))
+            out: Tensor = self.feed_forward_norm(x + (found if second is None else second(found)))
+            return out
+        x = x + self.dropout(self.feed_forward(self.feed_forward_norm(x)))
+        return x if second is None else second(x)
+
+
+def initialise(module: nn.Module, deviation: float = 0.02) -> None:
+    """BERT's start: normal weights of a small deviation, no bias, norms at one."""
+    for part in module.modules():
+        if isinstance(part, nn.Linear | nn.Embedding):
+            nn.init.normal_(part.weight, std=deviation)
+        if isinstance(part, nn.Linear) and part.bias is not None:
+            nn.init.zeros_(part.bias)
+        if isinstance(part, nn.LayerNorm):
+            nn.init.ones_(part.weight)
+            nn.init.zeros_(part.bias)
+
+
+def lengths_to_present(lengths: Tensor, length: int) -> Tensor:
+    """Which of `length` places are there, for rows of given lengths.
+
+    >>> lengths_to_present(torch.tensor([1, 3]), 3).tolist()
+    [[True, False, False], [True, True, True]]
+    """
+    return torch.arange(length, device=lengths.device) < lengths.unsqueeze(-1)
