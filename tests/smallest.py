@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from holdfast import registry
 from holdfast.algorithms.base import Algorithm
 from holdfast.engine.checkpoint import Checkpoints
 from holdfast.engine.learner import Learner
@@ -49,9 +50,28 @@ class StopAt(Watch):
         self.stopping = self.left <= 0
 
 
+TRANSFORMER = {"model.patch": 6, "model.depth": 2, "model.heads": 2, "model.head_width": 8, "model.hidden": 16}
+FOR_NEEDS: dict[str, tuple[str, dict[str, Any]]] = {
+    "blocks": ("vit-tiny", TRANSFORMER),
+    "modular": ("modular-perceptron", {}),
+}
+"""The smallest model that serves an algorithm which a perceptron cannot serve."""
+OWN: dict[str, dict[str, Any]] = {
+    "rpsnet": {"rpsnet.modules": 3, "rpsnet.candidates": 2, "rpsnet.every": 1},
+    "mntdp": {"model.parts": "stages"},
+}
+
+
 def request(algorithm: str = "finetune", **settings: Any) -> Request:
-    named = {name.replace("__", "."): value for name, value in settings.items()}
-    return Request("patterns", algorithm, scale="tiny", precision="float64", settings=SETTINGS | named)
+    model, chosen = None, dict(SETTINGS)
+    for name in algorithm.split("+"):
+        kind = registry.ALGORITHMS[name].load() if name in registry.ALGORITHMS else Algorithm
+        for need in sorted(kind.needs & FOR_NEEDS.keys()):
+            model = FOR_NEEDS[need][0]
+            chosen |= FOR_NEEDS[need][1]
+        chosen |= OWN.get(name, {})
+    chosen |= {name.replace("__", "."): value for name, value in settings.items()}
+    return Request("patterns", algorithm, model, scale="tiny", precision="float64", settings=chosen)
 
 
 def prepared(algorithm: str = "finetune", **settings: Any) -> Prepared:

@@ -1,6 +1,25 @@
-import numpy as np
+from dataclasses import replace
 
-from holdfast.memory import Reservoir
+import numpy as np
+import pytest
+
+from holdfast.errors import UserError
+from holdfast.memory import (
+    FLOOR,
+    SMOOTHING,
+    ClassBalanced,
+    ExperienceBalanced,
+    PerTask,
+    Reservoir,
+    TargetBalanced,
+    refuse_small,
+)
+from smallest import prepared
+
+
+def tens(ids):
+    """A group for each example that a test can read off its id."""
+    return ids // 1000
 
 
 def test_every_item_stays_with_probability_capacity_over_seen():
@@ -53,3 +72,204 @@ def test_state_goes_on_with_the_same_draws():
         other.add(np.arange(20, 40))
     assert memory.ids.tolist() == copy.ids.tolist()
     assert memory.sample(3).tolist() == copy.sample(3).tolist()
+
+
+ALL = [
+    lambda seed: Reservoir(9, seed),
+    lambda seed: Reservoir(9, seed, tens),
+    lambda seed: PerTask(seed, count=4),
+    lambda seed: PerTask(seed, share=0.3),
+    lambda seed: ExperienceBalanced(9, seed),
+    lambda seed: ClassBalanced(9, seed, tens),
+    lambda seed: ClassBalanced(9, seed, tens, greedy=True),
+    lambda seed: TargetBalanced(9, seed, tens, "sqrt"),
+    lambda seed: TargetBalanced(9, seed, tens, "forget"),
+]
+
+
+@pytest.mark.parametrize("make", ALL)
+def test_every_memory_goes_on_from_its_state_with_the_same_ids_and_draws(make):
+    memory, copy = make(1), make(2)
+    stream = np.random.default_rng(0).permutation([*range(0, 30), *range(1000, 1012), *range(2000, 2005)])
+    memory.add(stream[:20])
+    if isinstance(memory, TargetBalanced):
+        memory.observe(stream[:10], np.linspace(1, 2, 10))
+    copy.load_state_dict(memory.state_dict())
+    for other in (memory, copy):
+        other.add(stream[20:])
+    assert memory.ids.tolist() == copy.ids.tolist()
+    assert memory.groups.tolist() == copy.groups.tolist()
+    assert memory.sample(3).tolist() == copy.sample(3).tolist()
+    assert len(set(memory.ids.tolist())) == len(memory)
+    assert memory.state_dict().keys() == copy.state_dict().keys()
+    assert memory.nbytes >= memory.ids.nbytes + memory.groups.nbytes
+
+
+def test_a_reservoir_with_groups_keeps_each_examples_own():
+    memory = Reservoir(20, seed=0, group=tens)
+    for start in (0, 1000, 2000):
+        memory.add(np.arange(start, start + 100))
+    assert memory.groups.tolist() == (memory.ids // 1000).tolist()
+    assert set(memory.groups.tolist()) == {0, 1, 2}
+
+
+def test_a_group_is_drawn_uniformly_however_many_examples_it_has():
+    memory = PerTask(seed=0, share=1.0)
+    for start, count in [(0, 90), (1000, 10), (2000, 50)]:
+        memory.add(np.arange(start, start + count))
+    drawn = np.array([memory.draw_group(but=2) for _ in range(2000)])
+    assert set(drawn) == {0, 1}
+    assert abs(drawn.mean() - 0.5) < 4.5 * 0.5 / np.sqrt(2000)
+    assert set(memory.sample_group(1, 6) // 1000) == {1}
+    assert len(set(memory.sample_group(1, 6).tolist())) == 6
+    assert sorted(memory.sample_group(1, 50)) == list(range(1000, 1010))
+    assert Reservoir(3, seed=0, group=tens).draw_group() is None
+
+
+def test_per_task_keeps_a_share_or_a_count_of_each_stage():
+    share, count = PerTask(seed=0, share=0.01), PerTask(seed=0, count=7)
+    for start, size in [(0, 300), (1000, 90), (2000, 20)]:
+        share.add(np.arange(start, start + size))
+        count.add(np.arange(start, start + size))
+    assert np.bincount(share.groups).tolist() == [3, 1, 1], "at least one"
+    assert np.bincount(count.groups).tolist() == [7, 7, 7]
+    assert (share.ids // 1000).tolist() == share.groups.tolist()
+
+
+def test_experience_balanced_parts_are_equal_and_stay_uniform_samples_as_they_shrink():
+    repeats, held = 2000, np.zeros(20)
+    for seed in range(repeats):
+        memory = ExperienceBalanced(10, seed)
+        for start in (0, 1000, 2000):
+            memory.add(np.arange(start, start + 20))
+        assert np.bincount(memory.groups).tolist() == [3, 3, 4]
+        assert (memory.ids // 1000).tolist() == memory.groups.tolist()
+        held[memory.ids[memory.groups == 0]] += 1
+    expected = 3 / 20
+    assert np.abs(held / repeats - expected).max() < 4.5 * np.sqrt(expected * (1 - expected) / repeats)
+
+
+@pytest.mark.parametrize("greedy", [False, True])
+def test_class_balanced_is_as_equal_as_the_stream_allows(greedy):
+    counts = {0: 500, 1: 100, 2: 30, 3: 2}
+    stream = np.concatenate([np.arange(1000 * c, 1000 * c + n) for c, n in counts.items()])
+    for order in (stream, stream[::-1], np.random.default_rng(0).permutation(stream)):
+        memory = ClassBalanced(20, seed=0, group=tens, greedy=greedy)
+        memory.add(order)
+        held = np.bincount(memory.groups, minlength=4)
+        assert held.sum() == 20
+        assert held[3] == 2, "all of the rare class"
+        # The best that any memory could do is equal parts of the others; the greedy one stops at an equal part of all.
+        assert held[:3].min() >= 20 // 4 if greedy else held[:3].tolist() == [6, 6, 6]
+
+
+def test_within_a_class_balanced_reservoir_each_example_of_a_class_is_as_likely():
+    """CBRS's law: whatever the other classes do, the kept ones of a class are a uniform sample of it."""
+    repeats, held = 600, np.zeros((2, 60))
+    for seed in range(repeats):
+        order = np.concatenate([np.arange(30), np.arange(1000, 1012), np.arange(30, 60)])  # classes in blocks
+        memory = ClassBalanced(8, seed, tens)
+        memory.add(order)
+        assert np.bincount(memory.groups).tolist() == [4, 4]
+        held[0, memory.ids[memory.groups == 0]] += 1
+        held[1, memory.ids[memory.groups == 1] - 1000] += 1
+    for row, size in ((held[0], 60), (held[1, :12], 12)):
+        expected = 4 / size
+        assert np.abs(row / repeats - expected).max() < 5 * np.sqrt(expected * (1 - expected) / repeats)
+
+
+def test_the_greedy_memory_keeps_the_first_of_each_class():
+    memory = ClassBalanced(6, seed=0, group=tens, greedy=True)
+    memory.add(np.concatenate([np.arange(3), np.arange(1000, 1003), np.arange(3, 100)]))
+    assert sorted(memory.ids) == [0, 1, 2, 1000, 1001, 1002]
+
+
+def divergence(groups, shares):
+    """KL(memory || target) written out."""
+    total = 0.0
+    for group in set(groups):
+        p = groups.count(group) / len(groups)
+        total += p * np.log(p / shares[group])
+    return total
+
+
+@pytest.mark.parametrize("target", ["sqrt", "forget"])
+def test_the_place_that_is_taken_is_the_best_of_all_by_exhaustive_search(target):
+    random = np.random.default_rng(5)
+    taken = 0
+    for trial in range(12):
+        memory = TargetBalanced(12, trial, tens, target)
+        frequencies = random.dirichlet(np.full(6, 0.6))
+        seen, loss, lowest = np.zeros(6), np.full(6, np.nan), np.full(6, np.inf)
+        for n in range(80):
+            group = int(random.choice(6, p=frequencies))
+            example = 1000 * group + n
+            if target == "forget":
+                value = random.uniform(0.5, 3)
+                memory.observe(np.array([example]), np.array([value]))
+                past = value if np.isnan(loss[group]) else loss[group]
+                loss[group] = SMOOTHING * past + (1 - SMOOTHING) * value
+                lowest[group] = min(lowest[group], loss[group])
+            seen[group] += 1
+            before = memory.ids.copy()
+            memory.add(np.array([example]))
+            if len(before) < 12:
+                assert memory.ids.tolist() == [*before.tolist(), example]
+                continue
+            weights = np.sqrt(seen)
+            if target == "forget":
+                weights = seen * (FLOOR + np.where(np.isnan(loss), 0, loss - lowest))
+            shares = weights / weights.sum()
+            now = divergence((before // 1000).tolist(), shares)
+            tried = []
+            for place in range(12):
+                other = before.copy()
+                other[place] = example
+                tried.append(divergence((other // 1000).tolist(), shares))
+            changed = np.flatnonzero(memory.ids != before)
+            if min(tried) < now - 1e-9:
+                (place,) = changed
+                assert memory.ids[place] == example
+                assert tried[place] == pytest.approx(min(tried), abs=1e-12)
+                taken += 1
+            else:
+                assert len(changed) == 0
+    assert taken > 50, "the search was put to the test"
+
+
+def test_forgetting_is_the_rise_of_a_groups_smoothed_loss_above_its_lowest():
+    memory = TargetBalanced(4, 0, tens, "forget")
+    memory.add(np.array([0, 1, 1000, 1001]))
+    memory.observe(np.array([0, 1, 1000]), np.array([1.0, 3.0, 5.0]))  # group 0: 2, group 1: 5
+    memory.observe(np.array([0, 1000]), np.array([4.0, 1.0]))  # 0: 1.8 + 0.4 = 2.2, lowest 2; 1: 4.5 + 0.1 = 4.6
+    assert memory.loss == pytest.approx([2.2, 4.6])
+    assert memory.lowest == pytest.approx([2.0, 4.6])
+    assert memory.distribution() == pytest.approx([0.21 / 0.22, 0.01 / 0.22])
+
+
+def test_the_cost_of_an_example_hardly_depends_on_the_capacity():
+    """Counts of groups suffice: a memory a hundred times as large is not a hundred times as slow."""
+    import time
+
+    def seconds(capacity):
+        memory = TargetBalanced(capacity, 0, lambda ids: ids % 50, "sqrt")
+        memory.add(np.arange(capacity))
+        times = []
+        for start in range(0, 600, 200):
+            began = time.process_time()
+            memory.add(np.arange(start, start + 200))
+            times.append(time.process_time() - began)
+        return min(times)
+
+    assert seconds(20_000) < 10 * seconds(200)
+
+
+def test_a_memory_smaller_than_a_batch_is_refused():
+    stream = prepared().setup.stream
+    refuse_small("replay", 32, None, stream)
+    refuse_small("replay", 8, 8, stream)
+    with pytest.raises(UserError, match=r"replay\.capacity is 31, less than the 32 kept"):
+        refuse_small("replay", 31, None, stream)
+    larger = replace(stream.stages[1], training=replace(stream.stages[1].training, batch_size=40))
+    with pytest.raises(UserError, match="less than the 40"):
+        refuse_small("replay", 32, None, replace(stream, stages=(stream.stages[0], larger)))

@@ -72,6 +72,29 @@ WRITERS: dict[str, Entry] = {
 
 MODELS: dict[str, Entry] = {
     "perceptron": Entry("holdfast.models.perceptron:Perceptron", "fully connected layers over pixels"),
+    "vilt": Entry("holdfast.models.vilt:Vilt", "text and image patches in one sequence, 12 x 768"),
+    "vilt-tiny": Entry("holdfast.models.vilt:TinyVilt", "the same for two CPU cores, 3 x 64"),
+    "bert": Entry("holdfast.models.bert:Bert", "text alone, 12 x 768"),
+    "bert-tiny": Entry("holdfast.models.bert:TinyBert", "the same for two CPU cores"),
+    "vault": Entry("holdfast.models.vault:Vault", "ViLT whose words come from a frozen BERT"),
+    "vault-tiny": Entry("holdfast.models.vault:TinyVault", "the same for two CPU cores"),
+    "uniter": Entry("holdfast.models.uniter:Uniter", "text and region features in one sequence, 12 x 768"),
+    "uniter-tiny": Entry("holdfast.models.uniter:TinyUniter", "the same for two CPU cores"),
+    "vlbert": Entry("holdfast.models.vlbert:VLBert", "VisCOLL's VL-BERT over region features, 6 x 384"),
+    "vlbert-tiny": Entry("holdfast.models.vlbert:TinyVLBert", "the same for two CPU cores"),
+    "lxmert": Entry("holdfast.models.lxmert:Lxmert", "text and regions that look at each other, 9/5/5 x 384"),
+    "lxmert-tiny": Entry("holdfast.models.lxmert:TinyLxmert", "the same for two CPU cores"),
+    "san": Entry("holdfast.models.san:San", "LSTM, feature map and two stacked attentions"),
+    "san-tiny": Entry("holdfast.models.san:TinySan", "the same over small pictures, for two CPU cores"),
+    "resnet18": Entry("holdfast.models.resnet:ResNet18", "CFST's ResNet-18 and its CIFAR variant"),
+    "resnet18-tiny": Entry("holdfast.models.resnet:TinyResNet18", "a slim one for two CPU cores"),
+    "vit": Entry("holdfast.models.vit:Vit", "CFST's ViT, 9 x 384"),
+    "modular-resnet18": Entry("holdfast.models.modular:ModularResNet18", "ResNet-18 of modules, for rpsnet and mntdp"),
+    "modular-vit": Entry("holdfast.models.modular:ModularVit", "ViT of modules, for rpsnet and mntdp"),
+    "modular-perceptron": Entry(
+        "holdfast.models.modular:ModularPerceptron", "a perceptron of modules, the smallest such"
+    ),
+    "vit-tiny": Entry("holdfast.models.vit:TinyVit", "the same for two CPU cores"),
 }
 
 ALGORITHMS: dict[str, Entry] = {
@@ -79,7 +102,39 @@ ALGORITHMS: dict[str, Entry] = {
     "frozen-bottom": Entry(
         "holdfast.algorithms.frozen:FrozenBottom", "the embeddings and the lowest k layers stay as they are"
     ),
-    "replay": Entry("holdfast.algorithms.replay:Replay", "kept examples join each batch", ("er",)),
+    "adapters": Entry("holdfast.algorithms.adapters:Adapters", "small bottlenecks for each head; the encoder stays"),
+    "lora": Entry("holdfast.algorithms.lora:LowRank", "low-rank additions for each head; the encoder stays"),
+    "adapter-library": Entry(
+        "holdfast.algorithms.adapter_library:AdapterLibrary", "adapters for each stage, chosen for each example"
+    ),
+    "replay": Entry(
+        "holdfast.algorithms.replay:Replay", "kept examples join each batch, or have a step of their own", ("er",)
+    ),
+    "rehearsal": Entry(
+        "holdfast.algorithms.rehearsal:Rehearsal", "examples of earlier stages are mixed into the next stage's data"
+    ),
+    "derpp": Entry(
+        "holdfast.algorithms.derpp:DarkReplay", "kept examples are learned again, by target and by old logits"
+    ),
+    "er-ace": Entry(
+        "holdfast.algorithms.er_ace:AsymmetricReplay", "replay; new examples compete with their own classes"
+    ),
+    "gdumb": Entry("holdfast.algorithms.gdumb:GDumb", "trains anew on a balanced memory at each stage"),
+    "ewc": Entry(
+        "holdfast.algorithms.ewc:EWC", "weights that matter to past stages are held, by their Fisher information"
+    ),
+    "si": Entry("holdfast.algorithms.si:SI", "weights whose movement lowered past losses are held"),
+    "mas": Entry("holdfast.algorithms.mas:MAS", "weights that the outputs are sensitive to are held"),
+    "lwf": Entry("holdfast.algorithms.lwf:LwF", "the last stage's model teaches the new one, on the new data"),
+    "agem": Entry(
+        "holdfast.algorithms.agem:AGem", "steps that would raise the loss of kept examples are projected", ("a-gem",)
+    ),
+    "gem": Entry("holdfast.algorithms.gem:Gem", "steps are projected so that no past stage's loss rises"),
+    "mir": Entry("holdfast.algorithms.mir:Mir", "replays the kept examples that a step would harm most", ("er-mir",)),
+    "rpsnet": Entry("holdfast.algorithms.rpsnet:RpsNet", "random paths of modules, the best of several, with replay"),
+    "mntdp": Entry(
+        "holdfast.algorithms.mntdp:Mntdp", "a path of frozen modules for each task, grown from the top down"
+    ),
 }
 
 PLAIN: dict[str, Entry] = {

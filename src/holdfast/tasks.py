@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional
 
 from holdfast.metrics import accuracy, micro_f1
@@ -16,10 +17,9 @@ from holdfast.types import Array, Head, Part, Task
 class _HeadTask(Task):
     """A task whose output is what its head gives."""
 
-    def forward(self, model: nn.Module, part: Part) -> Tensor:
+    def forward(self, model: Callable[[Mapping[str, Tensor], str], Tensor], part: Part) -> Tensor:
         """The outputs of the task's head."""
-        output: Tensor = model(part.inputs, self.head)
-        return output
+        return model(part.inputs, self.head)
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:  # readers, worlds and reports use these words without torch
-    from torch import Tensor, nn
+    from torch import Tensor
 
 Ids: TypeAlias = NDArray[np.int64]
 """Numbers of examples within a run's data: the currency of batches and memories, the same on every rank."""
@@ -132,8 +132,8 @@ class Task(ABC):
         return Head("classify", self.outputs)
 
     @abstractmethod
-    def forward(self, model: nn.Module, part: Part) -> Tensor:
-        """The model's output for the rows of a part."""
+    def forward(self, model: Callable[[Mapping[str, Tensor], str], Tensor], part: Part) -> Tensor:
+        """The model's output, `model(inputs, head)`, for the rows of a part."""
 
     @abstractmethod
     def losses(self, output: Tensor, part: Part) -> Tensor:
@@ -167,8 +167,8 @@ class Training:
     schedule: Literal["constant", "linear", "cosine"] = "constant"
     warmup: Annotated[float, Between(0, 1)] = 0.0
     shuffle: bool = True
-    augment: Literal["none", "flip", "crop", "randaugment"] = "none"
-    """What is done to images in training: a flip; a shift by an eighth and a flip; RandAugment and erasing."""
+    augment: Literal["none", "flip", "shift", "crop", "randaugment"] = "none"
+    """What is done to images in training: a flip; a shift by up to an eighth; both; RandAugment and erasing."""
     patience: Annotated[int, Between(1)] | None = None
     """Stop after so many epochs without a better validation score, and go on from the best weights."""
 

@@ -1,12 +1,17 @@
 """The data commands as a person uses them."""
 
 import json
+import signal
+import subprocess
+import sys
+import time
 
 import numpy as np
 import pytest
 from PIL import Image
 
 from cli.test_cli import holdfast
+from holdfast.cli.data import _names
 
 
 def test_make_check_show_and_prepare(tmp_path):
@@ -43,6 +48,52 @@ def test_an_emptied_file_is_bad_and_not_merely_absent_and_worlds_do_not_mix(tmp_
     assert {f["split"]: f["verdict"] for f in found} == {"train": "part", "dev": "bad", "test": "part"}
     again = holdfast("data", "make", "snli_ve", "--out", "data", "--seed", "1", cwd=tmp_path, check=2)
     assert "two worlds must not mix" in again.stderr
+
+
+def test_a_large_scale_says_first_what_it_will_write_and_a_repeated_call_writes_what_is_missing(tmp_path):
+    words = ["data", "make", "piqa", "--out", "data", "--scale", "large"]
+    first = holdfast(*words, cwd=tmp_path, check=0)
+    row = next(line for line in first.stdout.splitlines() if "piqa" in line)
+    assert "21,035" in row
+    assert row.split()[-1] in ("s", "min")
+    written = {path: path.read_bytes() for path in (tmp_path / "data" / "piqa").rglob("*.jsonl")}
+    again = holdfast(*words[:3], "commonsenseqa", *words[3:], "--json", cwd=tmp_path, check=0)
+    assert "there already: piqa" in again.stderr
+    (plan,) = json.loads(again.stdout)
+    assert (plan["dataset"], plan["records"], plan["pictures"]) == ("commonsenseqa", 12_102, 0)
+    size = sum(path.stat().st_size for path in (tmp_path / "data" / "commonsenseqa").iterdir())
+    assert 0.8 < plan["bytes"] / size < 1.25, "the expected size"
+    assert {path: path.read_bytes() for path in written} == written, "what was there is untouched"
+
+
+@pytest.mark.parametrize(("sign", "status"), [(signal.SIGINT, 130), (signal.SIGKILL, -9)])
+def test_a_stopped_make_leaves_nothing_half_and_starts_again(tmp_path, sign, status):
+    words = [sys.executable, "-m", "holdfast", "data", "make", "imdb", "--out", "data", "--scale", "paper"]
+    process = subprocess.Popen(words, cwd=tmp_path, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
+    part = tmp_path / "data" / ".imdb.part" / "aclImdb"
+    while not part.exists():
+        assert process.poll() is None
+        time.sleep(0.02)
+    process.send_signal(sign)
+    told = process.communicate(timeout=20)[1]
+    assert process.returncode == status
+    assert "Traceback" not in told
+    assert not (tmp_path / "data" / "imdb").exists(), "nothing looks finished"
+    # The writing process ends with the one that was stopped, and so does its lock.
+    for _ in range(100):
+        done = holdfast("data", "make", "imdb", "--out", "data", cwd=tmp_path)
+        if done.returncode == 0:
+            break
+        assert "another process is writing" in done.stderr
+    assert len(list((tmp_path / "data" / "imdb" / "aclImdb" / "train" / "pos").iterdir())) == 100
+    assert sorted(path.name for path in (tmp_path / "data").iterdir()) == ["imdb"]
+
+
+def test_a_sheet_names_what_is_in_the_pictures(tmp_path):
+    holdfast("data", "make", "partimagenet", "--out", "data", cwd=tmp_path, check=0)
+    assert _names("partimagenet", tmp_path / "data" / "partimagenet", "val")[9] == "Fish Head"
+    done = holdfast("data", "show", "partimagenet", "data/partimagenet", "--count", "3", cwd=tmp_path, check=0)
+    assert "3 examples of partimagenet, train, in sheet.png" in done.stdout
 
 
 @pytest.mark.parametrize(

@@ -100,7 +100,6 @@ def test_without_captions_or_without_instances(folder):
 @pytest.mark.parametrize(
     ("bad", "what"),
     [
-        (thing(4, 7, 1, [5, 5, 0, 9]), "has no size"),
         (thing(4, 7, 1, [5, 5, 9]), "no list of 4 numbers"),
         (thing(4, 7, 1, [5, 5, 9, float("nan")]), "no list of 4 numbers"),
         (thing(4, 7, 1, [5, 5, 9, 10**400]), "no list of 4 numbers"),
@@ -119,6 +118,22 @@ def test_a_bad_annotation_leaves_the_image(folder, bad, what):
     assert example.target == (1,)
     assert reading.problems[0].record == "annotation 4"
     assert what in reading.problems[0].what
+
+
+@pytest.mark.parametrize("box", [[5, 5, 0, 9], [5, 5, 9, 0], [5, 5, -1, 9]])
+def test_a_box_without_size_is_told_and_its_category_stays_in_the_target(folder, box):
+    put(folder, "instances_val2017", instances([image(7, "000000000007.jpg")], [thing(4, 7, 1, box), thing(5, 7, 13)]))
+    (folder / "annotations" / "captions_val2017.json").unlink()
+    reading = Reading(skip=1)
+    (example,) = DATASET.examples(folder, "val2017", reading)
+    assert example.target == (0, 1)
+    assert example.extra["labels"] == ("stop sign",)
+    assert len(example.extra["boxes"]) == 1
+    assert [(problem.record, problem.what) for problem in reading.problems] == [
+        ("annotation 4", f"its box {[float(side) for side in box]} has no size")
+    ]
+    with pytest.raises(DataError, match="has no size"):
+        list(DATASET.examples(folder, "val2017"))
 
 
 @pytest.mark.parametrize(

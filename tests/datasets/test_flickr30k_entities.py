@@ -107,7 +107,7 @@ def test_a_bad_caption_is_reported_alone(folder, line, what):
 @pytest.mark.parametrize(
     ("old", "new", "what"),
     [
-        ("<xmax>111</xmax>", "<xmax>11</xmax>", "has no size"),
+        ("<xmax>111</xmax>", "<xmax>10</xmax>", "has no size"),
         ("<xmax>111</xmax>", "", "its xmax is ''"),
         ("<xmax>111</xmax>", "<xmax>1e999</xmax>", "its xmax is '1e999'"),
         ("<scene>1</scene>", "<scene>yes</scene>", "its scene is 'yes'"),
@@ -121,6 +121,12 @@ def test_a_bad_object_is_reported_alone(folder, old, new, what):
     assert len(list(DATASET.examples(folder, "test", reading))) == 10
     assert reading.problems[0].file.endswith("77.xml")
     assert what in reading.problems[0].what
+
+
+def test_a_box_of_one_pixel_is_a_box(folder):
+    (folder / "Annotations" / "77.xml").write_text(ANNOTATION.replace("<xmax>111</xmax>", "<xmax>11</xmax>"))
+    phrases = next(iter(DATASET.examples(folder, "test"))).extra["phrases"]
+    assert phrases[0]["boxes"][0] == (10.0, 20.0, 10.0, 220.0)  # the files count pixels from one, and both ends
 
 
 BOMB = '<!DOCTYPE x [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;&a;">]><annotation>&b;</annotation>'

@@ -15,8 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from holdfast.datasets import cifar100, coco, commonsenseqa, hellaswag, imagenet, imdb, piqa, sst2, vqav2
+from holdfast.datasets import cifar100, coco, commonsenseqa, hellaswag, imagenet, imdb, nlvr2, piqa, sst2, vcr, vqav2
 from holdfast.datasets.base import DataError, Dataset, Reading
+from holdfast.datasets.whole import prepare_all
 from holdfast.errors import UserError
 
 
@@ -39,6 +40,13 @@ VQA = {"question_type": "what", "multiple_choice_answer": "blue", "answers": ANS
 VQA |= {"answer_type": "other", "question_id": 9000, "question": "What colour?", "image": embedded("9.jpg", side=3)}
 COCO = {"image_id": 9, "image": embedded(side=3), "width": 3, "height": 3}
 COCO |= {"objects": {"bbox_id": [1, 2, 3], "category": [79, 0, 79], "bbox": [[0.0, 0.0, 2.0, 2.0]] * 3}}
+NLVR2 = {"identifier": "dev-850-0-1", "sentence": "Both show a boat.", "label": "True"}
+NLVR2 |= {"image0": embedded(side=3), "image1": embedded(side=4)}
+WORD, TAG = {"kind": "text", "text": "Who", "object_indices": None}, {"kind": "objects", "object_indices": [0, 1]}
+VCR = {"annot_id": "val-0", "question_tokens": [WORD, TAG], "answer_label": 2, "rationale_label": 0}
+VCR |= {"answer_choice_tokens": [[TAG, WORD], [WORD], [WORD], [TAG]], "rationale_choice_tokens": [[WORD]] * 4}
+STILL = {"image": embedded(side=9), "objects": ["person", "dog"], "boxes": [[0.0, 1.0, 5.0, 8.0, 0.9]] * 2}
+STILL |= {"width": 9, "height": 9, "annotations": [VCR]}
 
 # Each dataset, our split, the hub's split, and its rows.
 CASES: dict[str, tuple[Dataset, str, str, list[dict[str, Any]]]] = {
@@ -89,6 +97,8 @@ CASES: dict[str, tuple[Dataset, str, str, list[dict[str, Any]]]] = {
         ],
     ),
     "coco": (coco.DATASET, "val2017", "val", [COCO, COCO | {"image_id": 10, "objects": {"category": [], "bbox": []}}]),
+    "nlvr2": (nlvr2.DATASET, "dev", "validation", [NLVR2, NLVR2 | {"identifier": "dev-850-1-0", "label": "False"}]),
+    "vcr": (vcr.DATASET, "val", "validation", [STILL, STILL | {"annotations": [VCR | {"annot_id": "val-1"}]}]),
     "vqav2": (vqav2.DATASET, "val", "validation", [VQA, VQA | {"question_id": 9001, "question": "And now?"}]),
 }
 
@@ -183,6 +193,46 @@ def test_coco_has_the_categories_of_an_image_in_either_form(tmp_path):
         read("coco", tmp_path / "bad")
 
 
+def test_nlvr2_has_two_pictures_under_the_names_of_either_copy(tmp_path):
+    snapshot("nlvr2", tmp_path / "whole")
+    first, second = read("nlvr2", tmp_path / "whole")[0]
+    assert (first.id, first.target, second.id, second.target) == ("dev-850-0-1", 1, "dev-850-1-0", 0)
+    assert [image.shape for image in first.images] == [(3, 3, 3), (4, 4, 3)]
+    row = {"question_id": "test1-0-1-0", "question": "Both show a boat.", "answer": "False", "synset": "boat"}
+    rows = [row | {"left_image": embedded(side=5), "right_image": embedded(side=6)}]
+    write(tmp_path / "parts" / "data" / "balanced_test_public-00000-of-00001.parquet", rows)
+    assert nlvr2.DATASET.present(tmp_path / "parts")
+    (found,) = nlvr2.DATASET.examples(tmp_path / "parts", "balanced_test1")
+    assert (found.id, found.target, found.text) == ("test1-0-1-0", 0, "Both show a boat.")
+    assert [image.shape for image in found.images] == [(5, 5, 3), (6, 6, 3)]
+    assert found.extra == {"synset": "boat"}
+    write(tmp_path / "numbers" / "validation.parquet", [NLVR2 | {"label": 0}])  # one copy's 0 is True: not guessed
+    with pytest.raises(DataError, match="its 'label' is 0, not str"):
+        read("nlvr2", tmp_path / "numbers")
+
+
+def test_vcr_has_several_questions_about_an_image_and_one_bad_one_spoils_no_other(tmp_path):
+    bad = VCR | {"annot_id": "val-1", "question_tokens": [TAG | {"object_indices": [2]}]}
+    odd = VCR | {"annot_id": "val-2", "question_tokens": [TAG | {"kind": "sound"}]}
+    notes = [VCR, bad, odd, VCR | {"annot_id": "val-3"}]
+    write(tmp_path / "image_examples" / "validation-00000-of-00001.parquet", [STILL | {"annotations": notes}])
+    assert vcr.DATASET.present(tmp_path)
+    (first, last), problems = read("vcr", tmp_path, skip=2)
+    assert (first.id, last.id, first.target) == ("val-0", "val-3", 2)
+    assert first.text == "Who [person1] and [dog2]"
+    assert first.choices == ("[person1] and [dog2] Who", "Who", "Who", "[person1] and [dog2]")
+    assert first.extra["question"] == ("Who", (0, 1))
+    assert first.extra["boxes"][1] == (0.0, 1.0, 5.0, 8.0, 0.9)
+    assert first.images[0].shape == (9, 9, 3)
+    assert [problem.record for problem in problems] == ["row 0", "row 0"]
+    assert "not among its 2 objects" in problems[0].what
+    assert "neither text nor objects" in problems[1].what
+    hidden = VCR | {"answer_label": None, "rationale_label": -1}
+    write(tmp_path / "test.parquet", [STILL | {"annotations": [hidden]}])
+    (example,) = vcr.DATASET.examples(tmp_path, "test")
+    assert (example.target, example.extra["rationale_label"]) == (None, None)
+
+
 def test_a_picture_may_be_a_file_beside_the_table(tmp_path):
     write(tmp_path / "train.parquet", [{"img": {"bytes": None, "path": "a/1.png"}, "fine_label": 1, "coarse_label": 2}])
     with pytest.raises(DataError, match=r"there is no file 'a/1\.png'"):
@@ -253,9 +303,16 @@ def test_shards_are_one_split_and_a_missing_one_is_told(tmp_path):
     assert [e.id for e in found] == [f"train-{row}" for row in range(900)]
     assert found[599].text == "1.299"
     (tmp_path / "train-00001-of-00003.parquet").unlink()
-    with pytest.raises(DataError, match=r"train-00001-of-00003\.parquet: there is no such file"):
+    with pytest.raises(DataError, match=r"train-00001-of-00003\.parquet: this part of the split is missing"):
         list(piqa.DATASET.examples(tmp_path, "train"))
     assert len(list(piqa.DATASET.examples(tmp_path, "train", Reading(skip=1)))) == 600
+    with pytest.raises(DataError, match="00001-of-00003"):  # it is not a split that the folder does not have
+        prepare_all(piqa.DATASET, tmp_path, tmp_path / "out")
+
+
+def test_a_copy_that_has_only_some_splits_is_prepared(tmp_path):
+    snapshot("piqa", tmp_path / "piqa")
+    assert [split.split for split in prepare_all(piqa.DATASET, tmp_path / "piqa", tmp_path / "out")] == ["valid"]
 
 
 def test_official_files_come_first(tmp_path):
@@ -319,7 +376,7 @@ def test_whole_files_that_cannot_be_used(tmp_path):
     with pytest.raises(DataError, match="no column 'sol2'"):
         read("piqa", tmp_path / "column")
     write(tmp_path / "split" / "train.parquet", CASES["piqa"][3])
-    with pytest.raises(DataError, match="none of 'validation'"):
+    with pytest.raises(DataError, match="no such split among its tables as 'validation'"):
         read("piqa", tmp_path / "split")
     table = arrow.Table.from_pylist(CASES["piqa"][3]).slice(0, 0)
     (tmp_path / "empty").mkdir()

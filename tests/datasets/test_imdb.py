@@ -61,6 +61,14 @@ def test_a_bad_review_is_told_and_the_others_are_read(tmp_path, name, content, w
     assert name in str(reading.problems[0])
 
 
+def test_a_class_without_reviews_is_refused(tmp_path):
+    make(tmp_path)
+    for path in (tmp_path / "aclImdb" / "test" / "pos").iterdir():
+        path.unlink()
+    with pytest.raises(DataError, match="test/pos: it has no reviews: unpack the archive again"):
+        list(DATASET.examples(tmp_path, "test"))
+
+
 def test_a_missing_class_is_refused(tmp_path):
     (tmp_path / "train" / "pos").mkdir(parents=True)
     with pytest.raises(DataError, match="train/neg: there is no such folder"):

@@ -1,5 +1,6 @@
 import json
 
+import numpy as np
 import pytest
 
 from holdfast.datasets.base import DataError, Reading
@@ -77,11 +78,12 @@ def test_a_listed_picture_that_is_missing_is_told(tmp_path):
 @pytest.mark.parametrize(
     ("bad", "words"),
     [
-        (annotation(9, 1, box=(1, 1, 0, 5)), "has no size"),
         (annotation(9, 1, box=(1, 1, 5)), "no list of 4 numbers"),
         (annotation(9, 1, box=(1, 1, 5, float("nan"))), "no list of 4 numbers"),
         (annotation(9, 4), "category 4 is not in the list"),
         (annotation(9, 1, image=8), "image 8 is not in the list"),
+        (annotation(9, 1, image=10**30), "far too large"),
+        (annotation(9, 1, isfake=1000), "far too large"),
         (7, "no JSON object"),
     ],
 )
@@ -92,3 +94,38 @@ def test_a_bad_box_is_dropped_and_told_and_its_image_stays(tmp_path, bad, words)
     found = list(DATASET.examples(tmp_path, "train", reading))
     assert [len(e.extra["boxes"]) for e in found] == [3, 0]
     assert words in reading.problems[0].what
+    assert reading.problems[0].record == "annotations 4"
+
+
+def test_a_box_without_size_is_told_and_its_category_stays_in_the_target(tmp_path):
+    make(tmp_path)
+    (tmp_path / "zhiyuan_objv2_train.json").write_text(json.dumps(content(annotation(9, 2, box=(1, 1, 0, 5)))))
+    reading = Reading(skip=1)
+    first, _ = DATASET.examples(tmp_path, "train", reading)
+    assert (first.target, first.extra["labels"], len(first.extra["boxes"])) == ((0, 1, 2), (3, 1, 3), 3)
+    assert str(reading.problems[0]).endswith("annotations 4: its box [1.0, 1.0, 0.0, 5.0] has no size")
+
+
+def test_annotations_in_any_order_go_to_their_images(tmp_path):
+    """Against a join of dictionaries, as one would write it without a thought for memory."""
+    random = np.random.default_rng(0)
+    ids = random.permutation(1000)[:40].tolist()
+    images = [{"id": number, "file_name": f"p/{number}.jpg"} for number in ids]
+    numbers = [3, 1, 7, 2]
+    annotations = [
+        annotation(n, numbers[random.integers(4)], ids[random.integers(40)], random.random(4) + 1, iscrowd=n % 2)
+        for n in range(300)
+    ]
+    arrays = {"annotations": annotations, "categories": [{"id": n, "name": str(n)} for n in numbers], "images": images}
+    (tmp_path / "objects365_val.json").write_text(json.dumps(arrays))
+    (tmp_path / "p").mkdir()
+    for number in ids:
+        (tmp_path / "p" / f"{number}.jpg").touch()
+    found = list(DATASET.examples(tmp_path, "val"))
+    assert [example.id for example in found] == [str(number) for number in ids]
+    for example in found:
+        mine = [a for a in annotations if str(a["image_id"]) == example.id]
+        assert example.extra["boxes"] == tuple(tuple(a["bbox"]) for a in mine)
+        assert example.extra["labels"] == tuple(a["category_id"] for a in mine)
+        assert example.extra["iscrowd"] == tuple(a["iscrowd"] for a in mine)
+        assert example.target == tuple(sorted({sorted(numbers).index(a["category_id"]) for a in mine}))

@@ -50,15 +50,33 @@ def test_the_large_pictures_are_found_too(tmp_path):
 
 def test_the_easy_format_sorts_into_the_official_order(tmp_path):
     # joined with "_", desert_road would come before desert_sand, and the two classes would be swapped
-    for name in ("airfield", "desert-sand", "desert_road"):
-        touch(tmp_path / "train" / name / "1.jpg")
-    touch(tmp_path / "val" / "desert_road" / "2.jpg")
+    names = ["airfield", "desert-sand", "desert_road", *(f"zoo{number:03d}" for number in range(362))]
+    for name in names:
+        (tmp_path / "val" / name).mkdir(parents=True)
+        touch(tmp_path / "val" / name / "1.jpg")
+    touch(tmp_path / "train" / "desert_road" / "2.jpg")
     assert DATASET.present(tmp_path)
-    alone = [(e.id, e.target) for e in DATASET.examples(tmp_path, "train")]
-    assert alone == [("airfield/1", 0), ("desert-sand/1", 1), ("desert_road/1", 2)]
-    assert [e.target for e in DATASET.examples(tmp_path, "val")] == [2]
+    assert [(e.id, e.target) for e in DATASET.examples(tmp_path, "val")] == [(f"{n}/1", i) for i, n in enumerate(names)]
+    # a part of train has the numbers of the whole, which val shows
+    assert [(e.id, e.target) for e in DATASET.examples(tmp_path, "train")] == [("desert_road/2", 2)]
+
+
+def test_a_part_of_the_easy_format_is_numbered_by_the_list_and_never_by_its_folders(tmp_path):
+    for name in ("desert-sand", "desert_road"):  # the first class is not here
+        touch(tmp_path / "train" / name / "1.jpg")
+    with pytest.raises(DataError, match=r"its 2 folders are not the 365 classes.*put categories_places365.txt in"):
+        list(DATASET.examples(tmp_path, "train"))
     (tmp_path / "categories_places365.txt").write_text(CATEGORIES)
-    assert [(e.id, e.target) for e in DATASET.examples(tmp_path, "train")] == alone
+    found = [(e.id, e.target) for e in DATASET.examples(tmp_path, "train")]
+    assert found == [("desert-sand/1", 1), ("desert_road/1", 2)]
+
+
+def test_an_empty_class_folder_is_told(tmp_path):
+    (tmp_path / "categories_places365.txt").write_text(CATEGORIES)
+    touch(tmp_path / "train" / "airfield" / "1.jpg")
+    (tmp_path / "train" / "desert_road").mkdir()
+    with pytest.raises(DataError, match="desert_road: it has no pictures"):
+        list(DATASET.examples(tmp_path, "train"))
 
 
 @pytest.mark.parametrize(

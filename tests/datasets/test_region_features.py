@@ -144,6 +144,16 @@ def test_bad_rows_are_told(tmp_path):
     assert [problem.record for problem in reading.problems] == ["row 3", "row x", "row 0", "row 1"]
 
 
+def test_a_box_without_size_in_an_hdf5_file_is_told(tmp_path):
+    boxes = BOXES.copy()
+    boxes[1, 0] = [5, 5, 5, 9]
+    boxes[2, 3] = 0  # behind its three boxes: never read
+    hdf5(tmp_path / "faster_rcnn_coco_val.h5", boxes=boxes)
+    reading = Reading(skip=1)
+    assert [e.id for e in DATASET.examples(tmp_path, "coco_val", reading)] == ["row-0", "row-2"]
+    assert [(p.record, p.what) for p in reading.problems] == [("row 1", "one of its boxes has no size")]
+
+
 @pytest.mark.parametrize(
     ("line", "words"),
     [

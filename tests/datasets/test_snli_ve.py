@@ -70,7 +70,7 @@ def test_images_in_the_other_folder_beside_it(tmp_path):
 @pytest.mark.parametrize(
     ("bad", "what"),
     [
-        (record("p", "maybe"), "gold_label 'maybe'"),
+        (record("p", "maybe"), "gold_label is 'maybe'"),
         (record("p", image="5"), "5.jpg is missing"),
         (record("p", image=123456), "not str"),
         (record("p", image="../flickr30k_images/77"), "names no image"),

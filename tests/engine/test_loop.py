@@ -52,15 +52,15 @@ def test_fine_tuning_is_the_loop_that_everyone_writes():
 
 def test_replay_is_a_batch_of_new_and_kept_examples():
     """Written out with the memory's own rule, on one epoch so that each example is offered once."""
-    ready = prepared("replay", train__epochs=1, replay__capacity=20)
+    ready = prepared("replay", train__epochs=1, replay__capacity=40)
     learner, _ = trained(ready)
-    reference = Replay(capacity=20)
+    reference = Replay(capacity=40)
     reference.setup(learner)
     learner.epoch = 0
 
     def with_memory(new):
-        kept = reference.memory.sample(len(new)) if len(reference.memory) else new[:0]
-        reference.memory.add(new)
+        kept = reference.kept.sample(len(new)) if len(reference.kept) else new[:0]
+        reference.kept.add(new)
         return np.concatenate([new, kept])
 
     expected = by_hand(ready, with_memory)

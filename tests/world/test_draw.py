@@ -119,7 +119,13 @@ def test_small_things_are_smaller() -> None:
 
 @pytest.mark.parametrize(
     ("kind", "form", "mode"),
-    [("jpeg", "JPEG", "RGB"), ("png", "PNG", "RGB"), ("grey-jpeg", "JPEG", "L"), ("cmyk-jpeg", "JPEG", "CMYK")],
+    [
+        ("jpeg", "JPEG", "RGB"),
+        ("png", "PNG", "RGB"),
+        ("grey-jpeg", "JPEG", "L"),
+        ("grey-png", "PNG", "L"),
+        ("cmyk-jpeg", "JPEG", "CMYK"),
+    ],
 )
 def test_the_kind_decides_the_bytes_whatever_the_name(tmp_path: Path, kind: str, form: str, mode: str) -> None:
     picture = render(make_scene(0, 0))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from torch import Tensor
 
-from holdfast.types import Batch, Stage
+from holdfast.types import Batch, Stage, Stream
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,7 +30,9 @@ class Algorithm:
 
     | hook              | combines by                 | for                                      |
     |-------------------|-----------------------------|------------------------------------------|
+    | check             | each in order               | refusing what cannot be served           |
     | setup, begin, end | each in order               | freezing, adapters, Fisher, teachers     |
+    | stage             | chain                       | rehearsal                                |
     | batch             | chain                       | replay                                   |
     | loss              | sum                         | penalties, distillation                  |
     | grads             | chain                       | projections                              |
@@ -48,18 +50,29 @@ class Algorithm:
 
     needs: ClassVar[frozenset[str]] = frozenset()
 
+    def check(self, stream: Stream) -> None:
+        """Refuse, with a `UserError`, a stream that it cannot serve: before anything is built."""
+
     def setup(self, learner: Learner) -> None:
         """Once, before the first step of a run or of its resumption."""
 
     def begin(self, learner: Learner, stage: Stage) -> None:
         """Before the first step of a stage."""
 
+    def stage(self, learner: Learner, stage: Stage) -> Stage:
+        """The stage as it is trained, where the stream shows boundaries: with other examples, say.
+
+        Called after `begin`, and again where a run is resumed within the stage: it must follow from the state alone.
+        `learn` sees the changed stage; `begin` and `end` see the stream's own.
+        """
+        return stage
+
     def batch(self, learner: Learner, batch: Batch) -> Batch:
         """Which examples to learn from: by id, before their tensors are fetched."""
         return batch
 
-    def loss(self, learner: Learner, batch: Batch, outputs: tuple[Tensor, ...]) -> Tensor:
-        """An addition to the loss, given the model's output for each part of the batch.
+    def loss(self, learner: Learner, batch: Batch, outputs: tuple[Tensor, ...]) -> Tensor | None:
+        """An addition to the loss, given the model's output for each part of the batch; None adds nothing.
 
         It is averaged over the ranks: see `Learner.share` for what is summed over this rank's rows.
         """

@@ -1,59 +1,199 @@
-"""Experience replay: each batch is joined by examples from memory, and one step learns from both.
+"""Experience replay: examples from memory are learned again beside the new ones.
 
-Papers: Chaudhry et al. 2019, "On Tiny Episodic Memories"; CFST uses it with 100 new and 100 kept examples.
-Equation: the loss is the mean over B_new and B_memory together, B_memory drawn before B_new is offered to the memory.
-Cost: one forward and one backward pass over (new + size) examples a step. Memory: `capacity` examples.
+Papers: Chaudhry et al. 2019, "On Tiny Episodic Memories"; CLiMB, VisCOLL and CFST each have a form of it.
+Equation: joint: the loss is the mean over B_new and B_memory together. separate: a step on B_new, then one on B_memory.
+B_memory is drawn before B_new is offered to the memory.
+Cost: one forward and one backward pass over `size` more examples, every `every` steps. Memory: `capacity` examples, or
+with per-task so many, or a `share`, of each stage.
+
+| form    | settings                                                                                         |
+|---------|--------------------------------------------------------------------------------------------------|
+| CLiMB   | memory=per-task share=0.01 every=100 mode=separate source=one; fidelity=released for its code    |
+| VisCOLL | capacity=1000 or 10000; mode=separate as in its code; memory=balanced-sqrt or balanced-forget    |
+| CFST    | memory=experience-balanced capacity=1000 size=100, at a batch size of 100                        |
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Any
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from holdfast.algorithms.base import Algorithm
+from holdfast.algorithms.rows import grouping, on_all_ranks
 from holdfast.data.order import mix
-from holdfast.memory import Reservoir
-from holdfast.types import Batch, Between
+from holdfast.errors import UserError
+from holdfast.memory import (
+    ClassBalanced,
+    ExperienceBalanced,
+    Memory,
+    PerTask,
+    Reservoir,
+    TargetBalanced,
+    refuse_small,
+)
+from holdfast.types import Batch, Between, Ids, Stage, Stream
 
 if TYPE_CHECKING:
     from holdfast.engine.learner import Learner
 
+BY_STAGE = ("per-task", "experience-balanced")
+BY_GROUP = ("class-balanced", "balanced-sqrt", "balanced-forget")
+
 
 @dataclass
 class Replay(Algorithm):
-    """A reservoir of past examples joins each batch."""
+    """Kept examples join each batch, or have a step of their own."""
 
     capacity: Annotated[int, Between(1)] = 200
+    """How many examples are kept; with per-task, of each stage."""
+    share: Annotated[float, Between(0, 1)] | None = None
+    """With per-task: which share of each stage's training data is kept, in place of a count."""
     size: Annotated[int, Between(1)] | None = None
-    """How many kept examples join a batch; None: as many as are new."""
-    memory: Reservoir = field(init=False, repr=False, compare=False)
+    """How many kept examples are replayed at once; None: as many as are new or, of one task, its own batch size."""
+    every: Annotated[int, Between(1)] = 1
+    """Replay at every so many steps."""
+    mode: Literal["joint", "separate"] = "joint"
+    source: Literal["all", "one"] = "all"
+    """Replay from all that is kept, or from one past stage, each as likely as another."""
+    memory: Literal[
+        "reservoir", "per-task", "experience-balanced", "class-balanced", "balanced-sqrt", "balanced-forget"
+    ] = "reservoir"
+    by: Literal["class", "task", "group"] = "class"
+    """What the last three memories balance: classes, tasks, or the groups that the data gives (VisCOLL: nouns)."""
+    fidelity: Literal["paper", "released"] = "paper"
+    """released: each separate step has a fresh AdamW at the past stage's full learning rate, as in CLiMB's code."""
+    kept: Memory = field(init=False, repr=False, compare=False)
+    steps: int = field(init=False, default=0, repr=False, compare=False)
+    trainings: list[dict[str, Any]] = field(init=False, default_factory=list, repr=False, compare=False)
+    """How each stage so far is trained."""
+
+    def __post_init__(self) -> None:
+        if self.share is not None and self.memory != "per-task":
+            raise UserError(f"replay.share is for memory=per-task, and memory is {self.memory}: set replay.capacity")
+        if self.source == "one" and self.memory in BY_GROUP:
+            raise UserError(
+                f"replay.source is 'one', but memory={self.memory} does not know stages: "
+                "set replay.source=all, or another memory"
+            )
+        if self.fidelity == "released" and self.mode == "joint":
+            raise UserError("replay.fidelity=released is about separate steps: set replay.mode=separate as well")
+
+    def check(self, stream: Stream) -> None:
+        """Refuse a memory that cannot fill a batch, and settings that ask for stages where there are none to see."""
+        asks = [f"memory={self.memory}"] * (self.memory in BY_STAGE) + ["source=one"] * (self.source == "one")
+        asks += ["fidelity=released"] * (self.fidelity == "released")
+        if asks and not stream.boundaries:
+            raise UserError(
+                f"replay with {asks[0]} needs to know where one stage ends and the next begins, "
+                "and this stream does not show it: choose memory=reservoir, source=all and fidelity=paper"
+            )
+        if self.share is None:
+            refuse_small("replay", self.capacity, self.size, stream)
 
     def setup(self, learner: Learner) -> None:
         """An empty memory."""
-        self.memory = Reservoir(self.capacity, mix(learner.seed, 0x5EED))
+        self.kept, self.steps, self.trainings = self._memory(learner), 0, []
+
+    def begin(self, learner: Learner, stage: Stage) -> None:
+        """Remember how the stage is trained, for when its examples are replayed."""
+        self.trainings.append(asdict(stage.training))
 
     def batch(self, learner: Learner, batch: Batch) -> Batch:
         """The new examples, and kept ones."""
-        if len(self.memory) == 0:
+        if self.mode == "separate" or not self._due():
             return batch
-        kept = self.memory.sample(self.size or len(batch.ids))
-        return Batch(np.concatenate([batch.ids, kept]))
+        kept, _ = self._draw(len(batch.ids))
+        return Batch(np.concatenate([batch.ids, kept])) if len(kept) else batch
+
+    def loss(self, learner: Learner, batch: Batch, outputs: tuple[Tensor, ...]) -> None:
+        """Add nothing; balanced-forget takes note of the losses."""
+        self._observe(learner, batch, outputs)
 
     def after(self, learner: Learner, batch: Batch) -> None:
-        """Offer the new examples to the memory, each once: not again in later epochs."""
-        if learner.epoch == 0:
-            self.memory.add(batch.ids)
+        """A separate step; then offer the new examples to the memory, each once: not again in later epochs."""
+        if self.mode == "separate" and self._due():
+            kept, stage = self._draw(len(batch.ids))
+            if len(kept):
+                self._step(learner, kept, stage)
+        if learner.epoch == 0 and self.memory not in BY_STAGE:
+            self.kept.add(batch.ids)
+        self.steps += 1
+
+    def end(self, learner: Learner, stage: Stage) -> None:
+        """Keep a part of the finished stage."""
+        if self.memory in BY_STAGE:
+            self.kept.add(stage.train)
 
     def memory_bytes(self, learner: Learner) -> int:
         """The kept examples and their ids."""
-        return learner.data.example_bytes(self.memory.ids) + self.memory.ids.nbytes
+        return learner.data.example_bytes(self.kept.ids) + self.kept.nbytes
 
     def state_dict(self) -> dict[str, Any]:
-        """The memory."""
-        return {"memory": self.memory.state_dict()}
+        """The memory, the steps, and the stages' training."""
+        return {"memory": self.kept.state_dict(), "steps": self.steps, "trainings": self.trainings}
 
     def load_state_dict(self, learner: Learner, state: dict[str, Any]) -> None:
-        """The memory."""
-        self.memory.load_state_dict(state["memory"])
+        """The memory, the steps, and the stages' training."""
+        self.kept.load_state_dict(state["memory"])
+        self.steps, self.trainings = state["steps"], state["trainings"]
+
+    def _memory(self, learner: Learner) -> Memory:
+        seed = mix(learner.seed, 0x5EED)
+        if self.memory == "reservoir":
+            by_stage = lambda ids: np.full(len(ids), self._now)  # noqa: E731
+            return Reservoir(self.capacity, seed, by_stage if self.source == "one" else None)
+        if self.memory == "per-task":
+            return PerTask(seed, self.capacity, self.share)
+        if self.memory == "experience-balanced":
+            return ExperienceBalanced(self.capacity, seed)
+        group = grouping(learner, self.by, "replay")
+        if self.memory == "class-balanced":
+            return ClassBalanced(self.capacity, seed, group)
+        return TargetBalanced(self.capacity, seed, group, "sqrt" if self.memory == "balanced-sqrt" else "forget")
+
+    @property
+    def _now(self) -> int:
+        """The number of the stage that is being learned; -1 where the stream shows none."""
+        return len(self.trainings) - 1
+
+    def _due(self) -> bool:
+        return (self.steps + 1) % self.every == 0
+
+    def _draw(self, new: int) -> tuple[Ids, int]:
+        """Kept examples to replay beside so many new ones, and the stage whose training they follow."""
+        if self.source == "all":
+            return self.kept.sample(self.size or new), self._now
+        stage = self.kept.draw_group(but=self._now)
+        if stage is None:
+            return np.empty(0, dtype=np.int64), self._now
+        return self.kept.sample_group(stage, self.size or self.trainings[stage]["batch_size"]), stage
+
+    def _step(self, learner: Learner, ids: Ids, stage: int) -> None:
+        """Learn from kept examples alone: by the learner's own optimiser, at the rate of the step before."""
+        batch = learner.fetch(ids)
+        outputs = learner.outputs(batch)
+        self._observe(learner, batch, outputs)
+        learner.backward(learner.loss(batch, outputs), batch)
+        if self.fidelity == "paper":
+            learner.optimiser.step()
+            return
+        past = self.trainings[stage]
+        groups = [{key: group[key] for key in ("params", "weight_decay")} for group in learner.optimiser.param_groups]
+        betas = (past["betas"][0], past["betas"][1])
+        torch.optim.AdamW(groups, lr=past["learning_rate"], betas=betas, eps=past["epsilon"]).step()
+
+    def _observe(self, learner: Learner, batch: Batch, outputs: tuple[Tensor, ...]) -> None:
+        if self.memory != "balanced-forget":
+            return
+        assert isinstance(self.kept, TargetBalanced)
+        own = tuple(
+            learner.tasks[part.task].losses(output, part) for part, output in zip(batch.parts, outputs, strict=True)
+        )
+        parts = on_all_ranks(learner, batch, own)
+        losses = torch.cat([rows.double() for _, rows in parts]).cpu().numpy()  # waits for the device
+        # Rounded, so that one rank and many, whose last digits differ, take the same decisions.
+        self.kept.observe(np.concatenate([ids for ids, _ in parts]), losses.round(6))

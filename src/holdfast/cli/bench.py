@@ -14,6 +14,8 @@ def register(app: typer.Typer) -> None:
     group.command()(overhead)
     group.command()(data)
     group.command()(reading)
+    group.command()(models)
+    group.command()(algorithms)
     app.add_typer(group, name="bench")
 
 
@@ -103,3 +105,66 @@ def reading(
     )
     columns = ("questions", "s to write", "s to read", "GiB at most", f"within {LIMIT_SECONDS:g} s, {LIMIT_GIB:g} GiB")
     print_grid(Grid("VQAv2, training questions", columns, (row,)))
+
+
+def models(
+    device: Annotated[str, typer.Option(help="cpu, cuda, cuda:N, or auto.")] = "auto",
+    steps: Annotated[int, typer.Option(min=5, help="Steps that are timed.")] = 50,
+    only: Annotated[str, typer.Option(help="Only cases whose name has this in it.")] = "",
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON on standard output.")] = False,
+) -> None:
+    """Train each model for some steps beside its reference in `transformers`."""
+    from holdfast.bench.models import models as measure
+    from holdfast.cli.screen import print_grid, print_json
+    from holdfast.experiments.runner import find_device
+    from holdfast.reports.tables import Grid
+
+    found = measure(find_device(device), steps, only=only)
+    if as_json:
+        print_json([asdict(each) for each in found])
+        return
+    rows = tuple(
+        (
+            f.case,
+            str(f.batch),
+            "–" if f.reference is None else f"{f.reference:,.0f}",
+            f"{f.plain:,.0f}",
+            "–" if f.compiled is None else f"{f.compiled:,.0f}",
+            "–" if f.reference is None else f"{max(f.plain, f.compiled or 0) / f.reference:.2f}",
+            f"{f.tera:.2f}",
+            f.bar or "–",
+            "–" if f.met is None else "yes" if f.met else "NO",
+        )
+        for f in found
+    )
+    columns = ("model", "batch", "transformers", "ours", "compiled", "ratio", "TFLOP/s", "bar", "met")
+    print_grid(Grid("examples a second: forward, backward, AdamW", columns, rows))
+
+
+def algorithms(
+    device: Annotated[str, typer.Option(help="cpu, cuda, cuda:N, or auto.")] = "auto",
+    steps: Annotated[int, typer.Option(min=20, help="Steps of each stage.")] = 60,
+    repeats: Annotated[int, typer.Option(min=1, help="Repeats, of which the median counts.")] = 3,
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON on standard output.")] = False,
+) -> None:
+    """Time a step of each algorithm beside one of fine-tuning: VL-BERT, tiny on a CPU and 6 x 384 on a GPU."""
+    from holdfast.bench.algorithms import algorithms as measure
+    from holdfast.cli.screen import print_grid, print_json
+    from holdfast.experiments.runner import find_device
+    from holdfast.reports.tables import Grid
+
+    found = measure(find_device(device), steps, repeats)
+    if as_json:
+        print_json([asdict(each) for each in found])
+        return
+    rows = tuple(
+        (
+            f.algorithm,
+            f"{f.milliseconds:.2f}",
+            f"{f.ratio:.2f}",
+            "–" if f.bar is None else f"{f.bar:g}",
+            "–" if f.bar is None else "yes" if f.ratio <= f.bar else "NO",
+        )
+        for f in found
+    )
+    print_grid(Grid("a step in the second stage", ("algorithm", "ms", "times fine-tuning", "at most", "met"), rows))

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import os
 import random
+import signal
 import sys
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict
 from itertools import islice
-from multiprocessing import get_context
+from multiprocessing import active_children, get_context, parent_process
 from pathlib import Path
+from threading import Thread
 from typing import Annotated
 
 import typer
 
 from holdfast import registry
-from holdfast.errors import UserError
+from holdfast.errors import RunError, UserError
 
 Json = Annotated[bool, typer.Option("--json", help="As JSON on standard output.")]
 SCALES = ("tiny", "small", "large", "paper")
+_CLASSES = {"nlvr2": ("false", "true"), "imdb": ("negative", "positive"), "sst2": ("negative", "positive")}
+"""The words for classes that the official files tell by a number alone."""
 
 
 def register(app: typer.Typer) -> None:
@@ -38,27 +43,42 @@ def make(
     out: Annotated[Path, typer.Option(help="Where to: each dataset in a folder of its own name.")],
     scale: Annotated[str, typer.Option(help="tiny, small, large or paper.")] = "tiny",
     seed: Annotated[int, typer.Option(min=0, help="Another seed is another world.")] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="What will be written, as JSON on standard output.")] = False,
 ) -> None:
-    """Write small datasets of the procedural world in the official formats."""
+    """Write datasets of the procedural world in the official formats. A call that was killed goes on when repeated."""
     from rich.console import Console
+
+    from holdfast.world.whole import is_written
 
     if scale not in SCALES:
         from holdfast.errors import nearest
 
         raise UserError(f"--scale is {scale!r}: {nearest(scale, SCALES)}")
     chosen = list(registry.WRITERS) if names == ["all"] else names
-    chosen = [registry.resolve(name, "dataset", registry.WRITERS) for name in chosen]
-    for name in chosen:
-        if (out / name).exists() and any((out / name).iterdir()):
-            raise UserError(f"{out / name} is not empty, and two worlds must not mix: give another --out, or delete it")
-    console = Console(stderr=True, highlight=False)
-    with ProcessPoolExecutor(min(os.cpu_count() or 1, len(chosen)), get_context("spawn")) as pool:
-        jobs = {pool.submit(_write, name, out / name, scale, seed): name for name in chosen}
+    chosen = list(dict.fromkeys(registry.resolve(name, "dataset", registry.WRITERS) for name in chosen))
+    missing = [name for name in chosen if not is_written(out / name, scale, seed)]
+    processes = max(min(os.cpu_count() or 1, len(missing)), 1)
+    if as_json or scale in ("large", "paper"):
+        _print_plan(missing, scale, processes, as_json)
+        sys.stdout.flush()  # before the work, also into a pipe
+    console = Console(stderr=True, highlight=False, soft_wrap=True)
+    if len(missing) < len(chosen):
+        console.print(f"there already: {', '.join(name for name in chosen if name not in missing)}", markup=False)
+    pool = ProcessPoolExecutor(processes, get_context("spawn"), initializer=_follow)
+    try:
+        # The longest first: a process that has one of them left at the end would keep all others waiting.
+        jobs = {pool.submit(_write, name, out / name, scale, seed): name for name in _longest_first(missing, scale)}
         with console.status("writing") as status:
             for number, job in enumerate(as_completed(jobs), 1):
                 job.result()
                 status.update(f"written {number} of {len(jobs)}")
-                console.print(f"{jobs[job]}: {out / jobs[job]}", soft_wrap=True, markup=False)
+                console.print(f"{jobs[job]}: {out / jobs[job]}", markup=False)
+    except BrokenProcessPool:
+        raise RunError("a writing process was ended from outside: call it again to write what is missing") from None
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+        for process in active_children():
+            process.terminate()
 
 
 def check(
@@ -79,7 +99,7 @@ def check(
         found = look(folder, datasets, every_image=every_image, progress=status.update)
     if not found:
         raise UserError(f"{folder} holds no dataset that is known here: `holdfast list datasets` names them all")
-    bad = [finding for finding in found if finding.verdict in ("bad", "empty")]
+    bad = [finding for finding in found if finding.verdict == "bad"]
     if as_json:
         print_json([asdict(finding) | {"verdict": finding.verdict} for finding in found])
     else:
@@ -117,8 +137,24 @@ def show(
     if not examples:
         raise UserError(f"{found} has no examples in {folder}, split {split or dataset.splits[0]}")
     rows = sorted(random.Random(0).sample(range(len(examples)), min(count, len(examples))))
-    sheet([card(examples[row]) for row in rows]).save(out, "PNG")
+    names = _names(found, folder, split or dataset.splits[0])
+    sheet([card(examples[row], names) for row in rows]).save(out, "PNG")
     typer.echo(f"{len(rows)} examples of {found}, {split or dataset.splits[0]}, in {out}")
+
+
+def _names(dataset: str, folder: Path, split: str) -> dict[int, str]:
+    """The names of a dataset's classes by number, where its examples do not tell them."""
+    from holdfast.datasets.formats.json_stream import stream_arrays
+
+    if dataset in _CLASSES:
+        return dict(enumerate(_CLASSES[dataset]))
+    if dataset not in ("objects365", "partimagenet"):
+        return {}
+    # The classes are numbered by the rank of their ids, which no version leaves in that order in its file.
+    for path in (*folder.glob(f"*{split}.json"), *folder.glob(f"*/*{split}.json")):
+        records = [record for _, _, record in stream_arrays(path, "categories")]
+        return {rank: record["name"].strip() for rank, record in enumerate(sorted(records, key=lambda r: r["id"]))}
+    return {}
 
 
 def prepare(
@@ -173,5 +209,55 @@ def prepare(
     print_grid(Grid(f"{found}, prepared", columns, rows, notes))
 
 
+def _longest_first(names: list[str], scale: str) -> list[str]:
+    from holdfast.world.estimate import estimate
+
+    return sorted(names, key=lambda name: -estimate(name, scale).seconds)
+
+
+def _print_plan(names: list[str], scale: str, processes: int, as_json: bool) -> None:
+    """What will be written, before anything is: a scale of the papers takes hours and hundreds of gigabytes."""
+    from holdfast.cli.screen import print_grid, print_json
+    from holdfast.reports.tables import Grid
+    from holdfast.world.estimate import estimate, together
+
+    plans = [estimate(name, scale) for name in names]
+    if as_json:
+        print_json([asdict(plan) for plan in plans])
+        return
+    total = together(plans, processes)
+    rows = tuple(
+        (plan.dataset, f"{plan.records:,}", f"{plan.pictures:,}", _bytes(plan.bytes), _time(plan.seconds))
+        for plan in (*plans, total)
+    )
+    note = f"Expected from rates measured on one core; together with {processes} at work. Ctrl-C stops it."
+    print_grid(Grid(f"to be written at {scale}", ("dataset", "records", "pictures", "size", "time"), rows, (note,)))
+
+
+def _bytes(count: float) -> str:
+    return f"{count / 1e9:.1f} GB" if count >= 1e9 else f"{max(count / 1e6, 0.1):.1f} MB"
+
+
+def _time(seconds: float) -> str:
+    if seconds >= 5400:
+        return f"{seconds / 3600:.1f} h"
+    return f"{seconds / 60:.0f} min" if seconds >= 90 else f"{max(seconds, 1):.0f} s"
+
+
+def _follow() -> None:
+    """Leave Ctrl-C to the process that asked, and end with it, however it ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = parent_process()
+    assert parent is not None
+
+    def wait() -> None:
+        parent.join()
+        os._exit(1)
+
+    Thread(target=wait, daemon=True).start()
+
+
 def _write(name: str, folder: Path, scale: str, seed: int) -> None:
-    registry.WRITERS[name].load()(folder, scale, seed)
+    from holdfast.world.whole import write_whole
+
+    write_whole(registry.WRITERS[name].load(), folder, scale, seed)

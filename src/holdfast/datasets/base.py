@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 import reprlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, BinaryIO, TypeVar
 
 from holdfast.errors import UserError
 from holdfast.types import Example
 
 T = TypeVar("T")
+
+_BLOCK = 1 << 20
+_LONGEST_LINE = 1 << 25
 
 
 @dataclass(frozen=True)
@@ -90,14 +94,20 @@ class Dataset:
         return self._once(Path(folder), split, reading or Reading())
 
     def _once(self, folder: Path, split: str, reading: Reading) -> Iterator[Example]:
-        """Each example, and a word where an id comes again."""
+        """Each example; a word where an id comes again, where there is none at all, where something does not open."""
         seen: set[str] = set()
-        for example in self.read(folder, split, reading):
-            if example.id in seen:
-                reading.bad(folder, f"{self.name}, {split}, {example.id}", "its id stands twice")
-                continue
-            seen.add(example.id)
-            yield example
+        try:
+            for example in self.read(folder, split, reading):
+                if example.id in seen:
+                    reading.bad(folder, f"{self.name}, {split}, {example.id}", "its id stands twice")
+                    continue
+                seen.add(example.id)
+                yield example
+        except OSError as error:
+            raise cannot_open(error.filename or folder, error) from None
+        if not seen:
+            what = "none of its records can be used" if reading.problems else "it has no examples"
+            raise DataError(Problem(str(folder), f"{self.name}, {split}", what, "download its files again"))
 
 
 def first_file(folder: Path, names: Iterable[str], remedy: str) -> Path:
@@ -109,16 +119,57 @@ def first_file(folder: Path, names: Iterable[str], remedy: str) -> Path:
     raise DataError(Problem(str(folder / tried[0]), "", "there is no such file", remedy))
 
 
+def cannot_open(path: Path | str, error: OSError) -> DataError:
+    """What is there and does not open, and why: nothing is wrong with it that another download would mend.
+
+    >>> print(cannot_open("train.json", PermissionError(13, "Permission denied")))
+    train.json: it cannot be opened (permission denied): ask for the right to read it
+    """
+    why = (error.strerror or type(error).__name__).lower()
+    remedy = "ask for the right to read it" if isinstance(error, PermissionError) else ""
+    return DataError(Problem(str(path), "", f"it cannot be opened ({why})", remedy))
+
+
+def open_file(path: Path) -> BinaryIO:
+    """A file opened for its bytes, or a sentence that says why it does not open."""
+    try:
+        return path.open("rb")
+    except OSError as error:
+        raise cannot_open(path, error) from None
+
+
+def text_blocks(path: Path) -> Iterator[str]:
+    """A UTF-8 file as text, about a million characters at a time; a sentence where it is not text."""
+    decoder, count = codecs.getincrementaldecoder("utf-8-sig")(), 0
+    with open_file(path) as file:
+        block = b"start"
+        while block:
+            block = file.read(_BLOCK)
+            count += len(block)
+            try:
+                text = decoder.decode(block, final=not block)
+            except UnicodeDecodeError as error:  # it has the last bytes of the block before, too
+                place = f"byte {count - len(error.object) + error.start}"
+                raise DataError(Problem(str(path), place, "it is not UTF-8 text", "download it again")) from None
+            if text:
+                yield text
+
+
 def read_text(path: Path) -> str:
     """A UTF-8 file as text, with any line ends; a sentence where it is not text."""
-    try:
-        return path.read_bytes().decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise DataError(
-            Problem(str(path), f"byte {error.start}", "it is not UTF-8 text", "download it again")
-        ) from None
-    except OSError as error:
-        raise DataError(Problem(str(path), "", (error.strerror or "it cannot be read").lower())) from None
+    return "".join(text_blocks(path))
+
+
+def read_lines(path: Path) -> Iterator[tuple[int, bytes | None]]:
+    """The lines of a file with their numbers, one at a time; None for one that is far too long for any record."""
+    number = 0
+    with open_file(path) as file:
+        while line := file.readline(_LONGEST_LINE):
+            number += 1
+            whole = len(line) < _LONGEST_LINE or line.endswith(b"\n")
+            yield number, line if whole else None
+            while not whole and (rest := file.readline(_LONGEST_LINE)):
+                whole = rest.endswith(b"\n")
 
 
 def read_json(path: Path) -> Any:
@@ -132,18 +183,33 @@ def read_json(path: Path) -> Any:
 
 def read_json_lines(path: Path, reading: Reading) -> Iterator[tuple[int, dict[str, Any]]]:
     """The objects of a JSON-lines file with their line numbers; a line that is no object is a bad record."""
-    for number, line in enumerate(read_text(path).split("\n"), 1):
-        if not line.strip():
+    empty = True
+    for number, line in read_lines(path):
+        if line is not None and not line.strip():
             continue
+        empty = False
         try:
-            value = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            reading.bad(path, f"line {number}", f"it is not JSON ({error})", "download the file again")
-            continue
-        if not isinstance(value, dict):
-            reading.bad(path, f"line {number}", "it is no JSON object")
+            value = _json_object(line, number)
+        except ValueError as error:
+            reading.bad(path, f"line {number}", str(error), "download the file again")
             continue
         yield number, value
+    if empty:
+        raise DataError(Problem(str(path), "", "it has no records", "download it again"))
+
+
+def _json_object(line: bytes | None, number: int) -> dict[str, Any]:
+    if line is None:
+        raise ValueError("it is far too long")
+    try:
+        value = json.loads(line.decode("utf-8-sig" if number == 1 else "utf-8"))
+    except UnicodeDecodeError:
+        raise ValueError("it is not UTF-8 text") from None
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"it is not JSON ({error})") from None
+    if not isinstance(value, dict):
+        raise ValueError("it is no JSON object")
+    return value
 
 
 def get(record: Mapping[str, Any], name: str, kind: type[T] | tuple[type[T], ...]) -> T:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
-from holdfast.datasets.base import Dataset, Reading, first_file, get, read_json
-from holdfast.datasets.formats.combinations import classes_of, combination
-from holdfast.datasets.formats.fields import objects, optional
+from holdfast.datasets.base import Dataset, Reading, first_file, get
+from holdfast.datasets.formats.combinations import read_combinations
 from holdfast.datasets.formats.files import first_folder
 from holdfast.datasets.formats.image_files import ImageFiles
 from holdfast.types import Example
@@ -38,33 +38,19 @@ def _present(folder: Path) -> bool:
     return any((_root(folder) / name).is_file() for name in _FILES.values())
 
 
+def _place(record: dict[str, Any]) -> tuple[str, str]:
+    name = get(record, "newImageName", str)
+    if name.startswith("task"):  # the few-shot files have one folder more in front
+        name = name.partition("/")[2]
+    return name, f"{name}.jpg"
+
+
 def _read(folder: Path, split: str, reading: Reading) -> Iterator[Example]:
     root = _root(folder)
     path = first_file(root, [_FILES[split]], _REMEDY)
     source = first_file(root, [_FILES["val"]], _REMEDY) if split in ("train", "test") else path
-    classes = classes_of(source, "comb")
-    pictures, seen = ImageFiles(root), set()
-    for position, record in objects(path, read_json(path), reading, "image"):
-        place = f"image at position {position}"
-        try:
-            name = get(record, "newImageName", str)
-            if name.startswith("task"):  # the few-shot files have one folder more in front
-                name = name.partition("/")[2]
-            place = f"image {name:.60}"
-            if name in seen:
-                raise ValueError("it was there before")
-            found = combination(record, "comb")
-            if found not in classes:
-                raise ValueError(f"its combination {', '.join(found):.60} is not one of {source.name}")
-            image = pictures.find([f"{name}.jpg"])
-            if image is None:
-                raise ValueError(f"its image {name:.60}.jpg is missing")
-            extra = {"comb": found, **optional(record, {"objects": list, "position": list})}
-        except ValueError as error:
-            reading.bad(path, place, str(error), _REMEDY)
-            continue
-        seen.add(name)
-        yield Example(name, classes[found], (image,), extra=extra)
+    more = {"objects": list, "position": list}
+    yield from read_combinations(path, source, "comb", ImageFiles(root), _place, more, reading, _REMEDY)
 
 
 DATASET = Dataset(

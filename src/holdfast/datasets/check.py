@@ -29,13 +29,11 @@ class Finding:
 
     @property
     def verdict(self) -> str:
-        """whole, part, more, read (where no official number is known), empty, bad or absent."""
+        """whole, part, more, read (where no official number is known), bad or absent."""
         if self.absent:
             return "absent"
         if self.problems:
             return "bad"
-        if not self.examples:
-            return "empty"
         if self.official is None:
             return "read"
         if self.examples == self.official:
@@ -82,9 +80,6 @@ def _check_split(dataset: Dataset, folder: Path, split: str, every_image: bool) 
         if error.missing:
             return Finding(dataset.name, str(folder), split, count, official, (), str(error))
         return Finding(dataset.name, str(folder), split, count, official, (*reading.problems, error.problem))
-    except OSError as error:
-        problem = Problem(str(error.filename or folder), "", (error.strerror or "it cannot be read").lower())
-        return Finding(dataset.name, str(folder), split, count, official, (*reading.problems, problem))
     step = 1 if every_image else max(len(files) // DECODED, 1)
     broken = [_decoded(path) for path in dict.fromkeys(files[::step])]
     problems = (*reading.problems, *(problem for problem in broken if problem))

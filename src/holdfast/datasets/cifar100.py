@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.datasets.base import DataError, Dataset, Problem, Reading, first_file
+from holdfast.datasets.base import DataError, Dataset, Problem, Reading, first_file, open_file
 from holdfast.datasets.formats.fields import label
 from holdfast.datasets.formats.files import first_folder
 from holdfast.datasets.formats.hub import Hub, Row, class_number, picture, with_hub
@@ -79,8 +79,10 @@ class _Unpickler(pickle._Unpickler):
 
 def _load(path: Path) -> dict[str, Any]:
     """The dictionary of a CIFAR file, with its keys as strings."""
+    with open_file(path) as file:
+        content = file.read()
     try:
-        value = _Unpickler(io.BytesIO(path.read_bytes()), encoding="bytes").load()
+        value = _Unpickler(io.BytesIO(content), encoding="bytes").load()
         if not isinstance(value, dict):
             raise ValueError(f"it holds a {type(value).__name__}, not a dictionary")
         return {

@@ -74,9 +74,7 @@ def _read(folder: Path, split: str, reading: Reading) -> Iterator[Example]:
                 raise ValueError(f"its question_index {name:.40} was there before")
             place = f"question {name:.40}"
             file = get(record, "image_filename", str)
-            image = pictures.find([f"images/{split}/{file}"])
-            if image is None:
-                raise ValueError(f"its image {file:.100} is missing")
+            image = pictures.need(file, [f"images/{split}/"])
             extra: dict[str, Any] = {"image_index": get(record, "image_index", int)}
             if split != "test":
                 extra["program"] = _program(record)

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
-from holdfast.datasets.base import Dataset, Reading, first_file, read_json
-from holdfast.datasets.formats.combinations import classes_of, combination
-from holdfast.datasets.formats.fields import identifier, objects, optional
+from holdfast.datasets.base import Dataset, Reading, first_file
+from holdfast.datasets.formats.combinations import read_combinations
+from holdfast.datasets.formats.fields import identifier
 from holdfast.datasets.formats.files import first_folder
 from holdfast.datasets.formats.image_files import ImageFiles
 from holdfast.types import Example
@@ -38,28 +39,14 @@ def _read(folder: Path, split: str, reading: Reading) -> Iterator[Example]:
     root = _root(folder)
     path = first_file(root, [_file(split)], _REMEDY)
     source = first_file(root, [_file("val")], _REMEDY) if split in ("train", "test") else path
-    classes = classes_of(source, "label")
-    pictures, seen = ImageFiles(root, root.parent), set()
-    place_of_images = f"continual/{split}" if split in _CONTINUAL else f"fewshot/{split}"
-    for position, record in objects(path, read_json(path), reading, "image"):
-        place = f"image at position {position}"
-        try:
-            name = identifier(record, "imageId" if "imageId" in record else "image_id")
-            place = f"image {name:.60}"
-            if name in seen:
-                raise ValueError("it was there before")
-            found = combination(record, "label")
-            if found not in classes:
-                raise ValueError(f"its combination {', '.join(found):.60} is not one of {source.name}")
-            image = pictures.find([f"{place_of_images}/{name}.jpg"])
-            if image is None:
-                raise ValueError(f"its image {place_of_images}/{name:.60}.jpg is missing")
-            extra = {"label": found, **optional(record, {"imageName": str})}
-        except ValueError as error:
-            reading.bad(path, place, str(error), _REMEDY)
-            continue
-        seen.add(name)
-        yield Example(name, classes[found], (image,), extra=extra)
+    pictures = ImageFiles(root, root.parent)
+    part = "continual" if split in _CONTINUAL else "fewshot"
+
+    def place(record: dict[str, Any]) -> tuple[str, str]:
+        name = identifier(record, "imageId" if "imageId" in record else "image_id")
+        return name, f"{part}/{split}/{name}.jpg"
+
+    yield from read_combinations(path, source, "label", pictures, place, {"imageName": str}, reading, _REMEDY)
 
 
 DATASET = Dataset(name="cobj", splits=_SPLITS, read=_read, present=_present, counts={})

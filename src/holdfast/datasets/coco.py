@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from holdfast.datasets.base import DataError, Dataset, Problem, Reading, get
-from holdfast.datasets.formats.boxes import sized_box
+from holdfast.datasets.formats.boxes import numbers
 from holdfast.datasets.formats.fields import label
 from holdfast.datasets.formats.hub import Hub, Row, picture, with_hub
 from holdfast.datasets.formats.image_files import ImageFiles, coco_names, coco_roots
@@ -29,6 +29,7 @@ class _Image:
     file_name: str
     width: int
     height: int
+    categories: set[int] = field(default_factory=set)
     instances: list[tuple[int, tuple[float, ...], int]] = field(default_factory=list)
     captions: list[tuple[int, str]] = field(default_factory=list)
 
@@ -44,8 +45,9 @@ def _files(kind: str, split: str) -> list[str]:
 def _read(folder: Path, split: str, reading: Reading) -> Iterator[Example]:
     """One example an image, with or without things in it; its target is the tuple of its categories' indices.
 
-    An index counts the categories in the order of their ids, which have gaps. Where one of the two annotation files is
-    absent, the images are without captions, or without boxes and target.
+    An index counts the categories in the order of their ids, which have gaps. A box without size is told and left out,
+    but its category stays in the target: as in COCO's own tools, an annotation is a label whatever its box. Where one
+    of the two annotation files is absent, the images are without captions, or without boxes and target.
     """
     instances, captions = (
         next((folder / name for name in _files(kind, split) if (folder / name).is_file()), None)
@@ -86,7 +88,7 @@ def _read(folder: Path, split: str, reading: Reading) -> Iterator[Example]:
             "width": image.width,
             "height": image.height,
         }
-        target = None if instances is None else tuple(sorted({indices[category] for category in ids}))
+        target = None if instances is None else tuple(sorted(indices[category] for category in image.categories))
         yield Example(str(number), target, (path,), "", (), extra)
 
 
@@ -106,7 +108,7 @@ def _read_instances(file: Path, images: _Images, reading: Reading) -> dict[int, 
             else:
                 crowd = get(record, "iscrowd", int) if "iscrowd" in record else 0
                 image_id, category_id = get(record, "image_id", int), get(record, "category_id", int)
-                found.append((number, image_id, category_id, sized_box(get(record, "bbox", list)), crowd))
+                found.append((number, image_id, category_id, numbers(get(record, "bbox", list), 4), crowd))
         except ValueError as error:
             _bad(reading, file, array, count, record, str(error))
     for number, image_id, category_id, box, crowd in found:
@@ -115,7 +117,11 @@ def _read_instances(file: Path, images: _Images, reading: Reading) -> dict[int, 
         elif category_id not in categories:
             reading.bad(file, f"annotation {number}", f"there is no category {category_id}")
         elif (image := images[image_id]) is not None:
-            image.instances.append((category_id, box, crowd))
+            image.categories.add(category_id)
+            if min(box[2:]) > 0:
+                image.instances.append((category_id, box, crowd))
+            else:
+                reading.bad(file, f"annotation {number}", f"its box {list(box)} has no size")
     return categories
 
 

@@ -35,7 +35,8 @@ class _Boxes:
 def _read(folder: Path, split: str, reading: Reading) -> Iterator[Example]:
     """One example a caption; its phrases, with start and stop in words and with their boxes, are in `extra`.
 
-    A box is (left, top, right, bottom) and counts pixels from zero, where the files count from one.
+    A box is (left, top, right, bottom), its first and last pixels: one pixel wide where left is right. It counts from
+    zero, where the files count from one.
     """
     root = _root(folder)
     listing = first_file(root, [f"{split}.txt"], "copy the split lists of Flickr30k Entities there")
@@ -158,7 +159,8 @@ def _fill(root: ElementTree.Element, image: _Boxes, path: Path, reading: Reading
                 image.scenes.update(chains if _flag(item, "scene") else ())
                 image.unboxed.update(chains if _flag(item, "nobndbox") else ())
                 continue
-            corners = corner_box([_coordinate(box, name) - 1 for name in ("xmin", "ymin", "xmax", "ymax")])
+            pixels = [_coordinate(box, name) - 1 for name in ("xmin", "ymin", "xmax", "ymax")]
+            corners = corner_box(pixels, inclusive=True)
         except ValueError as error:
             reading.bad(path, f"object {number}", str(error))
             continue

@@ -71,9 +71,7 @@ def _graphs(path: Path, pictures: ImageFiles, reading: Reading) -> Iterator[Exam
         try:
             extra = optional(record, {"width": int, "height": int, "location": str, "weather": str})
             listed = get(record, "objects", dict)
-            image = pictures.find([f"{number}.jpg"])
-            if image is None:
-                raise ValueError(f"its image {number:.60}.jpg is missing")
+            image = pictures.need(f"{number}.jpg")
         except ValueError as error:
             reading.bad(path, f"image {number:.60}", str(error), "unpack images.zip and sceneGraphs.zip again")
             continue
@@ -93,9 +91,7 @@ def _questions(path: Path, split: str, pictures: ImageFiles, reading: Reading) -
     for number, record in _records(path, "question", reading):
         try:
             name = get(record, "imageId", str)
-            image = pictures.find([f"{name}.jpg"])
-            if image is None:
-                raise ValueError(f"its image {name:.60}.jpg is missing")
+            image = pictures.need(f"{name}.jpg")
             answer = None if split in _UNANSWERED and "answer" not in record else get(record, "answer", str)
             extra = {"imageId": name, **optional(record, _EXTRA)}
             example = Example(number, answer, (image,), get(record, "question", str), extra=extra)

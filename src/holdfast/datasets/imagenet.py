@@ -15,7 +15,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from holdfast.datasets.base import DataError, Dataset, Problem, Reading
+from holdfast.datasets.base import DataError, Dataset, Problem, Reading, open_file
 from holdfast.datasets.formats.files import first_folder, lines_of, names_in
 from holdfast.datasets.formats.hub import Hub, Row, class_number, picture, picture_name, with_hub
 from holdfast.types import Example
@@ -56,6 +56,7 @@ def _beside(folder: Path, names: list[str]) -> Path | None:
 def _synsets(path: Path) -> dict[int, str]:
     """The WordNet id of each `ILSVRC2012_ID` of the devkit's table; rows with children are no classes."""
     found: dict[int, str] = {}
+    open_file(path).close()  # what scipy says of a file that it may not open reads like damage
     try:
         if path.stat().st_size > _META_BYTES:
             raise ValueError("it is far too large")
@@ -104,7 +105,9 @@ def _in_folders(root: Path, split: str, classes: dict[str, int], reading: Readin
             for path in (place / name for name in names_in(place)) if place.is_dir() else (place,):
                 reading.bad(path, "", f"{wnid:.60} is none of the classes", "move it or unpack the images again")
             continue
-        for name in names_in(place):
+        if not (names := names_in(place)):
+            reading.bad(place, "", "it has no pictures", "unpack its images again, or remove it")
+        for name in names:
             match = _PICTURE.fullmatch(name)
             if match is None:
                 reading.bad(place / name, "", "its name is no picture's", "remove it")

@@ -10,7 +10,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from holdfast.datasets.base import DataError, Dataset, Reading, get, read_text
+from holdfast.datasets.base import DataError, Dataset, Problem, Reading, read_text
+from holdfast.datasets.formats.fields import text
 from holdfast.datasets.formats.files import first_folder, names_in
 from holdfast.datasets.formats.hub import Hub, Row, class_number, with_hub
 from holdfast.types import Example
@@ -36,6 +37,8 @@ def _read(folder: Path, split: str, reading: Reading) -> Iterator[Example]:
     for place, target, ratings in _FOLDERS[split]:
         # Ids are numbers without leading zeros: a sort by number gives the same order on every file system.
         named = [(_NAME.fullmatch(name), name) for name in names_in(root / place)]
+        if not named:
+            raise DataError(Problem(str(root / place), "", "it has no reviews", "unpack the archive again"))
         for match, name in sorted(named, key=lambda item: (int(item[0][1]) if item[0] else -1, item[1])):
             path = root / place / name
             if match is None:
@@ -46,21 +49,19 @@ def _read(folder: Path, split: str, reading: Reading) -> Iterator[Example]:
                 reading.bad(path, "", f"its rating {rating} does not belong in {place}", "unpack the archive again")
                 continue
             try:
-                text = read_text(path)
+                review = read_text(path)
             except DataError as error:
-                reading.bad(path, error.problem.record, error.problem.what, "unpack the archive again")
+                reading.bad(path, error.problem.record, error.problem.what, error.problem.remedy)
                 continue
-            if not text.strip():
+            if not review.strip():
                 reading.bad(path, "", "it is empty", "unpack the archive again")
                 continue
-            yield Example(f"{place}/{path.stem}", target, text=text, extra={"rating": rating})
+            yield Example(f"{place}/{path.stem}", target, text=review, extra={"rating": rating})
 
 
 def _from_hub(row: Row, split: str, number: int, folder: Path) -> Example:
-    text = get(row, "text", str)
-    if not text.strip():
-        raise ValueError("its text is empty")
-    return Example(f"{split}-{number}", class_number(row, "label", 2, split == "unsupervised"), text=text)
+    target = class_number(row, "label", 2, split == "unsupervised")
+    return Example(f"{split}-{number}", target, text=text(row, "text"))
 
 
 _OFFICIAL = Dataset(

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from holdfast.datasets.base import DataError, Dataset, Problem, Reading, first_file, get, read_json
+from holdfast.datasets.base import DataError, Dataset, Problem, Reading, first_file, get
 from holdfast.datasets.formats.arrays import Record, by_id, collect
-from holdfast.datasets.formats.fields import objects
 from holdfast.datasets.formats.image_files import ImageFiles
+from holdfast.datasets.formats.json_members import stream_objects
 from holdfast.types import Example
 
 _SPLITS = ("train", "val", "test")
@@ -27,16 +27,16 @@ def _present(folder: Path) -> bool:
     return any((folder / name).is_file() for split in _SPLITS for name in _files(split))
 
 
-def _real_names(folder: Path, reading: Reading) -> dict[int, Record]:
+def _real_names(folder: Path, reading: Reading) -> dict[int, str]:
     path = folder / "categories.json"
     if not path.is_file():
         return {}
-    records = objects(path, read_json(path), reading, "category")
+    records = stream_objects(path, reading, "category")
     return by_id(path, reading, ((f"category at position {position}", record) for position, record in records), "name")
 
 
 def _species(
-    path: Path, reading: Reading, annotations: list[tuple[str, Record]], images: dict[int, Record], known: set[int]
+    path: Path, reading: Reading, annotations: list[tuple[str, Record]], images: dict[int, str], known: set[int]
 ) -> dict[int, int]:
     """The category of each image."""
     found: dict[int, int] = {}
@@ -69,8 +69,7 @@ def _read(folder: Path, split: str, reading: Reading) -> Iterator[Example]:
     species = _species(path, reading, arrays["annotations"], images, set(categories)) if labelled else {}
     rank = {number: position for position, number in enumerate(sorted(categories))}
     pictures = ImageFiles(folder)
-    for number, record in images.items():
-        name = record["file_name"]
+    for number, name in images.items():
         image = pictures.find([name, f"images/{name}"])
         if image is None:
             reading.bad(path, f"image {number}", f"its image {name:.100} is missing", "unpack the images there")
@@ -80,7 +79,7 @@ def _read(folder: Path, split: str, reading: Reading) -> Iterator[Example]:
             reading.bad(path, f"image {number}", "it has no annotation", "download the file again")
         else:
             category = species[number]
-            named = real.get(category, categories[category])["name"]
+            named = real.get(category, categories[category])
             yield Example(str(number), rank[category], (image,), extra={"category_id": category, "name": named})
 
 

@@ -1,4 +1,8 @@
-"""NLVR2: is a sentence true of two images?"""
+"""NLVR2: is a sentence true of two images?
+
+Two of the hub's copies are read too: train and dev of `pingzhili/nlvr2`, and of `lmms-lab/NLVR2`, which has other names
+for its columns, the balanced and unbalanced parts of dev and test1.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from holdfast.datasets.base import DataError, Dataset, Problem, Reading, first_file, get, read_json_lines
+from holdfast.datasets.base import Dataset, Reading, first_file, get, read_json_lines
+from holdfast.datasets.formats.fields import named_label, text
+from holdfast.datasets.formats.hub import Hub, Row, picture, with_hub
 from holdfast.datasets.formats.image_files import ImageFiles
 from holdfast.types import Example
 
@@ -35,7 +41,7 @@ def _annotation_files(split: str) -> list[str]:
 def _read(folder: Path, split: str, reading: Reading) -> Iterator[Example]:
     file = first_file(folder, _annotation_files(split), "copy the data folder of NLVR2 there")
     files = ImageFiles(folder / "images", folder)
-    line = 0
+    remedy = f"unpack the images in {folder / 'images'}"
     for line, record in read_json_lines(file, reading):
         place = f"line {line}"
         try:
@@ -43,31 +49,17 @@ def _read(folder: Path, split: str, reading: Reading) -> Iterator[Example]:
             if not (match := _IDENTIFIER.fullmatch(identifier)):
                 raise ValueError(f"its identifier {identifier!r:.60} is not of the form split-set-pair-sentence")
             place = identifier
-            label = get(record, "label", str)
-            if label not in _LABELS:
-                raise ValueError(f"its label is {label!r:.40}, not True or False")
-            text = get(record, "sentence", str)
-            if not text.strip():
-                raise ValueError("its sentence is empty")
+            target, sentence = named_label(record, "label", _LABELS), text(record, "sentence")
             directory = _directory(record)
+            folders = _image_folders(match["split"], directory)
+            images = tuple(files.need(f"{match['pair']}-img{side}.png", folders, remedy) for side in (0, 1))
         except ValueError as error:
             reading.bad(file, place, str(error))
-            continue
-        folders = _image_folders(match["split"], directory)
-        names = [f"{match['pair']}-img{side}.png" for side in (0, 1)]
-        left, right = (files.find(f"{inner}/{name}" for inner in folders) for name in names)
-        if left is None or right is None:
-            missing = names[0] if left is None else names[1]
-            reading.bad(
-                file, identifier, f"its image {missing} is missing", f"unpack the images in {folder / 'images'}"
-            )
             continue
         extra = {name: record[name] for name in _EXTRA if name in record}
         if directory is not None:
             extra["directory"] = directory
-        yield Example(identifier, _LABELS[label], (left, right), text, (), extra)
-    if not line:
-        raise DataError(Problem(str(file), "", "it has no examples", "download it again"))
+        yield Example(identifier, target, images, sentence, (), extra)
 
 
 def _directory(record: dict[str, Any]) -> str | None:
@@ -81,12 +73,12 @@ def _directory(record: dict[str, Any]) -> str | None:
 
 
 def _image_folders(split: str, directory: str | None) -> list[str]:
-    inner = [split, f"{split}_img", "test_img"] if split == "test1" else [split, f"{split}_img"]
+    inner = [f"{split}/", f"{split}_img/", *(["test_img/"] if split == "test1" else [])]
     if split != "train":
         return inner
     # Many people unpack the hundred folders of the training images into one.
     numbers = [directory] if directory is not None else [str(number) for number in range(100)]
-    return [f"{name}/{number}" for name in inner for number in numbers] + inner
+    return [f"{name}{number}/" for name in inner for number in numbers] + inner
 
 
 def _present(folder: Path) -> bool:
@@ -95,7 +87,24 @@ def _present(folder: Path) -> bool:
     return any((folder / name).is_file() for name in names) or (folder / "images" / "train" / "0").is_dir()
 
 
-DATASET = Dataset(
+def _hub(sentence: str, label: str, left: str, right: str, splits: dict[str, str]) -> Hub:
+    """A hub's copy, whose columns are called so."""
+
+    def example(row: Row, split: str, number: int, folder: Path) -> Example:
+        target = named_label(row, label, _LABELS)
+        images = picture(row, left, folder), picture(row, right, folder)
+        extra = {name: row[name] for name in _EXTRA if name in row}
+        return Example(_hub_id(row, split, number), target, images, text(row, sentence), (), extra)
+
+    return Hub((sentence, label, left, right), example, splits)
+
+
+def _hub_id(row: Row, split: str, number: int) -> str:
+    names = (row.get("identifier"), row.get("question_id"))
+    return next((name for name in names if isinstance(name, str) and _IDENTIFIER.fullmatch(name)), f"{split}-{number}")
+
+
+_OFFICIAL = Dataset(
     name="nlvr2",
     splits=tuple(_FILES),
     read=_read,
@@ -111,3 +120,7 @@ DATASET = Dataset(
         "unbalanced_test1": 3_536,
     },
 )
+
+_WHOLE = _hub("sentence", "label", "image0", "image1", {"dev": "validation"})
+_PARTS = {"balanced_test1": "balanced_test_public", "unbalanced_test1": "unbalanced_test_public"}
+DATASET = with_hub(with_hub(_OFFICIAL, _WHOLE), _hub("question", "answer", "left_image", "right_image", _PARTS))

@@ -15,7 +15,6 @@ from pathlib import Path
 
 from holdfast.datasets.base import Dataset, Reading, first_file
 from holdfast.datasets.formats.arrays import read_boxes
-from holdfast.datasets.formats.boxes import sized_box
 from holdfast.datasets.formats.files import first_folder
 from holdfast.datasets.formats.image_files import ImageFiles
 from holdfast.types import Example
@@ -45,8 +44,8 @@ def _read(folder: Path, split: str, reading: Reading) -> Iterator[Example]:
     root = _root(folder)
     path = first_file(root, [f"{split}.json", f"annotations/{split}.json"], "unpack PartImageNet_OOD.zip there")
     pictures = ImageFiles(root)
-    for found in read_boxes(path, reading):
-        number, name = found.image["id"], found.image["file_name"].rpartition("/")[2]
+    for found in read_boxes(path, reading, fields=("segmentation",)):
+        number, name = found.id, found.file_name.rpartition("/")[2]
         match = _NAME.fullmatch(name)
         if match is None:
             reading.bad(path, f"image {number}", f"its name {name!r:.60} is no ImageNet name")
@@ -56,13 +55,8 @@ def _read(folder: Path, split: str, reading: Reading) -> Iterator[Example]:
         if image is None:
             reading.bad(path, f"image {number}", f"its image {name} is missing", f"unpack it in {root / split}")
             continue
-        extra = {
-            "wnid": match[1],
-            "boxes": tuple(sized_box(annotation["bbox"]) for annotation in found.annotations),
-            "labels": tuple(annotation["category_id"] for annotation in found.annotations),
-            "segmentation": tuple(annotation.get("segmentation") for annotation in found.annotations),
-        }
-        yield Example(str(number), tuple(sorted(set(found.classes))), (image,), extra=extra)
+        extra = {"wnid": match[1], "boxes": found.boxes, "labels": found.categories, **found.fields}
+        yield Example(str(number), found.classes, (image,), extra=extra)
 
 
 DATASET = Dataset(

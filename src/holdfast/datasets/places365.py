@@ -1,7 +1,8 @@
 """Places365-Standard: scenes, by the official lists or in the easy format of one folder for each class.
 
 The target is the official class number. Train paths start with a slash and have the category in them: a line whose
-label is another category's is told as mislabelled. In the easy format `/x/name/sub` is the folder `name-sub`.
+label is another category's is told as mislabelled. In the easy format `/x/name/sub` is the folder `name-sub`; its
+numbers are those of `categories_places365.txt`, and of the sorted folders only where all 365 are there.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from holdfast.types import Example
 
 _LISTS = {"train": "places365_train_standard.txt", "val": "places365_val.txt", "test": "places365_test.txt"}
 _CATEGORIES = "categories_places365.txt"
+_CLASSES = 365
 _FOLDERS = {
     "train": ("data_256", "data_large", "data_256_standard", "data_large_standard", "train"),
     "val": ("val_256", "val_large", "val"),
@@ -63,9 +65,7 @@ def _listed(folder: Path, split: str, reading: Reading) -> Iterator[Example]:
             category = name.rpartition("/")[0]
             if split == "train" and categories.get(category) != target:
                 raise ValueError(f"its label {target} is not that of {category or name!r:.60}")
-            image = pictures.find(f"{place}/{name.lstrip('/')}" for place in _FOLDERS[split])
-            if image is None:
-                raise ValueError(f"its image {name:.100} is missing")
+            image = pictures.need(name.lstrip("/"), [f"{place}/" for place in _FOLDERS[split]])
         except ValueError as error:
             reading.bad(path, f"line {number}", str(error), "unpack the images and the lists again")
             continue
@@ -79,20 +79,31 @@ def _easy(folder: Path, split: str, reading: Reading) -> Iterator[Example]:
     names = names_in(folder / split)
     if (_lists(folder) / _CATEGORIES).is_file():
         classes = {"-".join(name.split("/")[2:]): number for name, number in _categories(folder).items()}
-    else:  # sorted, the joined names stand in the official order
-        trained = names_in(folder / "train") if (folder / "train").is_dir() else names
-        classes = {name: number for number, name in enumerate(trained)}
+    else:
+        classes = _sorted_classes(folder)
     for name in names:
         place = folder / split / name
         if name not in classes or not place.is_dir():
             reading.bad(place, "", "its name is no category", "remove it")
             continue
-        for file in names_in(place):
+        if not (files := names_in(place)):
+            reading.bad(place, "", "it has no pictures", "unpack its images again, or remove it")
+        for file in files:
             if file.lower().endswith((".jpg", ".jpeg", ".png")):
                 extra = {"category": name}
                 yield Example(f"{name}/{file.rpartition('.')[0]}", classes[name], (place / file,), extra=extra)
             else:
                 reading.bad(place / file, "", "its name is no picture's", "remove it")
+
+
+def _sorted_classes(folder: Path) -> dict[str, int]:
+    """The class of each folder: sorted, the joined names stand in the official order, if all of them are there."""
+    places = [folder / split for split in ("train", "val") if (folder / split).is_dir()]
+    names = sorted({name for place in places for name in names_in(place) if (place / name).is_dir()})
+    if len(names) != _CLASSES:
+        what = f"its {len(names)} folders are not the {_CLASSES} classes, so that their order does not number them"
+        raise DataError(Problem(str(places[0]), "", what, f"put {_CATEGORIES} in {folder}"))
+    return {name: number for number, name in enumerate(names)}
 
 
 def _read(folder: Path, split: str, reading: Reading) -> Iterator[Example]:

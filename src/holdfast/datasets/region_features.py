@@ -16,13 +16,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.datasets.base import DataError, Dataset, Problem, Reading, first_file, read_json
+from holdfast.datasets.base import DataError, Dataset, Problem, Reading, first_file, open_file, read_json, read_lines
 from holdfast.types import Example
 
 _WIDTHS = (2048, 1024)
 _MOST_BOXES = 1_000
 _MOST_IMAGES = 10_000_000
-_LONGEST_LINE = 1 << 25
 _BLOCK = 3_200
 _HDF5 = tuple(f"{source}_{split}" for source in ("coco", "flickr") for split in ("train", "val", "test"))
 _TSV = {
@@ -75,6 +74,8 @@ def _count(cell: bytes, name: str, most: int) -> int:
 def _checked(features: NDArray[Any], boxes: NDArray[Any]) -> dict[str, Any]:
     if not np.isfinite(features).all() or not np.isfinite(boxes).all():
         raise ValueError("its features or boxes have a number that is not finite")
+    if (boxes[:, 2:] <= boxes[:, :2]).any():
+        raise ValueError("one of its boxes has no size")
     return {"features": np.asarray(features, np.float32), "boxes": np.asarray(boxes, np.float32)}
 
 
@@ -94,8 +95,6 @@ def _row(line: bytes) -> Example:
     sides = {"image_w": _count(width, "image_w", 10**8), "image_h": _count(height, "image_h", 10**8)}
     boxes = _payload(corners, "<f4", count, 4, "boxes")
     extra = {**_checked(_payload(content, "<f4", count, 2048, "features"), boxes), **sides}
-    if (boxes[:, 2:] <= boxes[:, :2]).any():
-        raise ValueError("one of its boxes has no size")
     kinds = (("objects_id", "<i8"), ("objects_conf", "<f4"), ("attrs_id", "<i8"), ("attrs_conf", "<f4"))
     for cell, (field, kind) in zip(more, kinds, strict=False):
         extra[field] = _payload(cell, kind, count, 1, field)[:, 0]
@@ -103,20 +102,15 @@ def _row(line: bytes) -> Example:
 
 
 def _tsv(path: Path, reading: Reading) -> Iterator[Example]:
-    number = 0
-    with path.open("rb") as file:
-        while line := file.readline(_LONGEST_LINE):
-            number += 1
-            try:
-                if len(line) == _LONGEST_LINE and not line.endswith(b"\n"):
-                    while not line.endswith(b"\n") and (line := file.readline(_LONGEST_LINE)):
-                        pass
-                    raise ValueError("it is far too long")
-                example = _row(line)
-            except ValueError as error:
-                reading.bad(path, f"line {number}", str(error), "download the file again")
-                continue
-            yield example
+    for number, line in read_lines(path):
+        try:
+            if line is None:
+                raise ValueError("it is far too long")
+            example = _row(line)
+        except ValueError as error:
+            reading.bad(path, f"line {number}", str(error), "download the file again")
+            continue
+        yield example
 
 
 def _arrays(path: Path, file: Any) -> tuple[Any, Any, Any]:
@@ -165,6 +159,7 @@ def _row_names(path: Path, split: str, images: int, reading: Reading) -> dict[in
 def _hdf5(path: Path, split: str, reading: Reading) -> Iterator[Example]:
     import h5py
 
+    open_file(path).close()  # what h5py says of a file that it may not open reads like damage
     try:
         with h5py.File(path, "r") as file:
             features, boxes, numbers = _arrays(path, file)

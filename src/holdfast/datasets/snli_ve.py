@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from holdfast.datasets.base import DataError, Dataset, Problem, Reading, first_file, get, read_json_lines
+from holdfast.datasets.base import Dataset, Reading, first_file, get, read_json_lines
+from holdfast.datasets.formats.fields import named_label, text
 from holdfast.datasets.formats.image_files import ImageFiles
 from holdfast.types import Example
 
@@ -14,7 +15,7 @@ _LABELS = {"entailment": 0, "contradiction": 1, "neutral": 2}  # in CLiMB's orde
 _NO_LABEL = "-"
 _IMAGE_KEYS = ("Flickr30K_ID", "Flickr30kID", "Flikr30kID")  # the owner's own files spell it in three ways
 _FOLDERS = ("flickr30k_images", "flickr30k-images", "images", "flickr30k_images/flickr30k_images")
-_EXTRA = ("sentence1", "annotator_labels", "captionID")
+_EXTRA = ("gold_label", "sentence1", "annotator_labels", "captionID")
 
 
 def _files(split: str) -> list[str]:
@@ -25,36 +26,23 @@ def _files(split: str) -> list[str]:
 def _read(folder: Path, split: str, reading: Reading) -> Iterator[Example]:
     """One example a hypothesis; rows that have no gold label (their annotators did not agree) are not of the task."""
     file = first_file(folder, _files(split), "put the SNLI-VE files there")
+    remedy = f"unpack the images of Flickr30k in {folder / _FOLDERS[0]}"
     beside = folder.parent
     files = ImageFiles(folder, folder / "flickr30k", beside, beside / "flickr30k", beside / "flickr30k_entities")
-    line = 0
     for line, record in read_json_lines(file, reading):
         place = f"line {line}"
         try:
             place = get(record, "pairID", str)
-            label = get(record, "gold_label", str)
-            if label == _NO_LABEL:
+            if record.get("gold_label") == _NO_LABEL:
                 continue
-            if label not in _LABELS:
-                raise ValueError(f"its gold_label {label!r:.40} is none of {', '.join(_LABELS)}")
-            text = get(record, "sentence2", str)
-            if not text.strip():
-                raise ValueError("its sentence2 is empty")
+            target, hypothesis = named_label(record, "gold_label", _LABELS), text(record, "sentence2")
             image_id = _image_id(record)
+            image = files.need(f"{image_id}.jpg", [f"{name}/" for name in _FOLDERS], remedy)
         except ValueError as error:
             reading.bad(file, place, str(error))
             continue
-        image = files.find(f"{name}/{image_id}.jpg" for name in _FOLDERS)
-        if image is None:
-            remedy = f"unpack the images of Flickr30k in {folder / _FOLDERS[0]}"
-            reading.bad(file, place, f"its image {image_id}.jpg is missing", remedy)
-            continue
         extra = {name: record[name] for name in _EXTRA if name in record}
-        yield Example(
-            place, _LABELS[label], (image,), text, (), {"Flickr30K_ID": image_id, "gold_label": label} | extra
-        )
-    if not line:
-        raise DataError(Problem(str(file), "", "it has no examples", "download it again"))
+        yield Example(place, target, (image,), hypothesis, (), {"Flickr30K_ID": image_id} | extra)
 
 
 def _image_id(record: dict[str, Any]) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from holdfast.datasets.base import DataError, Dataset, Problem, Reading, first_file, get
-from holdfast.datasets.formats.fields import label
+from holdfast.datasets.formats.fields import label, text
 from holdfast.datasets.formats.files import first_folder, lines_of
 from holdfast.datasets.formats.hub import Hub, Row, class_number, with_hub
 from holdfast.types import Example
@@ -54,9 +54,7 @@ def _read(folder: Path, split: str, reading: Reading) -> Iterator[Example]:
 
 
 def _from_hub(row: Row, split: str, number: int, folder: Path) -> Example:
-    sentence = get(row, "sentence", str)
-    if not sentence.strip():
-        raise ValueError("its sentence is empty")
+    sentence = text(row, "sentence")
     index = get(row, "idx", int) if "idx" in row else number
     return Example(f"{split}-{index}", class_number(row, "label", 2, split == "test"), text=sentence)
 

@@ -1,14 +1,22 @@
-"""VCR: questions about film stills, with four answers and four reasons, in which people and things are tagged."""
+"""VCR: questions about film stills, with four answers and four reasons, in which people and things are tagged.
+
+The hub's tables of images (`Rowan/vcr`, its folder `image_examples`) are read too, a row for all questions about one.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeAlias
 
+import numpy as np
+from numpy.typing import NDArray
+
 from holdfast.datasets.base import DataError, Dataset, Problem, Reading, first_file, get, read_json, read_json_lines
 from holdfast.datasets.formats.boxes import corner_box
+from holdfast.datasets.formats.hub import Hub, Row, picture, with_hub
 from holdfast.datasets.formats.image_files import ImageFiles
 from holdfast.types import Example
 
@@ -31,7 +39,6 @@ def _read(folder: Path, split: str, reading: Reading) -> Iterator[Example]:
     file = first_file(folder, _files(split), "unpack vcr1annots.zip there")
     files = ImageFiles(folder / "vcr1images", folder, folder / "images")
     read_metadata = lru_cache(maxsize=16)(_metadata)  # the questions about an image stand together
-    line = 0
     for line, record in read_json_lines(file, reading):
         place = f"line {line}"
         try:
@@ -43,12 +50,18 @@ def _read(folder: Path, split: str, reading: Reading) -> Iterator[Example]:
             reading.bad(file, place, str(error))
         else:
             yield example
-    if not line:
-        raise DataError(Problem(str(file), "", "it has no questions", "download it again"))
 
 
 def _example(
     record: dict[str, Any], annot_id: str, split: str, files: ImageFiles, read_metadata: Callable[[Path], _Metadata]
+) -> Example:
+    image, metadata = _file(record, "img_fn", files), _file(record, "metadata_fn", files)
+    example = _question(record, annot_id, split, image, read_metadata(metadata))
+    return replace(example, extra={**example.extra, "metadata_fn": metadata})
+
+
+def _question(
+    record: dict[str, Any], annot_id: str, split: str, image: Path | NDArray[np.uint8], metadata: _Metadata
 ) -> Example:
     objects = tuple(get({"object": name}, "object", str) for name in get(record, "objects", list))
     question = _tokens(get(record, "question", list), len(objects))
@@ -56,17 +69,14 @@ def _example(
     rationales = _choices(record, "rationale_choices", len(objects)) if _has(record, "rationale_choices", split) else ()
     answer_label = _label(record, "answer_label") if _has(record, "answer_label", split) else None
     rationale_label = _label(record, "rationale_label") if _has(record, "rationale_label", split) else None
-    image = _file(record, "img_fn", files)
-    metadata = _file(record, "metadata_fn", files)
-    boxes, width, height = read_metadata(metadata)
+    boxes, width, height = metadata
     if len(boxes) != len(objects):
-        raise ValueError(f"it has {len(objects)} objects, but {metadata.name} has {len(boxes)} boxes")
+        raise ValueError(f"it has {len(objects)} objects, but its image has {len(boxes)} boxes")
     extra = {name: record[name] for name in _EXTRA if name in record} | {
         "objects": objects,
         "boxes": boxes,
         "width": width,
         "height": height,
-        "metadata_fn": metadata,
         "question": question,
         "answer_choices": answers,
         "answer_label": answer_label,
@@ -128,17 +138,21 @@ def _file(record: dict[str, Any], key: str, files: ImageFiles) -> Path:
 
 
 def _metadata(path: Path) -> _Metadata:
-    """The boxes of an image's objects, its width and its height; polygons may be empty and are left in the file."""
     record = read_json(path)
     try:
         if not isinstance(record, dict):
             raise ValueError("it is no JSON object")
-        width, height = get(record, "width", int), get(record, "height", int)
-        if min(width, height) < 1:
-            raise ValueError(f"its size {width} x {height} is none")
-        return tuple(corner_box(box, 5) for box in get(record, "boxes", list)), width, height
+        return _boxes(record)
     except ValueError as error:
         raise DataError(Problem(str(path), "", str(error), "unpack vcr1images.zip again")) from None
+
+
+def _boxes(record: dict[str, Any], scored: bool = True) -> _Metadata:
+    """The boxes of an image's objects, its width and its height; polygons may be empty and are left in the file."""
+    width, height = get(record, "width", int), get(record, "height", int)
+    if min(width, height) < 1:
+        raise ValueError(f"its size {width} x {height} is none")
+    return tuple(corner_box(box, 5 if scored else 4) for box in get(record, "boxes", list)), width, height
 
 
 def _present(folder: Path) -> bool:
@@ -157,10 +171,49 @@ def _is_vcr(path: Path) -> bool:
     return b'"answer_choices"' in line and b'"metadata_fn"' in line
 
 
-DATASET = Dataset(
+def _hub_parts(row: Row) -> list[Row]:
+    """A row of the hub is an image; here it becomes a row for each question about it."""
+    notes = row.get("annotations")
+    return [row | {"annotation": note} for note in notes] if isinstance(notes, list) and notes else [row]
+
+
+def _from_hub(row: Row, split: str, number: int, folder: Path) -> Example:
+    record = {name: value for name, value in get(row, "annotation", dict).items() if value is not None}
+    record = {"objects": row.get("objects")} | record
+    record["question"] = _official(get(record, "question_tokens", list))
+    for name in ("answer", "rationale"):
+        if split == "test" and record.get(f"{name}_label") == -1:
+            del record[f"{name}_label"]
+        if (choices := record.get(f"{name}_choice_tokens")) is not None:
+            record[f"{name}_choices"] = [_official(tokens) for tokens in _list(choices)]
+    # Those who use these tables take four numbers of a box: whether the detector's score follows is not known.
+    scored = any(isinstance(box, list) and len(box) == 5 for box in get(row, "boxes", list))
+    return _question(record, get(record, "annot_id", str), split, picture(row, "image", folder), _boxes(row, scored))
+
+
+def _official(tokens: Any) -> list[Any]:
+    """The hub's tokens, each with its kind, as the official files have them: words, and lists of object indices."""
+    fields = {"text": "text", "objects": "object_indices"}
+    found = []
+    for token in _list(tokens):
+        kind = token.get("kind") if isinstance(token, dict) else None
+        if not isinstance(kind, str) or kind not in fields:
+            raise ValueError(f"its token {token!r:.60} is neither text nor objects")
+        found.append(token.get(fields[kind]))
+    return found
+
+
+def _list(value: Any) -> list[Any]:
+    return get({"tokens": value}, "tokens", list)
+
+
+_OFFICIAL = Dataset(
     name="vcr",
     splits=("train", "val", "test"),
     read=_read,
     present=_present,
     counts={"train": 212_923, "val": 26_534, "test": 25_263},
 )
+
+_COLUMNS = ("image", "objects", "boxes", "width", "height", "annotations")
+DATASET = with_hub(_OFFICIAL, Hub(_COLUMNS, _from_hub, {"val": "validation"}, parts=_hub_parts))

@@ -11,6 +11,7 @@ from sys import intern
 from typing import Any
 
 from holdfast.datasets.base import DataError, Dataset, Problem, Reading, first_file, get
+from holdfast.datasets.formats.fields import text
 from holdfast.datasets.formats.hub import Hub, Row, picture, with_hub
 from holdfast.datasets.formats.image_files import ImageFiles, coco_names, coco_roots
 from holdfast.datasets.formats.json_stream import stream_arrays
@@ -53,7 +54,7 @@ def _read(folder: Path, split: str, reading: Reading) -> Iterator[Example]:
         number: int | None = None
         try:
             number = get(_object(record), "question_id", int)
-            text = get(record, "question", str)
+            question = get(record, "question", str)
             image_id = get(record, "image_id", int)
             if number in seen:
                 raise ValueError("its question_id was there before")
@@ -61,7 +62,7 @@ def _read(folder: Path, split: str, reading: Reading) -> Iterator[Example]:
             extra = annotations.pop(number, {}) if labelled else {"image_id": image_id}
             if extra is None:
                 continue  # its annotation was reported
-            if not text.strip():
+            if not question.strip():
                 raise ValueError("its question is empty")
             if not extra:
                 raise ValueError("it has no annotation")
@@ -79,7 +80,7 @@ def _read(folder: Path, split: str, reading: Reading) -> Iterator[Example]:
             what = f"its image {image_id} is missing"
             reading.bad(file, f"question {number}", what, f"unpack {where}.zip of COCO in {folder}")
             continue
-        yield Example(str(number), extra.get("multiple_choice_answer"), (image,), text, (), extra)
+        yield Example(str(number), extra.get("multiple_choice_answer"), (image,), question, (), extra)
     if not count:
         raise DataError(Problem(str(file), "", "it has no questions", "download it again"))
     for number, left in annotations.items():
@@ -136,17 +137,15 @@ def _present(folder: Path) -> bool:
     return any((folder / name).is_file() for split in _SUBTYPES for name in _question_files(split))
 
 
-def _from_hub(row: Row, split: str, number: int, folder: Path) -> Example:
-    image_id, text = get(row, "image_id", int), get(row, "question", str)
-    if not text.strip():
-        raise ValueError("its question is empty")
+def _from_hub(row: Row, split: str, position: int, folder: Path) -> Example:
+    image_id, question = get(row, "image_id", int), text(row, "question")
     people = row.get("answers")
     if isinstance(people, dict):  # a list for each field, as older versions of `datasets` store a list of records
         row = row | {"answers": [{"answer": answer} for answer in get(people, "answer", list)]}
     extra = _annotation(row) if split in ("train", "val") else {"image_id": image_id}
     image = picture(row, "image", folder)
-    question = str(get(row, "question_id", int))
-    return Example(question, extra.get("multiple_choice_answer"), (image,), text, (), extra)
+    number = str(get(row, "question_id", int))
+    return Example(number, extra.get("multiple_choice_answer"), (image,), question, (), extra)
 
 
 _OFFICIAL = Dataset(

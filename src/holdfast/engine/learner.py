@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from holdfast.data.augment import augmented
 from holdfast.data.order import mix
 from holdfast.data.table import Data
+from holdfast.engine.compiled import Compiled
 from holdfast.engine.ranks import Ranks
 from holdfast.models.base import Model
 from holdfast.types import Batch, Ids, Task, Training
@@ -30,6 +31,7 @@ class Learner:
         device: str | torch.device = "cpu",
         ranks: Ranks | None = None,
         autocast: torch.dtype | None = None,
+        compiled: bool = False,
     ) -> None:
         self.device = torch.device(device)
         self.model = model.to(self.device)
@@ -38,6 +40,7 @@ class Learner:
         self.seed = seed
         self.ranks = ranks or Ranks()
         self.autocast = autocast
+        self._call = Compiled(self.model) if compiled else self.model
         self.epoch = 0
         self.examples_forward = 0
         self.examples_backward = 0
@@ -102,9 +105,9 @@ class Learner:
         """The model's output for each part of a batch."""
         if self.autocast is not None:
             with torch.autocast(self.device.type, self.autocast):
-                outputs = [self.tasks[part.task].forward(self.model, part) for part in batch.parts]
+                outputs = [self.tasks[part.task].forward(self._call, part) for part in batch.parts]
             return tuple(output.float() for output in outputs)
-        return tuple(self.tasks[part.task].forward(self.model, part) for part in batch.parts)
+        return tuple(self.tasks[part.task].forward(self._call, part) for part in batch.parts)
 
     def losses(self, batch: Batch, outputs: tuple[Tensor, ...]) -> Tensor:
         """The loss of each of this rank's rows, part after part; a padding row's is 0."""
@@ -139,6 +142,8 @@ class Learner:
             for group in self.optimiser.param_groups:
                 group["lr"] = rate
         self.optimiser.step()
+        if isinstance(self._call, Compiled):
+            self._call.step_done()
 
     def _train_only(self, names: list[str]) -> None:
         chosen = set(names)

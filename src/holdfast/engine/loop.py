@@ -103,6 +103,7 @@ def refuse(algorithms: Sequence[Algorithm], stream: Stream) -> None:
                 f"{type(algorithm).__name__} needs to know where one stage ends and the next begins, "
                 "and this stream does not show it: choose an algorithm without that need, or a stream with boundaries"
             )
+        algorithm.check(stream)
 
 
 def train(
@@ -126,10 +127,16 @@ def train(
     for algorithm in algorithms:
         algorithm.setup(learner)
     on_batch, on_loss, on_grads, on_after = (overridden(algorithms, h) for h in ("batch", "loss", "grads", "after"))
+    on_stage = overridden(algorithms, "stage") if stream.boundaries else []
     at, choice, loss = Position(scoring=protocol.initial), Choice(), None
     stages = stream.stages
     waiting: list[Callable[[], None]] = []
     asked = _Asked(watch, ranks)
+
+    def as_trained(stage: Stage) -> Stage:
+        for algorithm in on_stage:
+            stage = algorithm.stage(learner, stage)
+        return stage
 
     # Going on from a checkpoint
 
@@ -142,6 +149,8 @@ def train(
         for algorithm, state in zip(algorithms, saved["algorithms"], strict=True):
             algorithm.load_state_dict(learner, state)
         stage = stages[min(at.stage, len(stages) - 1)]
+        if at.fitting:
+            stage = as_trained(stage)
         learner.load_state_dict(saved["learner"], stage.training, batches(stage) * stage.training.epochs)
     began = time.monotonic() - at.seconds
 
@@ -186,14 +195,15 @@ def train(
         score_all()
         save()
     while at.stage < len(stages):
-        stage, training = stages[at.stage], stages[at.stage].training
-        per_epoch = batches(stage)
-        watch.stage(at.stage, len(stages), stage, per_epoch * training.epochs)
-        learner.model.open_classes(stage.classes)
+        given = stages[at.stage]
+        learner.model.open_classes(given.classes)
         if stream.boundaries and not at.fitting:
             learner.draw_at(at.stage, -1)
             for algorithm in algorithms:
-                algorithm.begin(learner, stage)
+                algorithm.begin(learner, given)
+        stage = as_trained(given)
+        per_epoch = batches(stage)
+        watch.stage(at.stage, len(stages), stage, per_epoch * stage.training.epochs)
 
         def fit(start: Callable[[], None] | None = None, stage: Stage = stage, per_epoch: int = per_epoch) -> None:
             nonlocal choice, loss
@@ -226,7 +236,8 @@ def train(
                     outputs = learner.outputs(batch)
                     loss = learner.loss(batch, outputs)
                     for algorithm in on_loss:
-                        loss = loss + algorithm.loss(learner, batch, outputs)
+                        added = algorithm.loss(learner, batch, outputs)
+                        loss = loss if added is None else loss + added
                     learner.backward(loss, batch)
                     for algorithm in on_grads:
                         algorithm.grads(learner, batch)
@@ -263,7 +274,7 @@ def train(
         if stream.boundaries:
             learner.draw_at(at.stage, -2)
             for algorithm in algorithms:
-                algorithm.end(learner, stage)
+                algorithm.end(learner, given)
         at.stage, at.epoch, at.step, choice = at.stage + 1, 0, 0, Choice()
         at.scoring = True
         save()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from torch import Tensor, nn
 
@@ -62,14 +62,28 @@ class Model(nn.Module):
         super().__init__()
         self.encoder = encoder
         self.heads = nn.ModuleDict(dict(heads))
+        self.active: str | None = None
+        """Which set of added modules is on; None: the one that is named as the head is."""
+        self.route: Callable[[Mapping[str, Tensor], str], Tensor] | None = None
+        """Outside training, a choice among the sets for each example, in place of `plain`."""
         self._blocks: list[Block] = []
 
     def forward(self, inputs: Mapping[str, Tensor], head: str) -> Tensor:
         """The outputs of one head; what was added to the encoder for that head (adapters) is switched on."""
-        for block in self._blocks:
-            block.active = head
+        if self.route is not None and not self.training:
+            return self.route(inputs, head)
+        self.switch(head)
+        return self.plain(inputs, head)
+
+    def plain(self, inputs: Mapping[str, Tensor], head: str) -> Tensor:
+        """The outputs of one head, with whatever is switched on."""
         output: Tensor = self.heads[head](self.encoder, inputs)
         return output
+
+    def switch(self, name: str) -> None:
+        """Switch one set of added modules on, unless another is set to be active."""
+        for block in self._blocks:
+            block.active = self.active or name
 
     def add(self, name: str, added: Sequence[nn.ModuleDict]) -> None:
         """Add a set of modules, one for each block, that is switched on for the head of this name."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Literal
 
 import torch
@@ -12,6 +13,18 @@ from torch.nn import functional
 def key_mask(present: Tensor) -> Tensor:
     """The mask that attention takes, from which places (rows, length) are there and not padding."""
     return present[:, None, None, :]
+
+
+def aligned(x: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor | None]:
+    """On a GPU, lengthen masked sequences to a multiple of eight by padding that nobody sees.
+
+    Attention with a mask runs there at half the speed where the length is odd: 137 against 75 microseconds forward for
+    64 x 12 heads of 185 and 192 places on an H200.
+    """
+    spare = -x.shape[1] % 8
+    if mask is None or not spare or not x.is_cuda:
+        return x, mask
+    return functional.pad(x, (0, 0, 0, spare)), functional.pad(mask, (0, spare), value=False)
 
 
 class Attention(nn.Module):
@@ -123,11 +136,20 @@ class Block(nn.Module):
         return x if second is None else second(x)
 
 
-def initialise(module: nn.Module, deviation: float = 0.02) -> None:
+def deviation(width: int) -> float:
+    """BERT's 0.02 at its width, and as much more in a narrower model as keeps the size of what a layer gives.
+
+    >>> deviation(768), round(deviation(64), 3)
+    (0.02, 0.069)
+    """
+    return 0.02 * math.sqrt(max(768 / width, 1.0))
+
+
+def initialise(module: nn.Module, width: int) -> None:
     """BERT's start: normal weights of a small deviation, no bias, norms at one."""
     for part in module.modules():
         if isinstance(part, nn.Linear | nn.Embedding):
-            nn.init.normal_(part.weight, std=deviation)
+            nn.init.normal_(part.weight, std=deviation(width))
         if isinstance(part, nn.Linear) and part.bias is not None:
             nn.init.zeros_(part.bias)
         if isinstance(part, nn.LayerNorm):

@@ -132,8 +132,10 @@ def run_program(program: Sequence[dict[str, Any]], scene: Blocks) -> str | None:
     return ("yes" if last else "no") if isinstance(last, bool) else str(last)
 
 
-def ask(scene: Blocks, random: np.random.Generator, kind: str, balance: Balance) -> BlockQuestion | None:
+def ask(scene: Blocks, random: np.random.Generator, kind: str, balance: Balance, hops: int = 3) -> BlockQuestion | None:
     """One question whose program ends in a kind of function, or None where a few attempts found none.
+
+    At most `hops` relations ("left of ...") lead to what is asked about.
 
     >>> from holdfast.world.blocks import make_blocks
     >>> question = ask(make_blocks(0, 3), np.random.default_rng(0), "equal_size", Balance())
@@ -143,7 +145,7 @@ def ask(scene: Blocks, random: np.random.Generator, kind: str, balance: Balance)
     if kind not in KINDS:
         raise UserError(f"there is no kind of question {kind!r}: there are {', '.join(KINDS)}")
     draw, make = KINDS[kind]
-    form = (kind, *draw(random))
+    form = (kind, *draw(random, hops))
     yes_or_no = kind.startswith(("equal", "exist", "less", "greater"))
     wanted = balance.wanted(form, random) if yes_or_no else None
     for _ in range(60):
@@ -232,9 +234,15 @@ def _relation(random: np.random.Generator, relation: str, wanted: dict[str, str]
 _Form = tuple[Any, ...]
 
 
-def _hops_form(random: np.random.Generator) -> _Form:
+def _hops_form(random: np.random.Generator, hops: int) -> _Form:
     """How many relations lead to the block, and what is said of it: a colour always, so that "no" can be true."""
-    return int(random.choice(4, p=[0.4, 0.3, 0.2, 0.1])), ("color", *_subset(random, ("size", "material", "shape")))
+    drawn = min(hops, int(random.choice(4, p=[0.4, 0.3, 0.2, 0.1])))
+    return drawn, ("color", *_subset(random, ("size", "material", "shape")))
+
+
+def _related_form(random: np.random.Generator, hops: int) -> _Form:
+    """Whether a relation leads to the second of two blocks."""
+    return (bool(random.random() < 0.3) and hops > 0,)
 
 
 def _hops(scene: Blocks, random: np.random.Generator, form: _Form) -> BlockQuestion:
@@ -339,16 +347,16 @@ def _either(scene: Blocks, random: np.random.Generator, form: _Form) -> BlockQue
     return None if one == two else BlockQuestion(text, "", draft.nodes, FIRST_FAMILY["single_or"])
 
 
-_Draw = Callable[[np.random.Generator], _Form]
+_Draw = Callable[[np.random.Generator, int], _Form]
 _Make = Callable[[Blocks, np.random.Generator, _Form], BlockQuestion | None]
 KINDS: dict[str, tuple[_Draw, _Make]] = {
     **{f"query_{attribute}": (_hops_form, _hops) for attribute in ATTRIBUTES},
-    **{f"equal_{attribute}": (lambda random: (bool(random.random() < 0.3),), _comparison) for attribute in ATTRIBUTES},
+    **{f"equal_{attribute}": (_related_form, _comparison) for attribute in ATTRIBUTES},
     "exist": (_hops_form, _hops),
     "count": (_hops_form, _hops),
-    **{kind: (lambda random: (_subset(random, ATTRIBUTES),), _compare_integer) for kind in _COMPARISONS},
-    "exist_same": (lambda random: (_some(random, ATTRIBUTES),), _same_relate),
-    "count_same": (lambda random: (_some(random, ATTRIBUTES),), _same_relate),
-    "count_both": (lambda random: (), _both),
-    "count_either": (lambda random: (), _either),
+    **{kind: (lambda random, hops: (_subset(random, ATTRIBUTES),), _compare_integer) for kind in _COMPARISONS},
+    "exist_same": (lambda random, hops: (_some(random, ATTRIBUTES),), _same_relate),
+    "count_same": (lambda random, hops: (_some(random, ATTRIBUTES),), _same_relate),
+    "count_both": (lambda random, hops: (), _both),
+    "count_either": (lambda random, hops: (), _either),
 }

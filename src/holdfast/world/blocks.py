@@ -106,8 +106,10 @@ class Blocks:
     camera: Camera = field(default_factory=Camera)
 
 
-def make_blocks(seed: int, number: int, *, count: tuple[int, int] = (3, 10)) -> Blocks:
+def make_blocks(seed: int, number: int, *, count: tuple[int, int] = (3, 10), near: float = 1.0) -> Blocks:
     """The scene of a number: every block mostly visible, none too near another.
+
+    With `near` below 1 the camera comes nearer, and the blocks stand on as much less of the table.
 
     >>> scene = make_blocks(0, 7)
     >>> 3 <= len(scene.things) <= 10 and scene == make_blocks(0, 7)
@@ -117,9 +119,9 @@ def make_blocks(seed: int, number: int, *, count: tuple[int, int] = (3, 10)) -> 
     wanted = int(random.integers(count[0], count[1] + 1))
     while True:
         jitter = random.uniform(-0.5, 0.5, 3)
-        x, y, z = (float(base + shift) for base, shift in zip(Camera().position, jitter, strict=True))
+        x, y, z = (near * float(base + shift) for base, shift in zip(Camera().position, jitter, strict=True))
         camera = Camera((x, y, z))
-        scene = Blocks(number, tuple(_place(random, camera, wanted)), camera)
+        scene = Blocks(number, tuple(_place(random, camera, wanted, 3 * near)), camera)
         if len(scene.things) >= count[0] and min(visible_shares(scene)) >= LEAST_VISIBLE:
             return scene
 
@@ -171,7 +173,7 @@ def _focal(width: int) -> float:
     return width * 35 / 32
 
 
-def _place(random: np.random.Generator, camera: Camera, wanted: int) -> list[Block]:
+def _place(random: np.random.Generator, camera: Camera, wanted: int, reach: float) -> list[Block]:
     """Blocks one after another at free places; fewer than wanted where the table is full."""
     directions = camera.directions()
     axes = np.array([directions["right"][:2], directions["behind"][:2]])
@@ -179,7 +181,7 @@ def _place(random: np.random.Generator, camera: Camera, wanted: int) -> list[Blo
     for _ in range(40 * wanted):
         if len(blocks) == wanted:
             break
-        place = random.uniform(-3, 3, 2)
+        place = random.uniform(-reach, reach, 2)
         block = Block(
             shape=str(random.choice(SHAPES)),
             colour=str(random.choice(list(COLOURS))),

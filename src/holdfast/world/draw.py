@@ -31,7 +31,7 @@ _FILLS: dict[str, tuple[int, int, int]] = COLOURS | {
 }
 _SKINS = ((250, 214, 180), (226, 172, 126), (172, 114, 74), (104, 66, 44))
 _HAIRS = ((40, 30, 26), (106, 66, 34), (226, 190, 98), (150, 150, 150))
-_KINDS = ("jpeg", "png", "grey-jpeg", "cmyk-jpeg")
+_KINDS = ("jpeg", "png", "grey-jpeg", "grey-png", "cmyk-jpeg")
 
 
 def _random(thing: Thing) -> np.random.Generator:
@@ -185,7 +185,9 @@ def render_thing(thing: Thing, side: int) -> _Picture:
 
 
 def encode_image(array: _Picture, kind: str = "jpeg") -> bytes:
-    """The bytes of an image file: "jpeg", "png", "grey-jpeg" or "cmyk-jpeg". The same array gives the same bytes.
+    """The bytes of an image file: "jpeg", "png", "grey-jpeg", "grey-png" or "cmyk-jpeg".
+
+    The same array gives the same bytes.
 
     >>> encode_image(np.zeros((8, 8, 3), dtype=np.uint8), "png")[1:4]
     b'PNG'
@@ -193,12 +195,12 @@ def encode_image(array: _Picture, kind: str = "jpeg") -> bytes:
     if kind not in _KINDS:
         raise UserError(f"there is no kind of image {kind!r}: {nearest(kind, _KINDS)}")
     image = Image.fromarray(array)
-    if kind == "grey-jpeg":
+    if kind.startswith("grey"):
         image = image.convert("L")
     elif kind == "cmyk-jpeg":
         image = image.convert("CMYK")
     out = io.BytesIO()
-    if kind == "png":
+    if kind.endswith("png"):
         image.save(out, "PNG", compress_level=6)
     else:
         image.save(out, "JPEG", quality=90, subsampling=0)

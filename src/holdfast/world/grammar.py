@@ -20,6 +20,7 @@ _PIECES = {  # what is not counted in ones
     "broccoli": "piece of broccoli",
     "grass": "patch of grass",
     "pants": "pair of pants",
+    "glasses": "pair of glasses",
     "shorts": "pair of shorts",
     "leaves": "heap of leaves",
 }

@@ -1,4 +1,7 @@
-"""What everyone knows about things and how to handle them: five-way commonsense and two-way physical questions."""
+"""What everyone knows about things: where they are, what they are for, of what they are, what they have.
+
+A question's words are many and the facts behind them few, so that a question need not come twice to be learnt.
+"""
 
 from __future__ import annotations
 
@@ -79,83 +82,105 @@ _HAS = {
 TABLES: tuple[tuple[tuple[str, ...], dict[str, str]], ...] = (
     (
         (
-            "Where would you most likely find {}?",
-            "If you were looking for {}, where would you go?",
-            "A traveller took a picture of {}. Where was the traveller?",
+            "Where would {name} most likely find {}?",
+            "If {name} were looking for {}, where would {name} go?",
+            "{name} took a picture of {}. Where was {name}?",
+            "{name} wants to see {}. Where should {name} go?",
+            "{name} has just passed {}. Where is {name}?",
+            "{name} dreamt of {} last night. Where did the dream take place?",
+            "Where did {name} come across {}?",
+            "{name} is writing a story with {} in it. Where may it be set?",
         ),
         _WHERE,
     ),
     (
         (
-            "What is {} used for?",
-            "She picked {} from a catalogue. What did she have in mind?",
-            "What could nobody on the island do before {} arrived?",
+            "{name} owns {}. What is it used for?",
+            "{name} picked {} from a catalogue. What did {name} have in mind?",
+            "What could nobody on the island do before {name} arrived with {}?",
+            "{name} has bought {}. What is {name} going to need it for?",
+            "{name} asked for {} as a present. What does {name} like?",
+            "Why would {name} want {}?",
+            "{name} borrowed {} from a neighbour. For what purpose?",
+            "What does {name} do with the help of {}?",
         ),
         _USE,
     ),
     (
         (
-            "What is {} made of?",
-            "What does one need most of to make {}?",
-            "The museum keeps {} that is very old. What has it been made from?",
+            "{name} looks at {}. What is it made of?",
+            "What does {name} need most of to make {}?",
+            "The museum shows {name} {} that is very old. What has it been made from?",
+            "{name} would like to make {}. What must {name} get?",
+            "{name} touched {} in the dark. What did it feel like?",
+            "What was used for {} that {name} saw?",
+            "{name} drew {} and wrote its material below. What did {name} write?",
+            "Without which stuff could {name} not have {}?",
         ),
         _MADE,
     ),
     (
-        ("What does {} have?", "What would a child draw to show {}?", "What will you see if you look closely at {}?"),
+        (
+            "{name} has a picture of {}. What does it have?",
+            "What would {name} draw to show {}?",
+            "What will {name} see on looking closely at {}?",
+            "{name} took a photograph of {}. What can be seen in it?",
+            "{name} described {} to a friend. What did {name} mention?",
+            "By what did {name} recognise {}?",
+            "{name} forgot a part of {} in a drawing. Which one?",
+            "What did {name} point at when {} came into view?",
+        ),
         _HAS,
     ),
 )
 
-# Tool -> the goals that it serves; no goal is served by two tools of the table.
-_TOOLS = {
-    "a knife": "slice a loaf of bread,peel an apple,cut a rope in two",
-    "a hammer": "drive a nail into a board,crack a coconut,break up a paving stone",
-    "a towel": "dry wet hair,wipe drops off a mirror,dry your hands",
-    "a needle and thread": "sew on a button,mend a torn sleeve,shorten a curtain",
-    "a shovel": "dig a hole in the garden,clear snow from a path,move a heap of sand",
-    "a magnet": "find a lost pin in the grass,pick up spilled iron filings,tell brass from steel",
-    "a sieve": "get lumps out of flour,drain cooked noodles,wash rice under the tap",
-    "a ladder": "reach a high roof,pick pears from a tall tree,change a bulb in a high ceiling",
-    "a pump": "fill a flat tyre,blow up an air mattress,empty a flooded cellar",
-    "a match": "light a candle,start a camp fire,set fire to dry leaves",
-    "a corkscrew": "open a bottle of wine,pull a tight cork,get a cork out in one piece",
-    "a rolling pin": "flatten dough,crush biscuits to crumbs,make pastry thin",
-    "a rubber": "remove a pencil line,correct a pencil sketch,take out a wrong pencilled word",
-    "an umbrella": "stay dry in the rain,shade a baby from the sun,keep snow off your hat",
-    "a whisk": "beat egg whites stiff,whip cream,stir lumps out of a sauce",
-    "a screwdriver": "tighten a loose hinge,open the back of a radio,fix a screw in a wall",
-}
-_PLACES = {
-    "in the freezer": "turn water into ice cubes,keep ice cream hard,store peas for months",
-    "in a hot oven": "bake a cake,roast a chicken,brown a gratin",
-    "in the sun": "dry a wet shirt,ripen green tomatoes,warm a cold stone",
-    "in cold water": "cool a boiled egg,stop cut apples from browning,keep picked flowers fresh",
-    "in a dark cupboard": "keep potatoes from sprouting,store spices for a year,protect a photograph from fading",
-    "under a heavy book": "press a flower flat,straighten a curled card,hold glued paper down",
-    "over a pan of steam": "loosen a stamp from an envelope,melt chocolate gently,soften a stiff felt hat",
-    "behind a locked door": "keep a medicine from children,hide a present from a curious guest,guard your savings",
-}
-# What must come first, and what can only come after it.
-_ORDERS = (
-    ("paint a window frame", "sand the old paint off", "brush the new paint on"),
-    ("wash your hair", "wet your hair", "rub the shampoo in"),
-    ("send a letter", "put the sheet into the envelope", "seal the flap"),
-    ("boil an egg", "bring the water to the boil", "take the egg out with a spoon"),
-    ("hang a picture", "drive a nail into the wall", "hook the frame over it"),
-    ("put on shoes", "pull the socks up", "tie the laces"),
-    ("plant a bulb", "dig a small hole", "cover it with earth"),
-    ("make toast", "slice the loaf", "spread butter on the hot slice"),
-    ("light a stove", "stack the wood inside", "hold a flame to the kindling"),
-    ("fry an onion", "peel off the dry skin", "stir the pieces in hot oil"),
-    ("iron a shirt", "plug the iron in", "move the hot plate over the cloth"),
-    ("cross a street", "look both ways", "walk to the other side"),
-    ("glue a cup", "clean both broken edges", "press the edges together"),
-    ("change a tyre", "jack the car up", "pull the wheel off"),
-    ("paint your nails", "shake the bottle", "let the polish dry"),
-    ("bake biscuits", "mix flour with butter", "take the tray out of the oven"),
+_NAMES = (
+    *(
+        "Anna",
+        "Ben",
+        "Clara",
+        "David",
+        "Emma",
+        "Felix",
+        "Greta",
+        "Henry",
+        "Ida",
+        "Jonas",
+        "Karen",
+        "Leo",
+        "Mia",
+        "Nils",
+    ),
+    *("Olga", "Paul", "Quentin", "Rosa", "Simon", "Tilda", "Ursula", "Victor", "Wanda", "Xaver", "Yara", "Zeno"),
+    *(
+        "Amir",
+        "Bela",
+        "Carlos",
+        "Dina",
+        "Elif",
+        "Farid",
+        "Hana",
+        "Ivan",
+        "Jun",
+        "Kofi",
+        "Lena",
+        "Mateo",
+        "Noor",
+        "Omar",
+    ),
 )
-_OPENINGS = ("To {},", "How do you {}?", "When you want to {},", "how to {}")
+
+
+def stems() -> int:
+    """How many different questions there are: far more than CommonsenseQA's 12,102.
+
+    >>> stems() > 50_000
+    True
+    """
+    return sum(
+        sum(len(concepts.split(",")) for concepts in table.values()) * len(templates) * len(_NAMES)
+        for templates, table in TABLES
+    )
 
 
 def commonsense_question(random: np.random.Generator) -> tuple[str, str, list[str], int]:
@@ -172,31 +197,5 @@ def commonsense_question(random: np.random.Generator) -> tuple[str, str, list[st
     label = int(random.integers(5))
     concepts = table[answers[label]].split(",")
     concept = concepts[random.integers(len(concepts))]
-    return concept, templates[random.integers(len(templates))].format(article(concept)), answers, label
-
-
-def physical_question(random: np.random.Generator) -> tuple[str, list[str], int]:
-    """A practical goal, two solutions, and the number of the one that works.
-
-    What is wrong for one goal (a tool, a place, an order) is right for another.
-
-    >>> goal, solutions, label = physical_question(np.random.default_rng(0))
-    >>> len(set(solutions)), label in (0, 1)
-    (2, True)
-    """
-    kind = random.integers(3)
-    if kind == 2:
-        aim, first, then = _ORDERS[random.integers(len(_ORDERS))]
-        orders = ("{} first, and after that {}.", "{}, then {}.", "start with this: {}; finish with this: {}.")
-        form = orders[random.integers(len(orders))]
-        right, wrong = form.format(first, then), form.format(then, first)
-    else:
-        table, forms = (_TOOLS, ("use {}.", "take {}.")) if kind == 0 else (_PLACES, ("put it {}.", "leave it {}."))
-        works, fails = (str(name) for name in random.permutation(list(table))[:2])
-        aims = table[works].split(",")
-        aim = aims[random.integers(len(aims))]
-        form = forms[random.integers(len(forms))]
-        right, wrong = form.format(works), form.format(fails)
-    label = int(random.integers(2))
-    goal = _OPENINGS[random.integers(len(_OPENINGS))].format(aim)
-    return goal, [right, wrong] if label == 0 else [wrong, right], label
+    template, name = templates[random.integers(len(templates))], _NAMES[random.integers(len(_NAMES))]
+    return concept, template.format(article(concept), name=name), answers, label

@@ -2,7 +2,8 @@
 
 from holdfast.world.captions import Caption, Phrase, captions
 from holdfast.world.commonsense import VisualQuestion, visual_commonsense
-from holdfast.world.knowledge import commonsense_question, physical_question
+from holdfast.world.knowledge import commonsense_question
+from holdfast.world.physical import physical_question
 from holdfast.world.questions import Question, questions
 from holdfast.world.reviews import review
 from holdfast.world.statements import hypothesis, two_image_statement

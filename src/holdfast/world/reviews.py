@@ -8,18 +8,37 @@ from holdfast.errors import UserError
 
 GOOD = (
     *("wonderful", "moving", "funny", "clever", "fresh", "gripping", "warm", "honest", "elegant", "thrilling"),
-    *("charming", "sharp", "tender", "vivid", "superb", "witty"),
+    *("charming", "sharp", "tender", "vivid", "superb", "witty", "graceful", "rousing", "delightful", "inspired"),
+    *("touching", "brilliant", "lively", "subtle"),
 )
 BAD = (
     *("dreadful", "dull", "tedious", "clumsy", "stale", "shallow", "cold", "false", "awkward", "boring"),
-    *("lifeless", "blunt", "wooden", "muddy", "awful", "tiresome"),
+    *("lifeless", "blunt", "wooden", "muddy", "awful", "tiresome", "sloppy", "feeble", "hollow", "confused"),
+    *("dreary", "crude", "flat", "pointless"),
 )
 ASPECTS = (
     *("the acting", "the plot", "the dialogue", "the music", "the pacing", "the ending", "the camera work"),
     *("the editing", "the script", "the humour", "the leading role", "the first half", "the second half"),
-    *("the direction", "the final scene", "the whole cast"),
+    *("the direction", "the final scene", "the whole cast", "the opening", "the love story", "the narration"),
+    *("the set design", "the main idea", "the villain", "the long chase", "the soundtrack", "the costume work"),
+    *("the supporting cast", "the middle part", "the family drama", "the last twist", "the lighting", "the hero"),
+    *("the choice of words", "the sense of place", "the tone", "the world it builds", "the big speech"),
 )
-ADVERBS = ("really", "quite", "often", "remarkably", "simply", "mostly", "rather", "truly")
+ADVERBS = (
+    *("really", "quite", "often", "remarkably", "simply", "mostly", "rather", "truly", "surprisingly", "somehow"),
+    *("frankly", "plainly", "at times", "to my mind"),
+)
+_ASIDES = (
+    *(" from start to finish", " in every scene", " on the whole", " for a first film", " this time", " at every turn"),
+    *(
+        " as far as I can tell",
+        " even on a small screen",
+        " all evening long",
+        " on a second viewing",
+        " by any measure",
+    ),
+    *(" for this director", " in the dubbed version", " despite the rain outside", " from what I remember"),
+)
 NEUTRAL = (
     "I saw it on a rainy evening with two friends",
     "It runs for almost two hours",
@@ -46,7 +65,7 @@ def review(random: np.random.Generator, positive: bool, *, sentences: int | None
     >>> text == review(np.random.default_rng(3), positive=True), text.endswith(".")
     (True, True)
     >>> review(np.random.default_rng(0), positive=False, sentences=1)
-    'I found the dialogue rather awkward.'
+    'Although the main idea is somehow lively, the villain is sloppy despite the rain outside.'
     """
     if sentences is not None and sentences < 1:
         raise UserError(f"a review has at least one sentence, not {sentences}")
@@ -65,6 +84,16 @@ def review(random: np.random.Generator, positive: bool, *, sentences: int | None
     if sentences is None and random.random() < 0.4:
         ordered.append(VERDICTS[random.integers(len(VERDICTS))][0 if positive else 1])
     return " ".join(f"{sentence[0].upper()}{sentence[1:]}." for sentence in ordered)
+
+
+def opinions() -> int:
+    """How many different sentences of one sentiment there are, those with a second aspect aside: SST-2 has 67,349.
+
+    >>> opinions() > 200_000
+    True
+    """
+    plain = len(ASPECTS) * len(GOOD) * (2 * len(ADVERBS) + 1)
+    return (plain + 3 * len(ASPECTS) * len(BAD)) * (1 + len(_ASIDES))
 
 
 def _opinion(random: np.random.Generator, positive: bool, aspect: str, other: str) -> str:
@@ -93,4 +122,5 @@ def _opinion(random: np.random.Generator, positive: bool, aspect: str, other: st
             f"{aspect} is {yes} where others of its kind are {no}",
             f"far from {no}, {aspect} is {yes}",
         )
-    return forms[random.integers(len(forms))]
+    aside = _ASIDES[random.integers(len(_ASIDES))] if random.random() < 0.6 else ""
+    return forms[random.integers(len(forms))] + aside

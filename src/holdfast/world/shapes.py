@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 from holdfast.errors import UserError, nearest
 from holdfast.world.shapes_alive import ALIVE, person
 from holdfast.world.shapes_indoors import INDOORS
+from holdfast.world.shapes_more import MORE
 from holdfast.world.shapes_outdoors import OUTDOORS
 
-_TABLE: dict[str, str] = ALIVE | OUTDOORS | INDOORS
+_TABLE: dict[str, str] = ALIVE | OUTDOORS | INDOORS | MORE
 _CORNERS = np.linspace(0, 2 * np.pi, 18, endpoint=False)
 
 
@@ -53,6 +54,7 @@ def _points(kind: str, n: list[float]) -> NDArray[np.float64]:
 
 def _parse(text: str) -> list[Shape]:
     shapes = []
+    text = text.replace("\n            ", " ")  # a line that is indented further goes on
     for line in text.replace(";", "\n").splitlines():
         if line.strip():
             part, fill, kind, *numbers = line.split()

@@ -127,7 +127,44 @@ SCRIPTS: tuple[tuple[str, str, str], ...] = (
         "|steers the {} out to sea|brings the {} back to harbour",
     ),
 )
-SUBJECTS = ("man", "woman", "boy", "girl", "student", "neighbour", "teacher", "grandmother", "young man", "tall woman")
+_PEOPLE = (
+    *("man", "woman", "boy", "girl", "student", "neighbour", "teacher", "grandmother", "grandfather", "cook", "nurse"),
+    *(
+        "painter",
+        "farmer",
+        "baker",
+        "sailor",
+        "doctor",
+        "tourist",
+        "gardener",
+        "musician",
+        "postman",
+        "waiter",
+        "pupil",
+    ),
+    *("shopkeeper", "librarian", "cousin", "builder", "tailor", "dancer", "singer", "judge", "soldier", "shepherd"),
+)
+_MANNERS = (
+    *("tall", "young", "tired", "cheerful", "quiet", "patient", "busy", "clever", "friendly", "nervous", "proud"),
+    *("lonely", "smiling", "red-haired", "hungry", "gentle", "shy", "lively", "sleepy", "thoughtful", "brave", "kind"),
+    *("merry", "modest", "polite", "strong", "slim", "sturdy", "curly-haired", "bald"),
+)
+SUBJECTS = (*_PEOPLE, *(f"{manner} {person}" for person in _PEOPLE for manner in _MANNERS))
+
+
+def contexts() -> int:
+    """How many different contexts there are: far more than HellaSwag's 59,950.
+
+    >>> contexts() > 250_000
+    True
+    """
+    total = 0
+    for number in range(len(SCRIPTS)):
+        _, gap, steps = _script(number)
+        for right in range(2, len(steps)):
+            for seen in range(2, min(right, 3) + 1):
+                total += len(gap) if any("{}" in step for step in steps[right - seen : right]) else 1
+    return total * len(SUBJECTS)
 
 
 def story_ending(random: np.random.Generator) -> tuple[str, list[str], int, str]:

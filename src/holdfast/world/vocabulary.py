@@ -180,6 +180,35 @@ hat: clothing | body brim | {_DYES} brown | fabric | | .26 | room street beach
 shorts: clothing | body leg | {_DYES} brown | fabric | | .3 | room beach
 """
 
+# What Objects365, COBJ, PartImageNet and CIFAR name beside these.
+_MORE = f"""
+fish: animal | head body fin tail | orange yellow blue red gray green purple | skin | | .42 | sea
+    | plain striped spotted
+shark: animal | head body fin tail | gray blue black brown | skin | | .66 | sea | plain
+snake: animal | head body | green brown yellow red black gray orange | skin | | .56 | field forest beach
+    | plain
+lizard: animal | head body leg tail | green brown yellow gray blue orange | skin | | .44 | field forest beach
+    | plain striped spotted
+turtle: animal | head body leg tail | green brown yellow gray orange | skin | | .4 | beach sea field | plain spotted
+monkey: animal | head body arm leg tail | brown black gray orange | fur | | .46 | forest field | plain
+boot: clothing | body sole | {_DYES} brown | leather | | .3 | room street snow
+lamp: furniture | head pole foot | {_DYES} | fabric | | .38 | room office
+glasses: accessory | lens arm | {_DYES} brown | plastic metal | | .26 | room office | plain
+street light: outdoor | head pole | black gray green blue brown | metal | | .66 | street | plain
+bracelet: accessory | body | {_DYES} | metal plastic | | .22 | room | plain
+basketball: sports | body | orange brown red yellow | rubber | | .24 | field street | plain
+jeep: vehicle | body wheel mirror | {_PAINT} gray | metal | | .66 | street field | plain
+guitar: indoor | head neck body | brown red blue black white yellow orange | wood | | .52 | room street | plain
+microphone: electronic | head body | black gray red blue white | metal plastic | | .28 | room office | plain
+necklace: accessory | body | {_DYES} | metal | | .28 | room | plain
+rowboat: vehicle | body oar | {_PAINT} brown | wood | | .52 | sea beach | plain striped
+desk: furniture | top drawer leg | brown white black gray red blue | wood | | .52 | office room | plain
+basket: kitchen | body handle | brown yellow orange white | wood | | .32 | kitchen room field | plain
+paddle: sports | head handle | red blue black green | wood | | .28 | room field | plain
+cigarette: indoor | body | white brown yellow | paper | | .22 | room street | plain
+racing car: vehicle | body wing wheel | {_PAINT} orange | metal | | .6 | street | plain
+"""
+
 # The three solids of CLEVR: not in THINGS, but scenes and pictures know them.
 _SOLIDS = """
 cube: solid | body | gray red blue green brown purple cyan yellow | rubber metal | | .28 | room | plain
@@ -213,7 +242,8 @@ CGQA_NOUNS: tuple[str, ...] = (
     *("plate", "shirt", "building", "sign", "grass", "car", "table", "chair", "jacket", "shoe", "flower"),
     *("pants", "helmet", "bench", "pole", "leaves", "wall", "door", "fence", "hat", "shorts"),
 )
-THINGS: dict[str, Kind] = _kinds(_COCO) | _kinds(_CGQA)
+MORE_NOUNS: tuple[str, ...] = tuple(_kinds(_MORE))
+THINGS: dict[str, Kind] = _kinds(_COCO) | _kinds(_CGQA) | _kinds(_MORE)
 SOLIDS: dict[str, Kind] = _kinds(_SOLIDS)
 SUPERCATEGORIES: tuple[str, ...] = tuple(dict.fromkeys(kind.supercategory for kind in THINGS.values()))
 

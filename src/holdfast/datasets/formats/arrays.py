@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from holdfast.datasets.base import DataError, Problem, Reading, get
-from holdfast.datasets.formats.boxes import sized_box
+from holdfast.datasets.formats.boxes import numbers
 from holdfast.datasets.formats.json_stream import stream_arrays
 
 Record = dict[str, Any]
@@ -33,68 +37,152 @@ def collect(path: Path, reading: Reading, *names: str) -> dict[str, list[tuple[s
     return found
 
 
-def by_id(
-    path: Path, reading: Reading, records: Iterable[tuple[str, Record]], text: str, key: str = "id"
-) -> dict[int, Record]:
-    """Records by their number, each with a string field `text`; those without, and second ones, are bad records.
+def by_id(path: Path, reading: Reading, records: Iterable[tuple[str, Record]], text: str) -> dict[int, str]:
+    """The string field `text` of each record, by its id; records without, and second ones, are bad records.
 
     >>> by_id(Path("a.json"), Reading(), [("images 1", {"id": 7, "file_name": "7.jpg"})], "file_name")
-    {7: {'id': 7, 'file_name': '7.jpg'}}
+    {7: '7.jpg'}
     """
-    found: dict[int, Record] = {}
+    found: dict[int, str] = {}
     for place, record in records:
         try:
-            number = get(record, key, int)
-            get(record, text, str)
-            if number in found:
-                raise ValueError(f"its {key} {number} was there before")
+            _add(found, record, text)
         except ValueError as error:
             reading.bad(path, place, str(error), "download the file again")
-            continue
-        found[number] = record
     return found
+
+
+def _add(found: dict[int, str], record: Record, text: str) -> None:
+    number, value = _number(record, "id", 8), get(record, text, str)
+    if number in found:
+        raise ValueError(f"its id {number} was there before")
+    found[number] = value
+
+
+def _number(record: Record, name: str, size: int) -> int:
+    """A whole number that fits in so many bytes, as a column of an array holds it."""
+    value = get(record, name, int)
+    if not -(1 << 8 * size - 1) <= value < 1 << 8 * size - 1:
+        raise ValueError(f"its {name!r} is far too large")
+    return value
 
 
 @dataclass(frozen=True)
 class Boxes:
-    """An image of a detection set with its annotations, whose boxes and categories are checked."""
+    """An image of a detection set, and the things in it that have a box."""
 
-    image: Record
-    annotations: tuple[Record, ...]
+    id: int
+    file_name: str
+    boxes: tuple[tuple[float, ...], ...]
+    """Left, top, width and height of each thing."""
+    categories: tuple[int, ...]
+    """The category id of each thing."""
+    fields: dict[str, tuple[Any, ...]]
+    """What else was asked for of each thing."""
     classes: tuple[int, ...]
-    """The rank of each annotation's category among the sorted category ids."""
+    """Which classes the image shows: ranks of category ids, also of things whose box has no size."""
 
 
-def read_boxes(path: Path, reading: Reading) -> Iterator[Boxes]:
+class _Annotations:
+    """All annotations of a file, a column for each field: as objects they would take a kilobyte each."""
+
+    def __init__(self, flags: tuple[str, ...], fields: tuple[str, ...]) -> None:
+        self.places, self.images, self.categories, self.boxes = array("q"), array("q"), array("i"), array("d")
+        self.flags = {name: array("b") for name in flags}
+        self.fields: dict[str, list[Any]] = {name: [] for name in fields}
+
+    def add(self, place: int, record: Record) -> None:
+        image, category = _number(record, "image_id", 8), _number(record, "category_id", 4)
+        box = numbers(get(record, "bbox", list), 4)
+        flags = [_number(record, name, 1) if name in record else 0 for name in self.flags]
+        self.places.append(place)
+        self.images.append(image)
+        self.categories.append(category)
+        self.boxes.extend(box)
+        for column, flag in zip(self.flags.values(), flags, strict=True):
+            column.append(flag)
+        for name, values in self.fields.items():
+            values.append(record.get(name))
+
+
+def read_boxes(
+    path: Path, reading: Reading, flags: tuple[str, ...] = (), fields: tuple[str, ...] = ()
+) -> Iterator[Boxes]:
     """The images of a detection file, joined by id. A bad annotation is dropped and told, and its image stays.
+
+    A box without size is told and left out, but its category is one that the image shows: an annotation is a label
+    whatever its box. `flags` are fields of small numbers, 0 where they are absent; `fields` may hold anything.
 
     >>> import json, tempfile
     >>> path = Path(tempfile.mkdtemp()) / "val.json"
     >>> annotation = {"image_id": 7, "category_id": 3, "bbox": [1, 2, 30, 40]}
     >>> arrays = {"images": [{"id": 7, "file_name": "7.jpg"}], "annotations": [annotation]}
     >>> _ = path.write_text(json.dumps({**arrays, "categories": [{"id": 3, "name": "Lamp"}]}))
-    >>> [found.classes for found in read_boxes(path, Reading())]
-    [(0,)]
+    >>> [(found.classes, found.boxes) for found in read_boxes(path, Reading())]
+    [((0,), ((1.0, 2.0, 30.0, 40.0),))]
     """
-    arrays = collect(path, reading, "images", "annotations", "categories")
-    categories = by_id(path, reading, arrays["categories"], "name")
+    images: dict[int, str] = {}
+    categories: dict[int, str] = {}
+    annotations = _Annotations(flags, fields)
+    for name, place, record in stream_arrays(path, "images", "annotations", "categories"):
+        try:
+            if not isinstance(record, dict):
+                raise ValueError("it is no JSON object")
+            if name == "annotations":
+                annotations.add(place, record)
+            elif name == "images":
+                _add(images, record, "file_name")
+            else:
+                _add(categories, record, "name")
+        except ValueError as error:
+            reading.bad(path, f"{name} {place}", str(error), "download the file again")
     if not categories:
         raise DataError(Problem(str(path), "", "it has no categories", "download it again"))
-    images = by_id(path, reading, arrays["images"], "file_name")
-    rank = {number: position for position, number in enumerate(sorted(categories))}
-    joined: dict[int, list[Record]] = {}
-    for place, record in arrays["annotations"]:
-        try:
-            image, category = get(record, "image_id", int), get(record, "category_id", int)
-            if image not in images:
-                raise ValueError(f"its image {image} is not in the list of images")
-            if category not in rank:
-                raise ValueError(f"its category {category} is not in the list of categories")
-            sized_box(get(record, "bbox", list))
-        except ValueError as error:
-            reading.bad(path, f"{place} (id {record.get('id')!r:.40})", str(error))
-            continue
-        joined.setdefault(image, []).append(record)
-    for number, record in images.items():
-        annotations = tuple(joined.pop(number, ()))
-        yield Boxes(record, annotations, tuple(rank[annotation["category_id"]] for annotation in annotations))
+    yield from _joined(path, reading, images, sorted(categories), annotations)
+
+
+def _joined(
+    path: Path, reading: Reading, images: dict[int, str], categories: list[int], annotations: _Annotations
+) -> Iterator[Boxes]:
+    owners, owned = _positions(np.fromiter(images, np.int64, len(images)), np.asarray(annotations.images))
+    ranks, ranked = _positions(np.array(categories, np.int64), np.asarray(annotations.categories))
+    boxes = np.asarray(annotations.boxes).reshape(-1, 4)
+    sized: NDArray[np.bool_] = np.all(boxes[:, 2:] > 0, axis=1)
+    for row in np.flatnonzero(~(owned & ranked & sized)).tolist():
+        if not owned[row]:
+            what = f"its image {annotations.images[row]} is not in the list of images"
+        elif not ranked[row]:
+            what = f"its category {annotations.categories[row]} is not in the list of categories"
+        else:
+            what = f"its box {boxes[row].tolist()} has no size"
+        reading.bad(path, f"annotations {annotations.places[row]}", what)
+    rows = np.flatnonzero(owned & ranked)
+    rows = rows[np.argsort(owners[rows], kind="stable")]
+    stop = 0
+    for (number, name), count in zip(
+        images.items(), np.bincount(owners[rows], minlength=len(images)).tolist(), strict=True
+    ):
+        stop += count
+        mine = rows[stop - count : stop]
+        things = mine[sized[mine]]
+        yield Boxes(
+            number,
+            name,
+            tuple(map(tuple, boxes[things].tolist())),
+            tuple(annotations.categories[row] for row in things.tolist()),
+            {
+                name: tuple(column[row] for row in things.tolist())
+                for name, column in (*annotations.flags.items(), *annotations.fields.items())
+            },
+            tuple(sorted(set(ranks[mine].tolist()))),
+        )
+
+
+def _positions(known: NDArray[np.int64], wanted: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Where each wanted number stands among the known ones, and whether it does; 0 where it does not."""
+    if not len(known):
+        return np.zeros(len(wanted), np.int64), np.zeros(len(wanted), np.bool_)
+    order = np.argsort(known)
+    places = order[np.searchsorted(known, wanted, sorter=order).clip(max=len(known) - 1)]
+    there = known[places] == wanted
+    return np.where(there, places, 0), there

@@ -38,13 +38,18 @@ def sized_box(value: Any) -> tuple[float, ...]:
     return box
 
 
-def corner_box(value: Any, count: int = 4) -> tuple[float, ...]:
+def corner_box(value: Any, count: int = 4, *, inclusive: bool = False) -> tuple[float, ...]:
     """A box (left, top, right, bottom) that has a size, with what follows it in a list of `count` numbers.
+
+    Where right and bottom are `inclusive`, the last pixels of the box, they may be its first ones too.
 
     >>> corner_box([10, 20, 30, 40, 0.9], 5)
     (10.0, 20.0, 30.0, 40.0, 0.9)
+    >>> corner_box([10, 20, 10, 40], inclusive=True)
+    (10.0, 20.0, 10.0, 40.0)
     """
     box = numbers(value, count)
-    if box[2] <= box[0] or box[3] <= box[1]:
+    width, height = box[2] - box[0], box[3] - box[1]
+    if min(width, height) < 0 or (not inclusive and min(width, height) == 0):
         raise ValueError(f"its box {value!r} has no size")
     return box

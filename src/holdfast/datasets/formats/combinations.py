@@ -1,12 +1,16 @@
-"""Combinations of concepts, as CFST's published archives name them: their words, and the classes that they make."""
+"""Combinations of concepts, as CFST's published archives name them: their words, classes and pictures."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from holdfast.datasets.base import Reading, read_json
-from holdfast.datasets.formats.fields import objects, words
+from holdfast.datasets.base import Reading
+from holdfast.datasets.formats.fields import optional, words
+from holdfast.datasets.formats.image_files import ImageFiles
+from holdfast.datasets.formats.json_members import stream_objects
+from holdfast.types import Example
 
 
 def combination(record: dict[str, Any], field: str) -> tuple[str, ...]:
@@ -24,9 +28,44 @@ def combination(record: dict[str, Any], field: str) -> tuple[str, ...]:
 def classes_of(path: Path, field: str) -> dict[tuple[str, ...], int]:
     """The class of each combination in a file; its bad records are told when it is read itself."""
     found: set[tuple[str, ...]] = set()
-    for _, record in objects(path, read_json(path), Reading(skip=1 << 60), "image"):
+    for _, record in stream_objects(path, Reading(skip=1 << 60), "image"):
         try:
             found.add(combination(record, field))
         except ValueError:
             continue
     return {each: rank for rank, each in enumerate(sorted(found))}
+
+
+def read_combinations(
+    path: Path,
+    source: Path,
+    field: str,
+    pictures: ImageFiles,
+    place: Callable[[dict[str, Any]], tuple[str, str]],
+    more: Mapping[str, type],
+    reading: Reading,
+    remedy: str,
+) -> Iterator[Example]:
+    """The images of an archive's file; the target is the rank of a combination among those of the file `source`.
+
+    `place(record)` gives an image's id and the name of its picture; `more` are fields that `extra` has too.
+    """
+    classes = classes_of(source, field)
+    seen: set[str] = set()
+    for position, record in stream_objects(path, reading, "image"):
+        where = f"image at position {position}"
+        try:
+            name, file = place(record)
+            where = f"image {name:.60}"
+            if name in seen:
+                raise ValueError("it was there before")
+            found = combination(record, field)
+            if found not in classes:
+                raise ValueError(f"its combination {', '.join(found):.60} is not one of {source.name}")
+            image = pictures.need(file)
+            extra = {field: found, **optional(record, more)}
+        except ValueError as error:
+            reading.bad(path, where, str(error), remedy)
+            continue
+        seen.add(name)
+        yield Example(name, classes[found], (image,), extra=extra)

@@ -2,26 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
-from holdfast.datasets.base import DataError, Problem, Reading, get
-
-
-def objects(path: Path, value: Any, reading: Reading, what: str) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The JSON objects of a list with their positions; what is no object is a bad record.
-
-    >>> list(objects(Path("a.json"), [{"id": 1}], Reading(), "image"))
-    [(0, {'id': 1})]
-    """
-    if not isinstance(value, list):
-        raise DataError(Problem(str(path), "", f"it has no list of {what}s", "download it again"))
-    for position, record in enumerate(value):
-        if isinstance(record, dict):
-            yield position, record
-        else:
-            reading.bad(path, f"{what} at position {position}", "it is no JSON object")
+from holdfast.datasets.base import get
 
 
 def identifier(record: Mapping[str, Any], name: str) -> str:
@@ -46,6 +30,31 @@ def words(record: Mapping[str, Any], name: str) -> tuple[str, ...]:
     if not all(isinstance(word, str) for word in value):
         raise ValueError(f"its {name!r} holds something that is no string")
     return tuple(value)
+
+
+def text(record: Mapping[str, Any], name: str) -> str:
+    """A text with something in it.
+
+    >>> text({"sentence": " "}, "sentence")
+    Traceback (most recent call last):
+    ValueError: its sentence is empty
+    """
+    value = get(record, name, str)
+    if not value.strip():
+        raise ValueError(f"its {name} is empty")
+    return value
+
+
+def named_label(record: Mapping[str, Any], name: str, classes: Mapping[str, int]) -> int:
+    """A class that is given by its name.
+
+    >>> named_label({"label": "True"}, "label", {"False": 0, "True": 1})
+    1
+    """
+    value = get(record, name, str)
+    if value not in classes:
+        raise ValueError(f"its {name} is {value!r:.40}, not one of {', '.join(classes)}")
+    return classes[value]
 
 
 def label(value: Any, classes: int) -> int:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from holdfast.datasets.base import DataError, Problem, read_text
+from holdfast.datasets.base import DataError, Problem, cannot_open, read_text
 
 
 def first_folder(folder: Path, names: Iterable[str], inside: Iterable[str]) -> Path:
@@ -33,9 +33,11 @@ def names_in(folder: Path) -> list[str]:
     """
     try:
         return sorted(name for name in os.listdir(folder) if not name.startswith("."))  # noqa: PTH208 (names)
+    except FileNotFoundError:
+        what = "there is no such folder"
+        raise DataError(Problem(str(folder), "", what, "unpack the official download there")) from None
     except OSError as error:
-        why = "there is no such folder" if isinstance(error, FileNotFoundError) else (error.strerror or "").lower()
-        raise DataError(Problem(str(folder), "", why, "unpack the official download there")) from None
+        raise cannot_open(folder, error) from None
 
 
 def lines_of(path: Path) -> list[str]:

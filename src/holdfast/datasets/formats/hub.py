@@ -11,7 +11,7 @@ import importlib
 import io
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Any, TypeAlias
@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.datasets.base import DataError, Dataset, Problem, Reading, get
+from holdfast.datasets.base import DataError, Dataset, Problem, Reading, get, open_file
 from holdfast.datasets.formats.fields import label
 from holdfast.datasets.formats.image_files import ImageFiles
 from holdfast.errors import UserError
@@ -29,7 +29,9 @@ Row: TypeAlias = dict[str, Any]
 
 _SHARD = re.compile(r"(?P<name>.*?)(?:-(?P<number>[0-9]{5})-of-(?P<count>[0-9]{5}))?(?:-[0-9a-f]{16})?", re.ASCII)
 # Folders of a layout, never of a dataset: a folder that holds several datasets must not be taken for one of them.
-_LAYOUT = re.compile(r"data|default|plain_text|[0-9]+\.[0-9]+\.[0-9]+|[0-9a-f]{40}|[0-9a-f]{64}", re.ASCII)
+_LAYOUT = re.compile(
+    r"data|default|plain_text|image_examples|[0-9]+\.[0-9]+\.[0-9]+|[0-9a-f]{40}|[0-9a-f]{64}", re.ASCII
+)
 _NAMELESS = re.compile(r"[0-9]{4,5}|data", re.ASCII)
 _SUFFIXES = (".parquet", ".arrow")
 _END = b"\xff\xff\xff\xff\0\0\0\0"
@@ -44,6 +46,7 @@ class Hub:
 
     `columns` are those that a table must have. `splits` gives the hub's name of a split where it is not ours.
     `example(row, split, number, folder)` makes an example of a row (absent values left out), or raises ValueError.
+    Where a row has several examples, `parts(row)` gives a row for each.
     Where `common` is true other datasets have the same columns too, and the folder's path must name this one for it
     to be recognised.
     """
@@ -52,6 +55,7 @@ class Hub:
     example: Callable[[Row, str, int, Path], Example]
     splits: Mapping[str, str]
     common: bool = False
+    parts: Callable[[Row], Sequence[Row]] = lambda row: (row,)
 
 
 def with_hub(dataset: Dataset, hub: Hub) -> Dataset:
@@ -146,7 +150,7 @@ def _read(dataset: Dataset, hub: Hub, folder: Path, split: str, reading: Reading
     names = _names(dataset, hub)[split]
     paths = _tables(folder, names)
     if not paths:
-        what = f"it has tables of other splits, but none of {names[0]!r}"
+        what = f"there is no such split among its tables as {names[0]!r}"
         raise DataError(Problem(str(folder), "", what, f"download those of {names[0]!r} too"))
     _check_shards(folder, paths, reading)
     number, seen = -1, set()
@@ -155,15 +159,16 @@ def _read(dataset: Dataset, hub: Hub, folder: Path, split: str, reading: Reading
             number += 1
             if record is None:
                 continue
-            try:
-                example = hub.example(record, split, number, folder)
-                if example.id in seen:
-                    raise ValueError(f"its id {example.id:.40} was there before")
-            except ValueError as error:
-                reading.bad(path, f"row {row}", str(error), _REMEDY)
-                continue
-            seen.add(example.id)
-            yield example
+            for part in hub.parts(record):
+                try:
+                    example = hub.example(part, split, number, folder)
+                    if example.id in seen:
+                        raise ValueError(f"its id {example.id:.40} was there before")
+                except ValueError as error:
+                    reading.bad(path, f"row {row}", str(error), _REMEDY)
+                    continue
+                seen.add(example.id)
+                yield example
     if number < 0:
         raise DataError(Problem(str(paths[0]), "", "it has no rows", _REMEDY))
 
@@ -235,11 +240,12 @@ def _check_shards(folder: Path, paths: list[Path], reading: Reading) -> None:
     for missing in range(int(_shard(first)["count"] or 0)):
         if f"{missing:05d}" not in numbers:
             name = first.name.replace(f"-{_shard(first)['number']}-of-", f"-{missing:05d}-of-")
-            reading.bad(first.with_name(name), "", "there is no such file", "download it too")
+            reading.bad(first.with_name(name), "", "this part of the split is missing", "download it too")
 
 
 def _open(path: Path) -> tuple[list[str], Callable[[], Iterator[Any]]]:
     """The columns of a table, and what reads it: batches of a few rows each."""
+    open_file(path).close()  # what pyarrow says of a file that it may not open reads like damage
     try:
         if path.suffix == ".arrow":
             arrow, ipc = (importlib.import_module(name) for name in ("pyarrow", "pyarrow.ipc"))

@@ -33,6 +33,17 @@ class ImageFiles:
                     return root / folder / file
         return None
 
+    def need(self, name: str, folders: Iterable[str] = ("",), remedy: str = "") -> Path:
+        """The file of this name in the first of these folders that has it; ValueError, in words, where none has.
+
+        >>> ImageFiles(Path("nowhere")).need("9.jpg", ["val2014/"], "unpack val2014.zip")
+        Traceback (most recent call last):
+        ValueError: its image 9.jpg is missing: unpack val2014.zip
+        """
+        if (found := self.find(folder + name for folder in folders)) is None:
+            raise ValueError(f"its image {name:.100} is missing" + (f": {remedy}" if remedy else ""))
+        return found
+
     def any_folder(self, names: Iterable[str]) -> bool:
         """Whether one of these folders is there with something in it."""
         return any(self._listing(root, name) for name in names for root in self._roots)
@@ -44,6 +55,8 @@ class ImageFiles:
                 outside = folder.startswith("/") or ".." in PurePosixPath(folder).parts
                 entries = () if outside else os.scandir(root / folder)
                 listing = frozenset(entry.name for entry in entries if not entry.is_dir(follow_symlinks=False))
+            except PermissionError:  # its pictures may be there: none of them is missing
+                raise
             except (OSError, ValueError):
                 listing = frozenset()
             self._listings[root, folder] = listing

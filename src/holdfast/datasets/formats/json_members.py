@@ -1,4 +1,4 @@
-"""Large JSON objects that hold records by id, one record at a time."""
+"""Large JSON files that are one object of records by id, or one list of them, one record at a time."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from holdfast.datasets.base import DataError, Problem
+from holdfast.datasets.base import DataError, Problem, Reading
 from holdfast.datasets.formats.json_stream import _Scanner
 
 
@@ -28,3 +28,25 @@ def stream_members(path: Path) -> Iterator[tuple[str, Any]]:
     scanner.end()
     if name is None:
         raise DataError(Problem(str(path), "", "it has no records", "download it again"))
+
+
+def stream_objects(path: Path, reading: Reading, what: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The JSON objects of a file that is one list, with their positions; what is no object is a bad record.
+
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "categories.json"
+    >>> _ = path.write_text('[{"id": 1}, {"id": 2}]')
+    >>> list(stream_objects(path, Reading(), "category"))
+    [(0, {'id': 1}), (1, {'id': 2})]
+    """
+    scanner = _Scanner(path)
+    if scanner.peek() not in ("[", ""):
+        raise DataError(Problem(str(path), "", f"it is no list, with a record for each {what}", "download it again"))
+    scanner.take("[")
+    for position, _ in enumerate(scanner.members("]")):
+        record = scanner.value()
+        if isinstance(record, dict):
+            yield position, record
+        else:
+            reading.bad(path, f"{what} at position {position}", "it is no JSON object")
+    scanner.end()

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from holdfast.datasets.base import DataError, Problem, read_text
+from holdfast.datasets.base import DataError, Problem, text_blocks
 
 
 def stream_arrays(path: Path, *names: str) -> Iterator[tuple[str, int, Any]]:
@@ -28,7 +28,7 @@ def stream_arrays(path: Path, *names: str) -> Iterator[tuple[str, int, Any]]:
     for _ in scanner.members("}"):
         name = scanner.key()
         if name not in names:
-            scanner.value()
+            scanner.skip()
             continue
         missing.discard(name)
         if scanner.peek() != "[":
@@ -44,15 +44,17 @@ def stream_arrays(path: Path, *names: str) -> Iterator[tuple[str, int, Any]]:
 
 
 class _Scanner:
-    """A position in a JSON text, always at a mark and never at white space."""
+    """A position in a JSON text, always at a mark and never at white space. Of the file only a part is in memory."""
 
     _SPACE = re.compile(r"[ \t\n\r]*")
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._text = read_text(path)
-        self._decode = json.JSONDecoder().raw_decode
+        self._blocks = text_blocks(path)
+        self._text = ""
+        self._dropped = 0
         self._position = 0
+        self._decode = json.JSONDecoder().raw_decode
         self.place: tuple[str, int] | None = None
         self._go(0)
 
@@ -76,12 +78,26 @@ class _Scanner:
 
     def value(self) -> Any:
         """Take a whole value."""
-        try:
-            found, position = self._decode(self._text, self._position)
-        except (ValueError, RecursionError) as error:  # a plain ValueError where a number has thousands of digits
-            raise self._broken(str(error)) from None
-        self._go(position)
-        return found
+        while True:
+            try:
+                found, position = self._decode(self._text, self._position)
+            except (ValueError, RecursionError) as error:  # a plain ValueError where a number has thousands of digits
+                if not self._cut(error) or not self._more():
+                    raise self._broken(self._words(error)) from None
+                continue
+            # A number may go on behind the end of the part, and "1.5e+" is 1.5 with three marks left over till then.
+            if position < len(self._text) - 3 or not self._more():
+                self._go(position)
+                return found
+
+    def skip(self) -> None:
+        """Pass over a value, over a list one element at a time."""
+        if self.peek() != "[":
+            self.value()
+            return
+        self.take("[")
+        for _ in self.members("]"):
+            self.value()
 
     def peek(self) -> str:
         """The mark that comes next; empty at the end."""
@@ -103,9 +119,39 @@ class _Scanner:
             raise self._broken("something follows its end")
 
     def _go(self, position: int) -> None:
+        self._position = self._after_space(position)
+        while self._position == len(self._text) and self._more():
+            self._position = self._after_space(0)
+
+    def _after_space(self, position: int) -> int:
         match = self._SPACE.match(self._text, position)
         assert match is not None
-        self._position = match.end()
+        return match.end()
+
+    def _more(self) -> bool:
+        """Drop what was taken, and read on: as much again as is left, so that a long value is not tried too often."""
+        parts = [self._text[self._position :]]
+        wanted = max(len(parts[0]), 1)
+        while wanted > 0 and (block := next(self._blocks, None)) is not None:
+            parts.append(block)
+            wanted -= len(block)
+        if len(parts) == 1:
+            return False
+        self._dropped += self._position
+        self._text, self._position = "".join(parts), 0
+        return True
+
+    def _cut(self, error: ValueError | RecursionError) -> bool:
+        """Whether a value may be wrong only because the part of the file in memory ends inside it."""
+        if not isinstance(error, json.JSONDecodeError):
+            return False
+        # An error in a word, a number or an escape is told at its beginning, up to this far from where it was cut.
+        return error.pos > len(self._text) - 16 or error.msg.startswith("Unterminated string")
+
+    def _words(self, error: ValueError | RecursionError) -> str:
+        if not isinstance(error, json.JSONDecodeError):
+            return str(error)
+        return f"{error.msg} at character {self._dropped + error.pos}"
 
     def _broken(self, what: str) -> DataError:
         place = f"{self.place[0]} {self.place[1]}" if self.place else ""

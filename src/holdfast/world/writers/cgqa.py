@@ -20,6 +20,7 @@ from holdfast.world.scene import Thing
 from holdfast.world.vocabulary import CGQA_NOUNS, COCO_NOUNS, THINGS
 from holdfast.world.writers.json_files import write_json
 from holdfast.world.writers.portraits import portrait, some_thing
+from holdfast.world.writers.scales import Amount, at_scale
 
 # Combinations, and images of each in the continual parts and in each few-shot test; side of a picture.
 COUNTS: dict[str, dict[str, int]] = {
@@ -47,13 +48,24 @@ FEWSHOT = {"sys": "sys", "pro": "pro", "sub": "sub", "non": "non_novel", "noc": 
 _COLUMNS, _ROWS = 3, 2
 
 
+def amount(scale: str) -> Amount:
+    """How much there is at a scale.
+
+    >>> amount("tiny")
+    Amount(records=1260, pictures=1260, pixels=2304, values=0)
+    """
+    counts = at_scale(COUNTS, scale)
+    each = counts["train"] + counts["val"] + counts["test"] + len(FEWSHOT) * counts["fewshot"]
+    return Amount(counts["combinations"] * each, counts["combinations"] * each, counts["side"] ** 2)
+
+
 def write(folder: Path, scale: str, seed: int) -> None:
     """The folder `CGQA/GQA_100` with `continual` and `fewshot`.
 
     >>> COUNTS["paper"]["train"], TRAINED[0]
     (1000, ('fence', 'flower'))
     """
-    counts = COUNTS[scale]
+    counts = at_scale(COUNTS, scale)
     root = folder / "CGQA" / "GQA_100"
     for part, count in (("train", counts["train"]), ("val", counts["val"]), ("test", counts["test"])):
         combs = TRAINED[: counts["combinations"]]

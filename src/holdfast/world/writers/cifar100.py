@@ -15,6 +15,7 @@ import numpy as np
 
 from holdfast.world.vocabulary import THINGS
 from holdfast.world.writers.portraits import portrait, some_thing
+from holdfast.world.writers.scales import Amount, at_scale
 
 # Images of each class.
 COUNTS: dict[str, dict[str, int]] = {
@@ -55,7 +56,17 @@ _PEOPLE = {
 }
 _SAME = {"cattle": "cow", "telephone": "cell phone", "television": "tv", "pickup_truck": "truck"}
 _SAME |= dict.fromkeys(_PEOPLE, "person")
-_SAME |= {"house": "building", "rose": "flower", "plain": "grass", "lamp": "potted plant", "oak_tree": "leaves"}
+_SAME |= {"house": "building", "rose": "flower", "plain": "grass", "oak_tree": "leaves", "aquarium_fish": "fish"}
+
+
+def amount(scale: str) -> Amount:
+    """How much there is at a scale.
+
+    >>> amount("tiny")
+    Amount(records=1000, pictures=1000, pixels=1024, values=0)
+    """
+    pictures = 100 * sum(at_scale(COUNTS, scale).values())
+    return Amount(pictures, pictures, 32 * 32)
 
 
 def write(folder: Path, scale: str, seed: int) -> None:
@@ -73,7 +84,7 @@ def write(folder: Path, scale: str, seed: int) -> None:
     nouns = drawn()
     for stream, (split, title) in enumerate((("train", "training"), ("test", "testing"))):
         random = np.random.default_rng([seed, 20, stream])
-        labels = random.permutation(np.repeat(np.arange(100), COUNTS[scale][split]))
+        labels = random.permutation(np.repeat(np.arange(100), at_scale(COUNTS, scale)[split]))
         data = np.empty((len(labels), 3072), dtype=np.uint8)
         for row, label in enumerate(labels):
             size, pattern = _PEOPLE.get(FINE[label], ("", ""))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,17 +13,34 @@ from PIL import Image
 from holdfast.world.block_questions import Balance, BlockQuestion, ask
 from holdfast.world.blocks import Blocks, draw_blocks, make_blocks, relationships
 from holdfast.world.writers.json_files import list_file
+from holdfast.world.writers.scales import Amount, at_scale
 
 # Images and questions of each split. The release dropped a few questions, so its counts are not round.
 COUNTS: dict[str, dict[str, tuple[int, int]]] = {
     "tiny": {"train": (40, 399), "val": (20, 199), "test": (10, 100)},
-    "small": {"train": (1_500, 14_998), "val": (300, 2_999), "test": (300, 3_000)},
+    "small": {"train": (2_000, 39_998), "val": (400, 7_999), "test": (100, 2_000)},
     "large": {"train": (20_000, 199_995), "val": (4_000, 39_998), "test": (4_000, 39_999)},
     "paper": {"train": (70_000, 699_989), "val": (15_000, 149_991), "test": (15_000, 149_988)},
 }
-_SIZES = {"tiny": (120, 80), "small": (240, 160), "large": (240, 160), "paper": (480, 320)}
+_SIZES = {"tiny": (120, 80), "small": (120, 80), "large": (240, 160), "paper": (480, 320)}
 _FIRST = {"train": 0, "val": 1_000_000, "test": 2_000_000}
-_PER_IMAGE = 10
+
+
+@dataclass(frozen=True)
+class Style:
+    """How many blocks a picture shows, from how near, and how many questions of how many relations it is asked."""
+
+    blocks: tuple[int, int] = (3, 10)
+    near: float = 1.0
+    questions: int = 10
+    relations: int = 3
+
+
+SMALL = Style((3, 5), near=2 / 3, questions=20, relations=0)
+"""What a small model can learn in a minute: fewer blocks, seen from nearer, pointed out by what they are like."""
+_STYLES = {"small": SMALL}
+
+
 # About the release's shares of the five types of question.
 _KINDS = {
     **dict.fromkeys(("query_size", "query_color", "query_material", "query_shape"), 9),
@@ -31,6 +49,16 @@ _KINDS = {
     **dict.fromkeys(("equal_integer", "less_than", "greater_than"), 5),
 }
 _LICENSE = "Creative Commons Attribution (CC BY 4.0)"
+
+
+def amount(scale: str) -> Amount:
+    """How much there is at a scale.
+
+    >>> amount("tiny")
+    Amount(records=698, pictures=70, pixels=9600, values=0)
+    """
+    counts, (width, height) = at_scale(COUNTS, scale).values(), at_scale(_SIZES, scale)
+    return Amount(sum(asked for _, asked in counts), sum(pictures for pictures, _ in counts), width * height)
 
 
 def write(folder: Path, scale: str, seed: int) -> None:
@@ -52,7 +80,8 @@ def write(folder: Path, scale: str, seed: int) -> None:
 
 
 def _write_split(root: Path, split: str, scale: str, seed: int) -> None:
-    images, questions = COUNTS[scale][split]
+    images, questions = at_scale(COUNTS, scale)[split]
+    style = _STYLES.get(scale, Style())
     info = {"split": split, "license": _LICENSE, "version": "1.0", "date": "2/14/2017"}
     balance = Balance()
     (root / "images" / split).mkdir(parents=True, exist_ok=True)
@@ -65,26 +94,28 @@ def _write_split(root: Path, split: str, scale: str, seed: int) -> None:
             add_scene = stack.enter_context(list_file(path, {"info": info}, "scenes"))
         written = 0
         for index in range(images):
-            scene = make_blocks(seed, _FIRST[split] + index)
+            scene = make_blocks(seed, _FIRST[split] + index, count=style.blocks, near=style.near)
             file = f"CLEVR_{split}_{index:06d}.png"
             Image.fromarray(draw_blocks(scene, *_SIZES[scale])).save(root / "images" / split / file, "PNG")
             where = {"image_index": index, "split": split, "image_filename": file}
             if add_scene:
                 add_scene(_scene_record(scene, where, *_SIZES[scale]))
             random = np.random.default_rng([seed, 16, _FIRST[split] + index, 1])
-            left = questions - written - _PER_IMAGE * (images - index - 1)
-            # The last picture takes what is missing, and no picture takes more than ten.
-            for question in _questions(scene, random, balance, max(1, min(_PER_IMAGE, left))):
+            left = questions - written - style.questions * (images - index - 1)
+            # The last picture takes what is missing, and no picture takes more than the others.
+            for question in _questions(scene, random, balance, max(1, min(style.questions, left)), style.relations):
                 add({**where, "question_index": written, **_question_record(question, split)})
                 written += 1
 
 
-def _questions(scene: Blocks, random: np.random.Generator, balance: Balance, count: int) -> list[BlockQuestion]:
+def _questions(
+    scene: Blocks, random: np.random.Generator, balance: Balance, count: int, relations: int
+) -> list[BlockQuestion]:
     """Questions of mixed kinds, none asked twice; a scene that does not allow a kind is asked another."""
     shares = np.array(list(_KINDS.values())) / sum(_KINDS.values())
     found: dict[str, BlockQuestion] = {}
     while len(found) < count:
-        question = ask(scene, random, str(random.choice(list(_KINDS), p=shares)), balance)
+        question = ask(scene, random, str(random.choice(list(_KINDS), p=shares)), balance, relations)
         if question is not None:
             found.setdefault(question.text, question)
     return list(found.values())

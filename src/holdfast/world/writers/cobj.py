@@ -1,7 +1,8 @@
 """COBJ: crops that show a combination of Objects365's things, as the archive of CFST has them.
 
-The training combinations are the paper's thirty, in the order of its tasks. What is drawn for a name is told in
-`objects365.py`. There is no test of substitutivity here: Objects365 has no attributes.
+The training combinations are the paper's thirty, in the order of its tasks. The world's word for each name is in
+`objects365.py`, and as there a few pictures are greyscale. There is no test of substitutivity here: Objects365 has no
+attributes.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from holdfast.world.draw import render, save_image
 from holdfast.world.scene import make_scene
 from holdfast.world.writers.json_files import write_json
 from holdfast.world.writers.objects365 import categories
+from holdfast.world.writers.scales import Amount, at_scale
 
 # Combinations, and images of each in the continual parts and in each few-shot test; side of a picture.
 COUNTS: dict[str, dict[str, int]] = {
@@ -37,13 +39,24 @@ TRAINED: list[tuple[str, ...]] = [tuple(comb.split("+")) for comb in _TRAINED.sp
 FEWSHOT = ("sys", "pro", "non", "noc")
 
 
+def amount(scale: str) -> Amount:
+    """How much there is at a scale.
+
+    >>> amount("tiny")
+    Amount(records=1060, pictures=1060, pixels=2304, values=0)
+    """
+    counts = at_scale(COUNTS, scale)
+    each = counts["train"] + counts["val"] + counts["test"] + len(FEWSHOT) * counts["fewshot"]
+    return Amount(counts["combinations"] * each, counts["combinations"] * each, counts["side"] ** 2)
+
+
 def write(folder: Path, scale: str, seed: int) -> None:
     """The folder `COBJ/annotations` with pictures and one list for each part.
 
     >>> COUNTS["paper"]["train"], TRAINED[0]
     (1000, ('Bracelet', 'Person', 'Sneakers'))
     """
-    counts = COUNTS[scale]
+    counts = at_scale(COUNTS, scale)
     root = folder / "COBJ" / "annotations"
     drawn = categories()
     number = 40_000_000
@@ -86,7 +99,7 @@ def novel(mode: str, count: int, seed: int) -> list[tuple[str, ...]]:
 
 def _write_image(home: Path, number: int, nouns: dict[str, str], side: int, seed: int) -> dict[str, Any]:
     scene = make_scene(seed, number, nouns=list(nouns.values()))
-    save_image(home / f"{number}.jpg", render(scene, side, side))
+    save_image(home / f"{number}.jpg", render(scene, side, side), "grey-jpeg" if number % 53 == 7 else "jpeg")
     boxes = {thing.noun: thing.box for thing in scene.things}
     pixels = []
     for noun in nouns.values():

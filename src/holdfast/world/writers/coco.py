@@ -1,6 +1,7 @@
 """COCO: instances and captions of the 2014 and the 2017 release, under both namings of the same pictures.
 
-The picture with id N is `make_scene(seed, N)` in every dataset that is built on COCO.
+The picture with id N is `make_scene(seed, N)` in every dataset that is built on COCO. As in the original, a few
+pictures are greyscale; none is CMYK.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from holdfast.world.language import Caption, captions
 from holdfast.world.scene import Box, Scene, make_scene
 from holdfast.world.vocabulary import COCO_NOUNS, THINGS
 from holdfast.world.writers.json_files import list_file, write_json
+from holdfast.world.writers.scales import Amount, at_scale
 
 COUNTS: dict[str, dict[str, int]] = {
     "tiny": {"train2014": 160, "val2014": 80, "test2015": 20},
@@ -53,7 +55,7 @@ def image_ids(split: str, scale: str) -> list[int]:
     >>> len(image_ids("train2017", "paper")), len(image_ids("val2017", "paper"))
     (118287, 5000)
     """
-    counts = COUNTS[scale]
+    counts = at_scale(COUNTS, scale)
     match split:
         case "train2014":
             positions = [5 * (index // 2) + index % 2 for index in range(counts[split])]
@@ -143,6 +145,17 @@ def write_captions(folder: Path, split: str, scale: str, seed: int) -> None:
             for index, caption in enumerate(image_captions(image_id, seed)):
                 end = " " if index == 1 and image_id % 7 == 2 else "\n" if index == 2 and image_id % 17 == 5 else ""
                 add({"image_id": image_id, "id": 10 * image_id + index, "caption": caption.text + end})
+
+
+def amount(scale: str) -> Amount:
+    """How much there is at a scale.
+
+    >>> amount("tiny")
+    Amount(records=500, pictures=500, pixels=6912, values=0)
+    """
+    counts = at_scale(COUNTS, scale)
+    both = counts["train2014"] + counts["val2014"]  # once as of 2014, once as of 2017
+    return Amount(2 * both + counts["test2015"], 2 * both + counts["test2015"], 96 * 72)
 
 
 def write(folder: Path, scale: str, seed: int, *, images: bool = True, flaws: bool = True) -> None:

@@ -1,8 +1,13 @@
-"""CommonsenseQA, the random split: JSON lines with five choices; `answerKey` is absent in test."""
+"""CommonsenseQA, the random split: JSON lines with five choices; `answerKey` is absent in test.
+
+No question stands in two splits.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +15,7 @@ import numpy as np
 
 from holdfast.world.language import commonsense_question
 from holdfast.world.writers.json_files import write_json_lines
+from holdfast.world.writers.scales import Amount, Splits, at_scale
 
 COUNTS: dict[str, dict[str, int]] = {
     "tiny": {"train": 200, "dev": 80, "test": 40},
@@ -24,6 +30,15 @@ FILES = {
 }
 
 
+def amount(scale: str) -> Amount:
+    """How much there is at a scale.
+
+    >>> amount("paper").records
+    12102
+    """
+    return Amount(sum(at_scale(COUNTS, scale).values()))
+
+
 def write(folder: Path, scale: str, seed: int) -> None:
     """The three files of the random split.
 
@@ -33,14 +48,15 @@ def write(folder: Path, scale: str, seed: int) -> None:
     ...     sorted(path.name for path in Path(folder).iterdir())
     ['dev_rand_split.jsonl', 'test_rand_split_no_answers.jsonl', 'train_rand_split.jsonl']
     """
+    counts, splits = at_scale(COUNTS, scale), Splits()
     for number, (split, name) in enumerate(FILES.items()):
         random = np.random.default_rng([seed, 8, number])
-        write_json_lines(folder / name, _records(split, COUNTS[scale][split], random))
+        write_json_lines(folder / name, _records(split, counts[split], random, splits))
 
 
-def _records(split: str, count: int, random: np.random.Generator) -> Iterator[dict[str, Any]]:
+def _records(split: str, count: int, random: np.random.Generator, splits: Splits) -> Iterator[dict[str, Any]]:
     for place in random.permutation(np.arange(count) % 5):
-        concept, question, choices, label = commonsense_question(random)
+        concept, question, choices, label = splits.draw(split, partial(commonsense_question, random), itemgetter(1))
         # Each letter is the right one equally often.
         choices = list(choices)
         choices.insert(int(place), choices.pop(label))

@@ -1,4 +1,7 @@
-"""Flickr30k Entities: five sentences an image with marked phrases, their boxes as XML, and the plain captions."""
+"""Flickr30k Entities: five sentences an image with marked phrases, their boxes as XML, and the plain captions.
+
+As in the original, a few pictures are greyscale; none is CMYK.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ from holdfast.world.draw import render, save_image
 from holdfast.world.language import captions
 from holdfast.world.scene import Box, Scene, make_scene
 from holdfast.world.vocabulary import THINGS
+from holdfast.world.writers.scales import Amount, at_scale
 
 COUNTS: dict[str, dict[str, int]] = {
     "tiny": {"train": 90, "val": 20, "test": 20},
@@ -56,7 +60,7 @@ def image_numbers(split: str, scale: str) -> list[int]:
     >>> image_numbers("val", "tiny")[:2], len(image_numbers("train", "paper"))
     ([20, 21], 29783)
     """
-    counts = COUNTS[scale]
+    counts = at_scale(COUNTS, scale)
     first = {"test": 0, "val": counts["test"], "train": counts["test"] + counts["val"]}[split]
     return list(range(first, first + counts[split]))
 
@@ -125,6 +129,16 @@ def sentences(number: int, seed: int) -> list[Sentence]:
         strange = captions(other, np.random.default_rng([seed, other.number, 14]), 1)[0]
         made[4] = Sentence(tuple(strange.tokens) if strange.tokens[-1] == "." else (*strange.tokens, "."))
     return made
+
+
+def amount(scale: str) -> Amount:
+    """How much there is at a scale.
+
+    >>> amount("tiny")
+    Amount(records=650, pictures=130, pixels=6912, values=0)
+    """
+    pictures = sum(at_scale(COUNTS, scale).values())
+    return Amount(5 * pictures, pictures, 96 * 72)
 
 
 def write(folder: Path, scale: str, seed: int, *, images: bool = True) -> None:

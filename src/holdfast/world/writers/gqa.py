@@ -1,7 +1,8 @@
 """GQA: scene graphs of train and val, and the balanced questions of train, val, testdev and test.
 
 Kept from the original: every id is a string, images of testdev have an id with an `n`, `location` and `weather` are
-often missing, and the questions of test have three keys only.
+often missing, the questions of test have three keys only, and a few pictures are greyscale (none is CMYK).
+No picture is COCO's or in two splits.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from holdfast.world.draw import render, save_image
 from holdfast.world.scene import Scene, Thing, make_scene, relations
 from holdfast.world.vocabulary import COCO_NOUNS, THINGS, VERBS
 from holdfast.world.writers.json_files import write_json
+from holdfast.world.writers.scales import Amount, at_scale
 
 COUNTS: dict[str, dict[str, int]] = {
     "tiny": {"train": 60, "val": 20, "testdev": 8, "test": 8},
@@ -24,10 +26,30 @@ COUNTS: dict[str, dict[str, int]] = {
     "paper": {"train": 74_942, "val": 10_696, "testdev": 398, "test": 2_987},
 }
 WIDTH, HEIGHT = 128, 96
+_SCENE_NUMBERS = 50_000_000  # so that these pictures are none of COCO's, whatever their ids
 _FIRST = {"train": 2_300_000, "val": 2_400_000, "testdev": 10_000, "test": 500_000}
 _MATERIAL_WORDS = {"wood": "wooden", "fur": "furry", "feathers": "feathered", "glass": "glass", "metal": "metal"}
 _INDOORS = ("room", "kitchen", "bathroom", "office")
 _RELATION_WORDS = {"left of": "to the left of", "right of": "to the right of", "above": "above", "below": "below"}
+
+
+def scene_number(number: int) -> int:
+    """The scene on the image with this number.
+
+    >>> scene_number(2_300_000)
+    52300000
+    """
+    return _SCENE_NUMBERS + number
+
+
+def amount(scale: str) -> Amount:
+    """How much there is at a scale.
+
+    >>> amount("tiny")
+    Amount(records=384, pictures=96, pixels=12288, values=0)
+    """
+    pictures = sum(at_scale(COUNTS, scale).values())
+    return Amount(4 * pictures, pictures, WIDTH * HEIGHT)  # a scene and about three questions each
 
 
 def write(folder: Path, scale: str, seed: int) -> None:
@@ -39,13 +61,13 @@ def write(folder: Path, scale: str, seed: int) -> None:
     ...     sorted(path.name for path in Path(folder).iterdir())
     ['images', 'test_balanced_questions.json', 'testdev_balanced_questions.json', ..., 'val_sceneGraphs.json']
     """
-    for split, count in COUNTS[scale].items():
+    for split, count in at_scale(COUNTS, scale).items():
         graphs: dict[str, Any] = {}
         asked: dict[str, Any] = {}
         tally: Counter[str] = Counter()
         for number in range(_FIRST[split], _FIRST[split] + count):
             image_id = f"n{number}" if split == "testdev" else str(number)
-            scene = make_scene(seed, number)
+            scene = make_scene(seed, scene_number(number))
             kind = "grey-jpeg" if number % 61 == 0 else "jpeg"
             save_image(folder / "images" / f"{image_id}.jpg", render(scene, WIDTH, HEIGHT), kind)
             random = np.random.default_rng([seed, 17, number])

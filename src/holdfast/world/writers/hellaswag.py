@@ -1,12 +1,14 @@
 """HellaSwag: JSON lines with a context and four endings, from captions of films and from instructions.
 
 Kept from the original: the label is a whole number and absent in test; instructions have an empty `ctx_b` and marks
-such as `[header]`; some rows have no `ctx_a` and `ctx_b` at all; `ind` has gaps.
+such as `[header]`; some rows have no `ctx_a` and `ctx_b` at all; `ind` has gaps. No context stands in two splits.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ import numpy as np
 
 from holdfast.world.language import story_ending
 from holdfast.world.writers.json_files import write_json_lines
+from holdfast.world.writers.scales import Amount, Splits, at_scale
 
 COUNTS: dict[str, dict[str, int]] = {
     "tiny": {"train": 200, "val": 80, "test": 40},
@@ -21,6 +24,15 @@ COUNTS: dict[str, dict[str, int]] = {
     "large": {"train": 20_000, "val": 3_000, "test": 3_000},
     "paper": {"train": 39_905, "val": 10_042, "test": 10_003},
 }
+
+
+def amount(scale: str) -> Amount:
+    """How much there is at a scale.
+
+    >>> amount("paper").records
+    59950
+    """
+    return Amount(sum(at_scale(COUNTS, scale).values()))
 
 
 def write(folder: Path, scale: str, seed: int) -> None:
@@ -32,15 +44,16 @@ def write(folder: Path, scale: str, seed: int) -> None:
     ...     sorted(path.name for path in Path(folder).iterdir())
     ['hellaswag_test.jsonl', 'hellaswag_train.jsonl', 'hellaswag_val.jsonl']
     """
+    counts, splits = at_scale(COUNTS, scale), Splits()
     for number, split in enumerate(("train", "val", "test")):
         random = np.random.default_rng([seed, 7, number])
-        write_json_lines(folder / f"hellaswag_{split}.jsonl", _records(split, COUNTS[scale][split], random))
+        write_json_lines(folder / f"hellaswag_{split}.jsonl", _records(split, counts[split], random, splits))
 
 
-def _records(split: str, count: int, random: np.random.Generator) -> Iterator[dict[str, Any]]:
+def _records(split: str, count: int, random: np.random.Generator, splits: Splits) -> Iterator[dict[str, Any]]:
     ind = int(random.integers(5))
     for index, place in enumerate(random.permutation(np.arange(count) % 4)):
-        context, endings, label, activity = story_ending(random)
+        context, endings, label, activity = splits.draw(split, partial(story_ending, random), itemgetter(0))
         # Each place holds the right ending equally often.
         right = endings.pop(label)
         endings.insert(int(place), right)

@@ -16,6 +16,7 @@ from holdfast.errors import UserError
 from holdfast.world.draw import save_image
 from holdfast.world.vocabulary import THINGS
 from holdfast.world.writers.portraits import portrait, some_thing, sorts
+from holdfast.world.writers.scales import Amount, at_scale
 
 # Classes; all images of train; images of a class in val; images of test; side of a picture.
 COUNTS: dict[str, dict[str, int]] = {
@@ -39,6 +40,17 @@ class _Class:
     sort: tuple[str, str, str]
 
 
+def amount(scale: str) -> Amount:
+    """How much there is at a scale.
+
+    >>> amount("tiny")
+    Amount(records=263, pictures=263, pixels=2016, values=0)
+    """
+    counts = at_scale(COUNTS, scale)
+    pictures = counts["train"] + counts["classes"] * counts["val"] + counts["test"]
+    return Amount(pictures, pictures, counts["side"] ** 2 * 7 // 8)  # cut to a random height
+
+
 def write(folder: Path, scale: str, seed: int, *, layout: str = "devkit") -> None:
     """`train`, `val` and `test` with the devkit's labels, or one of the other layouts of the same pictures.
 
@@ -47,7 +59,7 @@ def write(folder: Path, scale: str, seed: int, *, layout: str = "devkit") -> Non
     """
     if layout not in LAYOUTS:
         raise UserError(f"ImageNet has no layout {layout!r}: there are {', '.join(LAYOUTS)}")
-    counts = COUNTS[scale]
+    counts = at_scale(COUNTS, scale)
     classes = _classes(counts["classes"], seed)
     home = folder / "ILSVRC" / "Data" / "CLS-LOC" if layout == "kaggle" else folder
     train = _write_train(home, classes, counts, seed)

@@ -15,6 +15,7 @@ from holdfast.world.draw import save_image
 from holdfast.world.vocabulary import SIZES, THINGS
 from holdfast.world.writers.json_files import list_file, write_json
 from holdfast.world.writers.portraits import portrait, some_thing
+from holdfast.world.writers.scales import Amount, at_scale
 
 # Species, genera, images of train in all and the side of a picture. Val has 3 of each species, test 35 (here fewer).
 COUNTS: dict[str, dict[str, int]] = {
@@ -30,6 +31,17 @@ _Species = tuple[str, str, str, str]
 _RANKS = ("kingdom", "phylum", "class", "order", "family", "genus")
 
 
+def amount(scale: str) -> Amount:
+    """How much there is at a scale.
+
+    >>> amount("tiny")
+    Amount(records=220, pictures=220, pixels=2016, values=0)
+    """
+    counts = at_scale(COUNTS, scale)
+    pictures = counts["train"] + counts["species"] * (_VAL + counts["test"])
+    return Amount(pictures, pictures, counts["side"] ** 2 * 7 // 8)  # cut to a random height
+
+
 def write(folder: Path, scale: str, seed: int) -> None:
     """`train_val2019`, `test2019`, their three JSON files and `categories.json`.
 
@@ -39,7 +51,7 @@ def write(folder: Path, scale: str, seed: int) -> None:
     ...     sorted(path.name for path in Path(folder).iterdir())
     ['categories.json', 'test2019', 'test2019.json', 'train2019.json', 'train_val2019', 'val2019.json']
     """
-    counts = COUNTS[scale]
+    counts = at_scale(COUNTS, scale)
     species = _species(counts["species"], counts["genera"])
     write_json(folder / "categories.json", [_category(number, sort) for number, sort in enumerate(species)])
     random = np.random.default_rng([seed, 11])

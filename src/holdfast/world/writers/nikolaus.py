@@ -13,8 +13,10 @@ from typing import Any
 from holdfast.world.grammar import gerund, plural, third_person
 from holdfast.world.language import Caption
 from holdfast.world.vocabulary import VERBS
+from holdfast.world.writers import coco
 from holdfast.world.writers.coco import image_captions, image_ids, write_captions, write_images
 from holdfast.world.writers.json_files import write_json
+from holdfast.world.writers.scales import Amount, at_scale
 
 HELD_OUT: dict[int, tuple[str, ...]] = {
     1: ("black_cat", "big_bird", "red_bus", "small_plane", "eat_man", "lie_woman"),
@@ -71,6 +73,17 @@ class _Pair:
     kind: str  # "adjectives" or "verbs"
     words: frozenset[str]
     nouns: frozenset[str]
+
+
+def amount(scale: str) -> Amount:
+    """How much there is at a scale.
+
+    >>> amount("tiny")
+    Amount(records=250, pictures=250, pixels=6912, values=0)
+    """
+    counts = at_scale(coco.COUNTS, scale)
+    pictures = counts["train2014"] + counts["val2014"] + round(counts["test2015"] * _TEST_2014)
+    return Amount(pictures, pictures, coco.amount(scale).pixels)
 
 
 def write(folder: Path, scale: str, seed: int, *, images: bool = True) -> None:

@@ -1,7 +1,8 @@
 """NLVR2: a sentence that is true or false of two images; JSON lines, despite the names of the files.
 
 Sets of eight images share a few nouns, and a sentence is asked of a pair of which it is true and of one of which it is
-false: nobody can tell which from the sentence alone.
+false: nobody can tell which from the sentence alone. Kept from the original: pictures of the web, so that some are
+greyscale and some are JPEG, though all are named .png; none is CMYK, which PNG does not know.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from holdfast.world.language import two_image_statement
 from holdfast.world.scene import Scene, make_scene
 from holdfast.world.vocabulary import COCO_NOUNS, PLACES, THINGS
 from holdfast.world.writers.json_files import write_json, write_json_lines
+from holdfast.world.writers.scales import Amount, at_scale
 
 COUNTS: dict[str, dict[str, int]] = {
     "tiny": {"train": 240, "dev": 80, "test1": 80, "test2": 24},
@@ -43,6 +45,16 @@ class _Claim:
     truth: bool
 
 
+def amount(scale: str) -> Amount:
+    """How much there is at a scale.
+
+    >>> amount("tiny")
+    Amount(records=424, pictures=636, pixels=6912, values=0)
+    """
+    records = sum(at_scale(COUNTS, scale).values())
+    return Amount(records, round(1.5 * records), 96 * 72)  # two pictures for each pair, and some pairs are asked twice
+
+
 def write(folder: Path, scale: str, seed: int, *, images: bool = True, flaws: bool = True) -> None:
     """All four splits, their balanced and unbalanced parts and, unless told otherwise, the pictures and their hashes.
 
@@ -54,7 +66,7 @@ def write(folder: Path, scale: str, seed: int, *, images: bool = True, flaws: bo
     ...     sorted(path.name for path in (Path(folder) / "data").glob("*.json"))
     ['dev.json', 'test1.json', 'test2.json', 'train.json']
     """
-    for split, count in COUNTS[scale].items():
+    for split, count in at_scale(COUNTS, scale).items():
         records: list[dict[str, Any]] = []
         hashes: dict[str, str] = {}
         for number, claims, scenes in _sets(split, count, seed):
@@ -192,7 +204,8 @@ def _write_images(folder: Path, split: str, number: int, pairs: list[int], scene
         for side in (0, 1):
             name = f"{split}-{number}-{pair}-img{side}.png"
             picture = render(scenes[2 * pair + side])
-            save_image(place / name, picture, "jpeg" if (number + pair + side) % 9 == 1 else "png")
+            kind = "jpeg" if (number + pair + side) % 9 == 1 else "grey-png" if (3 * number + pair) % 47 == 5 else "png"
+            save_image(place / name, picture, kind)
             hashes[name] = _average_hash(picture)
     return hashes
 

@@ -1,8 +1,9 @@
 """Objects365 v2: boxes of 365 categories; images in patches.
 
-The names are the release's where the world can draw a thing, or something that stands for it; the remaining categories
-occur in no picture. Kept from the original: ids from 1 without a gap, misspelt names and some that end with a blank, a
-`file_name` with more folders than the archives have, groups marked as crowds, and one image that is listed but missing.
+The names are the release's where the world can draw a thing; the remaining categories occur in no picture. Kept from
+the original: ids from 1 without a gap, misspelt names and some that end with a blank, a `file_name` with more folders
+than the archives have, groups marked as crowds, one image that is listed but missing, and a few greyscale pictures
+(none is CMYK).
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from holdfast.world.draw import render, save_image
 from holdfast.world.scene import make_scene
 from holdfast.world.vocabulary import COLOURS, THINGS
 from holdfast.world.writers.json_files import list_file
+from holdfast.world.writers.scales import Amount, at_scale
 
 COUNTS: dict[str, dict[str, int]] = {
     "tiny": {"train": 60, "val": 24},
@@ -25,14 +27,14 @@ COUNTS: dict[str, dict[str, int]] = {
 }
 WIDTH, HEIGHT = 128, 96
 _FIRST = {"train": 400_000, "val": 5_000_000}
-# The first numbers of the release, then the other concepts of COBJ; each with the noun that is drawn for it.
-_STAND_INS = {
-    **{"Person": "person", "Sneakers": "shoe", "Chair": "chair", "Other Shoes": "baseball glove", "Hat": "hat"},
-    **{"Car": "car", "Lamp": "potted plant", "Glasses": "scissors", "Bottle": "bottle", "Desk": "table"},
-    **{"Street Lights": "traffic light", "Handbag/Satchel": "handbag", "Bracelet": "donut", "Boat": "boat"},
-    **{"Bench": "bench", "Basketball": "sports ball", "SUV": "truck", "Guitar": "tennis racket"},
-    **{"Microphone": "toothbrush", "Necklace": "tie", "Sailboat": "kite", "Moniter/TV": "tv", "Bakset": "vase"},
-    **{"Table Tennis ": "frisbee", "Cigar/Cigarette ": "carrot", "Formula 1 ": "motorcycle"},
+# The first numbers of the release, then the other concepts of COBJ; each with the world's word for it.
+_WORDS = {
+    **{"Person": "person", "Sneakers": "shoe", "Chair": "chair", "Other Shoes": "boot", "Hat": "hat"},
+    **{"Car": "car", "Lamp": "lamp", "Glasses": "glasses", "Bottle": "bottle", "Desk": "desk"},
+    **{"Street Lights": "street light", "Handbag/Satchel": "handbag", "Bracelet": "bracelet", "Boat": "rowboat"},
+    **{"Bench": "bench", "Basketball": "basketball", "SUV": "jeep", "Guitar": "guitar"},
+    **{"Microphone": "microphone", "Necklace": "necklace", "Sailboat": "boat", "Moniter/TV": "tv", "Bakset": "basket"},
+    **{"Table Tennis ": "paddle", "Cigar/Cigarette ": "cigarette", "Formula 1 ": "racing car"},
 }
 
 
@@ -43,12 +45,22 @@ def categories() -> dict[str, str]:
     >>> len(names), names[:2], categories()["Sneakers"]
     (365, ['Person', 'Sneakers'], 'shoe')
     """
-    used = set(_STAND_INS.values())
-    named = dict(_STAND_INS) | {noun.title(): noun for noun in THINGS if noun not in used}
+    used = set(_WORDS.values())
+    named = dict(_WORDS) | {noun.title(): noun for noun in THINGS if noun not in used}
     unseen = (f"{colour.title()} {noun.title()}" for colour in COLOURS for noun in THINGS)
     while len(named) < 365:
         named.setdefault(next(unseen), "")
     return named
+
+
+def amount(scale: str) -> Amount:
+    """How much there is at a scale.
+
+    >>> amount("tiny")
+    Amount(records=84, pictures=84, pixels=12288, values=0)
+    """
+    pictures = sum(at_scale(COUNTS, scale).values())
+    return Amount(pictures, pictures, WIDTH * HEIGHT)
 
 
 def write(folder: Path, scale: str, seed: int) -> None:
@@ -66,7 +78,7 @@ def write(folder: Path, scale: str, seed: int) -> None:
         "categories": [{"name": name, "id": number} for number, name in enumerate(names, 1)],
         "licenses": [{"id": 5, "name": "made by Holdfast", "url": ""}],
     }
-    for split, count in COUNTS[scale].items():
+    for split, count in at_scale(COUNTS, scale).items():
         images: list[dict[str, Any]] = []
         things: list[dict[str, Any]] = []
         for index in range(count):
@@ -78,7 +90,7 @@ def write(folder: Path, scale: str, seed: int) -> None:
             file = f"images/{version}/patch{patch}/objects365_{version}_{number:08d}.jpg"
             place = folder / file if split == "val" else folder / file.removeprefix(f"images/{version}/")
             if (split, index) != ("train", 5):  # listed, and missing, as three are in the release
-                save_image(place, render(scene, WIDTH, HEIGHT))
+                save_image(place, render(scene, WIDTH, HEIGHT), "grey-jpeg" if number % 53 == 7 else "jpeg")
             images.append({"height": HEIGHT, "id": number, "license": 5, "width": WIDTH, "file_name": file, "url": ""})
             for thing in scene.things:
                 box = thing.box

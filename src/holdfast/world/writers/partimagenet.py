@@ -1,11 +1,13 @@
 """PartImageNet, the original release: parts of things as polygons, in splits whose classes are disjoint.
 
-Kept from the original: part ids from 0, `file_name` without its folder, a polygon of four numbers only, and a part in
-two annotations. The world has no fish, snakes or reptiles, so their parts are listed and never seen.
+A class is a thing in one colour and pattern. Kept from the original: part ids from 0, `file_name` without its folder, a
+polygon of four numbers only, a part in two annotations, and pictures as ImageNet has them: in each split one is a PNG
+named .JPEG and one in CMYK, and some are greyscale.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,8 @@ import numpy as np
 from holdfast.world.draw import render, save_image
 from holdfast.world.scene import Box, Scene, make_scene
 from holdfast.world.writers.json_files import write_json
+from holdfast.world.writers.portraits import sorts
+from holdfast.world.writers.scales import Amount, at_scale
 
 # Classes and images of each split.
 COUNTS: dict[str, dict[str, tuple[int, int]]] = {
@@ -37,14 +41,24 @@ PARTS = {
 }
 CATEGORIES = [f"{group} {part}" for group, parts in PARTS.items() for part in parts]
 _GROUPS = {
-    **dict.fromkeys(("dog", "cat", "horse", "sheep", "cow", "elephant", "bear", "zebra", "giraffe"), "Quadruped"),
-    **{"bird": "Bird", "airplane": "Aeroplane", "boat": "Boat", "person": "Biped", "teddy bear": "Biped"},
-    **{"car": "Car", "bus": "Car", "truck": "Car", "bicycle": "Bicycle", "motorcycle": "Bicycle"},
-    **{"bottle": "Bottle", "vase": "Bottle"},
+    **{"dog": "Quadruped", "bird": "Bird", "fish": "Fish", "snake": "Snake", "lizard": "Reptile", "monkey": "Biped"},
+    **{"car": "Car", "bicycle": "Bicycle", "boat": "Boat", "airplane": "Aeroplane", "bottle": "Bottle"},
+    **dict.fromkeys(("cat", "horse", "sheep", "cow", "elephant", "bear", "zebra", "giraffe"), "Quadruped"),
+    **{"shark": "Fish", "turtle": "Reptile", "bus": "Car", "truck": "Car", "jeep": "Car", "motorcycle": "Bicycle"},
 }
 # The world's words for the same parts; "Tier" is the release's spelling of tyre.
 _WORDS = {"leg": "Foot", "arm": "Hand", "wheel": "Tier", "mirror": "Side Mirror", "neck": "Body", "trunk": "Head"}
 _SIZE = 96
+
+
+def amount(scale: str) -> Amount:
+    """How much there is at a scale.
+
+    >>> amount("tiny")
+    Amount(records=140, pictures=140, pixels=9216, values=0)
+    """
+    pictures = sum(count for _, count in at_scale(COUNTS, scale).values())
+    return Amount(pictures, pictures, _SIZE**2)
 
 
 def write(folder: Path, scale: str, seed: int) -> None:
@@ -57,16 +71,19 @@ def write(folder: Path, scale: str, seed: int) -> None:
     ['test', 'test.json', 'train', 'train.json', 'val', 'val.json']
     """
     listed = [{"id": n, "name": name, "supercategory": name.split()[0]} for n, name in enumerate(CATEGORIES)]
+    looks = sorts(sum(classes for classes, _ in at_scale(COUNTS, scale).values()), list(_GROUPS))
     first = 0
-    for split, (classes, count) in COUNTS[scale].items():
+    for split, (classes, count) in at_scale(COUNTS, scale).items():
         images: list[dict[str, Any]] = []
         annotations: list[dict[str, Any]] = []
         for index in range(count):
             label = first + index % classes
-            noun, wnid = list(_GROUPS)[label % len(_GROUPS)], f"n{1_500_000 + 37 * label:08d}"
+            (noun, colour, pattern), wnid = looks[label], f"n{1_500_000 + 37 * label:08d}"
             name = f"{wnid}_{10_000 + 7 * index}.JPEG"
             scene = make_scene(seed, 30_000_000 + 100_000 * label + index, nouns=[noun])
-            save_image(folder / split / wnid / name, render(scene, _SIZE, _SIZE), "png" if index == 3 else "jpeg")
+            scene = replace(scene, things=(replace(scene.things[0], colour=colour, pattern=pattern),))
+            kind = {3: "png", 9: "cmyk-jpeg"}.get(index, "grey-jpeg" if index % 41 == 5 else "jpeg")
+            save_image(folder / split / wnid / name, render(scene, _SIZE, _SIZE), kind)
             images.append({"file_name": name, "height": _SIZE, "width": _SIZE, "id": index})
             annotations += _annotations(scene, _GROUPS[noun], index, len(annotations))
         _spoil(annotations)

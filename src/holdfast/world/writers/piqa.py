@@ -2,16 +2,20 @@
 
 Both spellings of the release are written: the owner's (`valid`) at the top, and the mirror's (`dev`, with an `id` in
 each row) in `physicaliqa-train-dev`. Kept from the original: goals that repeat or are a single word, and stray blanks.
+No goal stands in two splits.
 """
 
 from __future__ import annotations
 
+from functools import partial
+from operator import itemgetter
 from pathlib import Path
 
 import numpy as np
 
 from holdfast.world.language import physical_question
 from holdfast.world.writers.json_files import write_json_lines
+from holdfast.world.writers.scales import Amount, Splits, at_scale
 
 COUNTS: dict[str, dict[str, int]] = {
     "tiny": {"train": 200, "valid": 80, "tests": 40},
@@ -19,6 +23,15 @@ COUNTS: dict[str, dict[str, int]] = {
     "large": {"train": 16_113, "valid": 1_838, "tests": 3_084},
     "paper": {"train": 16_113, "valid": 1_838, "tests": 3_084},
 }
+
+
+def amount(scale: str) -> Amount:
+    """How much there is at a scale.
+
+    >>> amount("paper").records
+    21035
+    """
+    return Amount(sum(at_scale(COUNTS, scale).values()))
 
 
 def write(folder: Path, scale: str, seed: int) -> None:
@@ -30,14 +43,15 @@ def write(folder: Path, scale: str, seed: int) -> None:
     ...     sorted(path.name for path in (Path(folder) / "physicaliqa-train-dev").iterdir())
     ['dev-labels.lst', 'dev.jsonl', 'train-labels.lst', 'train.jsonl']
     """
+    counts, splits = at_scale(COUNTS, scale), Splits()
     mirror = folder / "physicaliqa-train-dev"
     mirror.mkdir(parents=True, exist_ok=True)
     for number, split in enumerate(("train", "valid", "tests")):
         random = np.random.default_rng([seed, 9, number])
         rows: list[dict[str, str]] = []
-        labels = random.permutation(np.arange(COUNTS[scale][split]) % 2)
+        labels = random.permutation(np.arange(counts[split]) % 2)
         for index, place in enumerate(labels):
-            goal, solutions, label = physical_question(random)
+            goal, solutions, label = splits.draw(split, partial(physical_question, random), itemgetter(0))
             right, wrong = solutions[label], solutions[1 - label]
             first, second = (right, wrong) if place == 0 else (wrong, right)
             if index % 25 == 3:

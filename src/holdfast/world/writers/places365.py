@@ -15,6 +15,7 @@ import numpy as np
 from holdfast.world.draw import render, save_image
 from holdfast.world.scene import make_scene
 from holdfast.world.vocabulary import PLACES, THINGS
+from holdfast.world.writers.scales import Amount, at_scale
 
 # Categories; images of train in all, of a category in val and test; side of the squashed pictures.
 COUNTS: dict[str, dict[str, int]] = {
@@ -23,6 +24,17 @@ COUNTS: dict[str, dict[str, int]] = {
     "large": {"classes": 200, "train": 30_000, "val": 20, "test": 10, "side": 128},
     "paper": {"classes": 365, "train": 1_803_460, "val": 100, "test": 900, "side": 256},
 }
+
+
+def amount(scale: str) -> Amount:
+    """How much there is at a scale.
+
+    >>> amount("tiny")
+    Amount(records=266, pictures=266, pixels=4096, values=0)
+    """
+    counts = at_scale(COUNTS, scale)
+    pictures = counts["train"] + counts["classes"] * (counts["val"] + counts["test"])
+    return Amount(pictures, pictures, counts["side"] ** 2)
 
 
 def write(folder: Path, scale: str, seed: int) -> None:
@@ -34,7 +46,7 @@ def write(folder: Path, scale: str, seed: int) -> None:
     ...     sorted(path.name for path in (Path(folder) / "data_256").iterdir())
     ['b', 'f', 'k', 'o', 'r', 's']
     """
-    counts = COUNTS[scale]
+    counts = at_scale(COUNTS, scale)
     names = categories(counts["classes"])
     folder.mkdir(parents=True, exist_ok=True)
     rows = "\n".join(f"{name} {index}" for index, name in enumerate(names))

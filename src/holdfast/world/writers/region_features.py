@@ -16,9 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 from holdfast.world.scene import Box, Scene, Thing
-from holdfast.world.vocabulary import COLOURS, MATERIALS, PATTERNS, PLACES, SIZES, THINGS
+from holdfast.world.vocabulary import COLOURS, MATERIALS, MORE_NOUNS, PATTERNS, PLACES, SIZES, THINGS
 from holdfast.world.writers import coco, flickr30k_entities
 from holdfast.world.writers.json_files import write_json
+from holdfast.world.writers.scales import Amount, at_scale
 
 Floats = npt.NDArray[np.float32]
 
@@ -32,8 +33,23 @@ COUNTS: dict[str, dict[str, int]] = {
 BOXES, WIDTH = 36, 2048
 HDF5_BOXES, HDF5_WIDTH = 100, 1024
 NOISE = 0.35
-_NOUNS = list(THINGS)
+_NOUNS = [noun for noun in THINGS if noun not in MORE_NOUNS]  # what COCO and Flickr30k show
 _WORDS = (*_NOUNS, *COLOURS, *SIZES, *MATERIALS, *PATTERNS, *PLACES)
+
+
+def amount(scale: str) -> Amount:
+    """How much there is at a scale.
+
+    >>> amount("tiny")
+    Amount(records=200, pictures=0, pixels=0, values=2445312)
+    """
+    counts = at_scale(COUNTS, scale)
+    coco_counts, flickr = at_scale(coco.COUNTS, scale), at_scale(flickr30k_entities.COUNTS, scale)
+    val = round(coco_counts["val2014"] * 5_000 / 40_504)
+    splits = (coco_counts["train2014"] + coco_counts["val2014"] - val, val, *flickr.values())
+    rows = sum(min(split, counts["hdf5"]) for split in splits)
+    boxes = BOXES * (counts["trainval"] + counts["lxmert"]) + 55 * counts["adaptive"]  # 10 to 100 of them
+    return Amount(rows + counts["trainval"] + counts["adaptive"] + counts["lxmert"], values=WIDTH * boxes)
 
 
 def write(folder: Path, scale: str, seed: int) -> None:
@@ -45,7 +61,7 @@ def write(folder: Path, scale: str, seed: int) -> None:
     ...     sorted(path.name for path in (Path(folder) / "trainval_36").iterdir())
     ['trainval_resnet101_faster_rcnn_genome_36.tsv']
     """
-    most = COUNTS[scale]
+    most = at_scale(COUNTS, scale)
     for split in ("train", "val"):
         numbers = coco.image_ids(f"{split}2017", scale)[: most["hdf5"]]
         _write_hdf5(folder, f"coco_{split}", numbers, numbers, lambda number: coco.coco_scene(number, seed), seed)

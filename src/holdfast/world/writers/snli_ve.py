@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 
 from holdfast.world.language import hypothesis
+from holdfast.world.writers import flickr30k_entities
 from holdfast.world.writers.flickr30k_entities import flickr_scene, image_id, image_numbers, sentences, write_images
 from holdfast.world.writers.json_files import write_json_lines
+from holdfast.world.writers.scales import Amount, at_scale
 
 LABELS = ("entailment", "neutral", "contradiction")
 COUNTS: dict[str, dict[str, tuple[int, int, int]]] = {
@@ -24,6 +26,16 @@ COUNTS: dict[str, dict[str, tuple[int, int, int]]] = {
 _SPELLINGS = {20: "Flikr30kID", 40: "Flickr30kID"}
 
 
+def amount(scale: str) -> Amount:
+    """How much there is at a scale.
+
+    >>> amount("tiny")
+    Amount(records=901, pictures=130, pixels=6912, values=0)
+    """
+    records = sum(map(sum, at_scale(COUNTS, scale).values())) + 1  # with the row that has no majority
+    return Amount(records, flickr30k_entities.amount(scale).pictures, flickr30k_entities.amount(scale).pixels)
+
+
 def write(folder: Path, scale: str, seed: int, *, images: bool = True) -> None:
     """The three splits, the two lists of images and, unless told otherwise, the pictures.
 
@@ -33,9 +45,10 @@ def write(folder: Path, scale: str, seed: int, *, images: bool = True) -> None:
     ...     sorted(path.name for path in Path(folder).glob("*.jsonl"))
     ['snli_ve_dev.jsonl', 'snli_ve_test.jsonl', 'snli_ve_train.jsonl']
     """
+    counts = at_scale(COUNTS, scale)
     train, dev, test = _images(scale)
     for number, (split, numbers) in enumerate((("train", train), ("dev", dev), ("test", test))):
-        labels = np.repeat(np.arange(3), COUNTS[scale][split])
+        labels = np.repeat(np.arange(3), counts[split])
         np.random.default_rng([seed, number, 3]).shuffle(labels)
         write_json_lines(folder / f"snli_ve_{split}.jsonl", _rows(split, numbers, labels.tolist(), seed))
     for name, numbers in (("train_val", train + dev), ("test", test)):

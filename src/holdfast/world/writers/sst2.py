@@ -1,17 +1,19 @@
 """SST-2 as GLUE ships it: tab-separated, lower-cased and tokenised.
 
 Kept from the original: the rows of train are mostly parts of sentences and end with a blank, some occur twice, quote
-characters are plain text, and the labels of test are not given.
+characters are plain text, and the labels of test are not given. No sentence stands in two splits.
 """
 
 from __future__ import annotations
 
 import re
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from holdfast.world.language import review
+from holdfast.world.writers.scales import Amount, Splits, at_scale
 
 COUNTS: dict[str, dict[str, int]] = {
     "tiny": {"train": 300, "dev": 80, "test": 40},
@@ -19,6 +21,15 @@ COUNTS: dict[str, dict[str, int]] = {
     "large": {"train": 30_000, "dev": 872, "test": 1_821},
     "paper": {"train": 67_349, "dev": 872, "test": 1_821},
 }
+
+
+def amount(scale: str) -> Amount:
+    """How much there is at a scale.
+
+    >>> amount("paper").records
+    70042
+    """
+    return Amount(sum(at_scale(COUNTS, scale).values()))
 
 
 def write(folder: Path, scale: str, seed: int) -> None:
@@ -30,18 +41,18 @@ def write(folder: Path, scale: str, seed: int) -> None:
     ...     sorted(path.name for path in (Path(folder) / "SST-2").iterdir())
     ['dev.tsv', 'test.tsv', 'train.tsv']
     """
+    counts, splits = at_scale(COUNTS, scale), Splits()
     root = folder / "SST-2"
     root.mkdir(parents=True, exist_ok=True)
     for number, split in enumerate(("train", "dev", "test")):
         random = np.random.default_rng([seed, 6, number])
-        count = COUNTS[scale][split]
+        count = counts[split]
         labels = random.permutation(np.arange(count) % 2)
         rows = ["index\tsentence" if split == "test" else "sentence\tlabel"]
         texts: list[str] = []
         for index, label in enumerate(labels):
-            text = tokenised(
-                review(random, bool(label), sentences=1 if split == "train" else int(random.integers(1, 3)))
-            )
+            length = 1 if split == "train" else int(random.integers(1, 3))
+            text = tokenised(splits.draw(split, partial(review, random, bool(label), sentences=length)))
             if split == "train":
                 # Parts of a sentence have no full stop; a phrase that was seen comes again with its label.
                 text = text.removesuffix(" .") if random.random() < 0.8 else text

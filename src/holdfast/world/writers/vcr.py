@@ -1,4 +1,7 @@
-"""VCR: questions about film stills with four answers and four rationales, whose words point at boxes."""
+"""VCR: questions about film stills with four answers and four rationales, whose words point at boxes.
+
+Some films are black and white, so all their stills are greyscale; none is CMYK, as video has no such pictures.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,7 @@ from holdfast.world.language import VisualQuestion, visual_commonsense
 from holdfast.world.scene import Box, Scene, Thing, make_scene
 from holdfast.world.vocabulary import COCO_NOUNS, PLACES, THINGS
 from holdfast.world.writers.json_files import write_json, write_json_lines
+from holdfast.world.writers.scales import Amount, at_scale
 
 COUNTS: dict[str, dict[str, tuple[int, int]]] = {
     "tiny": {"train": (240, 90), "val": (80, 30), "test": (30, 12)},
@@ -24,11 +28,23 @@ COUNTS: dict[str, dict[str, tuple[int, int]]] = {
 """Questions and images of each split."""
 
 _SCENE_NUMBERS = {"train": 40_000_000, "val": 41_000_000, "test": 42_000_000}
+_STILLS = 8  # of a film
 _CROWD = 55  # more things than any list of fifty names or colours
 # Cinema's shapes differ; so do the sizes of stills.
 _SIZES = ((96, 72), (128, 54), (112, 63), (96, 52))
 
 Tokens = list[str | list[int]]
+
+
+def amount(scale: str) -> Amount:
+    """How much there is at a scale.
+
+    >>> amount("tiny")
+    Amount(records=350, pictures=132, pixels=6468, values=0)
+    """
+    counts = at_scale(COUNTS, scale).values()
+    pixels = sum(width * height for width, height in _SIZES) // len(_SIZES)
+    return Amount(sum(asked for asked, _ in counts), sum(stills for _, stills in counts), pixels)
 
 
 def write(folder: Path, scale: str, seed: int, *, images: bool = True, flaws: bool = True) -> None:
@@ -42,14 +58,15 @@ def write(folder: Path, scale: str, seed: int, *, images: bool = True, flaws: bo
     ...     sorted(path.name for path in Path(folder).iterdir())
     ['test.jsonl', 'train.jsonl', 'val.jsonl', 'vcr1images']
     """
-    for split, (questions, stills) in COUNTS[scale].items():
+    for split, (questions, stills) in at_scale(COUNTS, scale).items():
         write_json_lines(folder / f"{split}.jsonl", _lines(split, questions, stills, seed, flaws and split == "test"))
         for number in range(stills):
             scene, name = _scene(split, number, seed), _name(split, number)
             path = folder / "vcr1images" / f"{name}.jpg"
             write_json(path.with_name(f"{path.stem}.json"), _metadata(scene, number))
             if images:
-                save_image(path, render(scene, *_SIZES[number % 4]), "jpeg")
+                kind = "grey-jpeg" if number // _STILLS % 29 == 7 else "jpeg"
+                save_image(path, render(scene, *_SIZES[number % 4]), kind)
 
 
 def _scene(split: str, number: int, seed: int) -> Scene:
@@ -77,7 +94,7 @@ def _crowd(number: int, seed: int) -> Scene:
 
 def _movie(split: str, number: int) -> tuple[str, str]:
     """The folder and the movie of a still; eight stills follow each other, and a movie is in one split only."""
-    film = number // 8
+    film = number // _STILLS
     first = {"train": 1_000, "val": 50_000, "test": 80_000}[split]
     if film % 2:
         return f"movieclips_World_{first + film}", f"World_{first + film}"

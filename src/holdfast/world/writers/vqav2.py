@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 
 from holdfast.world.language import Question, questions
+from holdfast.world.writers import coco
 from holdfast.world.writers.coco import coco_scene, image_ids, write_images
 from holdfast.world.writers.json_files import list_file, write_json
+from holdfast.world.writers.scales import Amount, at_scale
 
 COUNTS: dict[str, dict[str, int]] = {
     "tiny": {"train2014": 480, "val2014": 240, "test2015": 60, "test-dev2015": 15},
@@ -32,6 +34,16 @@ _LICENSE = {
     "url": "http://creativecommons.org/licenses/by/4.0/",
     "name": "Creative Commons Attribution 4.0 International License",
 }
+
+
+def amount(scale: str) -> Amount:
+    """How much there is at a scale.
+
+    >>> amount("tiny")
+    Amount(records=795, pictures=260, pixels=6912, values=0)
+    """
+    pictures = sum(at_scale(coco.COUNTS, scale).values())
+    return Amount(sum(at_scale(COUNTS, scale).values()), pictures, coco.amount(scale).pixels)
 
 
 def write(
@@ -95,7 +107,7 @@ def _write_labelled(folder: Path, split: str, scale: str, seed: int) -> None:
 def _asked(split: str, scale: str, seed: int) -> Iterator[tuple[int, Sequence[Question]]]:
     """The questions about each image, as many over all of them as the scale says."""
     numbers = image_ids(split, scale)
-    each, left_over = divmod(COUNTS[scale][split], len(numbers))
+    each, left_over = divmod(at_scale(COUNTS, scale)[split], len(numbers))
     for index, image_id in enumerate(numbers):
         random = np.random.default_rng([seed, image_id, 1])
         yield image_id, _exactly(image_id, random, each + (index < left_over), seed)
@@ -157,6 +169,6 @@ def _write_test(folder: Path, scale: str, seed: int) -> None:
             for number, question in enumerate(asked):
                 record = {"image_id": image_id, "question": question.text, "question_id": 1_000 * image_id + number}
                 add(record)
-                if position < COUNTS[scale]["test-dev2015"]:
+                if position < at_scale(COUNTS, scale)["test-dev2015"]:
                     add_dev(record)
                 position += 1

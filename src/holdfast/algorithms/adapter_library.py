@@ -1,0 +1,152 @@
+"""Adapter library: adapters and heads for each stage, and for each example, at test time, a choice among these sets.
+
+Paper: none yet; CLiMB (Srinivasan et al. 2022, section 6) names it as future work: no task is told at test time.
+Equation: set(x) = argmin_k (f(x) - m_k)' S^-1 (f(x) - m_k), with f the frozen encoder without adapters, m_k the mean of
+f over stage k, and S the covariance within stages, shrunk towards its diagonal.
+Cost: training as with adapters, and one forward pass over `count` examples after each stage; a test takes two passes.
+Memory: a mean for each stage, and one matrix of width x width numbers. The model grows by one set for each stage:
+adapters in every block, and a copy of the heads as the stage left them.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from holdfast.algorithms.adapters import places
+from holdfast.algorithms.base import Algorithm
+from holdfast.data.order import shuffled
+from holdfast.models.adapters import adapters
+from holdfast.types import Between, Stage
+
+if TYPE_CHECKING:
+    from holdfast.engine.learner import Learner
+    from holdfast.models.base import Model
+
+SHRINK = 0.1
+"""How far the covariance moves towards its diagonal: with few examples it is not to be trusted in every direction."""
+CHUNK = 256
+
+
+@dataclass
+class AdapterLibrary(Algorithm):
+    """A set of adapters for each stage; each example is given the set whose stage it resembles most."""
+
+    needs: ClassVar[frozenset[str]] = frozenset({"blocks", "boundaries"})
+
+    reduction: Annotated[int, Between(1)] = 16
+    count: Annotated[int, Between(2)] = 1024
+    """How many examples of a stage describe it."""
+    means: list[Tensor] = field(init=False, repr=False, compare=False)
+    scatter: Tensor | None = field(init=False, repr=False, compare=False)
+    described: int = field(init=False, repr=False, compare=False)
+    """How many examples the scatter is of."""
+    sets: int = field(init=False, repr=False, compare=False)
+    """How many sets there are: within a stage, one more than stages are described."""
+
+    def setup(self, learner: Learner) -> None:
+        """Freeze the encoder; the sets come with their stages."""
+        self.means, self.scatter, self.described, self.sets = [], None, 0, 0
+        places(learner, "an adapter library")
+        learner.freeze(learner.model.encoder)
+        learner.model.add_module("library", nn.ModuleDict())
+
+    def begin(self, learner: Learner, stage: Stage) -> None:
+        """A new set, which is on for every example until the stage ends."""
+        self._add(learner)
+
+    def end(self, learner: Learner, stage: Stage) -> None:
+        """Keep the heads, describe the stage, and from now on choose a set for each example."""
+        learner.model.active = ""  # a name that no set has: the encoder alone
+        _kept(learner.model, self.sets - 1).load_state_dict(learner.model.heads.state_dict())
+        chosen = shuffled(stage.train, seed=learner.seed, stage=len(self.means), epoch=-1)[: self.count]
+        learner.model.eval()
+        with torch.no_grad():
+            parts = [
+                seen(learner.model, part.inputs)
+                for start in range(0, len(chosen), CHUNK)
+                for part in learner.data.fetch(chosen[start : start + CHUNK], learner.device).parts
+            ]
+        learner.train_mode()
+        found = torch.cat(parts)
+        centred = found - found.mean(0)
+        self.means.append(found.mean(0))
+        self.scatter = centred.T @ centred + (0 if self.scatter is None else self.scatter)
+        self.described += len(found)
+        self._route(learner)
+
+    def memory_bytes(self, learner: Learner) -> int:
+        """The means and the scatter."""
+        return sum(mean.nbytes for mean in self.means) + (0 if self.scatter is None else self.scatter.nbytes)
+
+    def state_dict(self) -> dict[str, Any]:
+        """What describes the stages; the sets themselves are the model's."""
+        return {"means": list(self.means), "scatter": self.scatter, "described": self.described, "sets": self.sets}
+
+    def load_state_dict(self, learner: Learner, state: dict[str, Any]) -> None:
+        """Make the sets again, whose weights come with the model's."""
+        for _ in range(state["sets"]):
+            self._add(learner)
+        self.means = [mean.to(learner.device) for mean in state["means"]]
+        self.scatter = None if state["scatter"] is None else state["scatter"].to(learner.device)
+        self.described = state["described"]
+        if self.sets and len(self.means) == self.sets:
+            self._route(learner)
+
+    def _add(self, learner: Learner) -> None:
+        model, name = learner.model, _name(self.sets)
+        model.add(name, [adapters(block, self.reduction) for block in model.encoder.blocks()])
+        library = model.get_submodule("library")
+        assert isinstance(library, nn.ModuleDict)
+        library[name] = copy.deepcopy(model.heads).requires_grad_(False)
+        model.route, model.active = None, name
+        self.sets += 1
+
+    def _route(self, learner: Learner) -> None:
+        assert self.scatter is not None
+        covariance = self.scatter / max(self.described - len(self.means), 1)
+        diagonal = covariance.diagonal()
+        floor = 1e-6 * diagonal.mean() + 1e-12
+        covariance = (1 - SHRINK) * covariance + torch.diag(SHRINK * diagonal + floor)
+        root = torch.linalg.cholesky(torch.linalg.inv(covariance))
+        learner.model.route = partial(_chosen, learner.model, torch.stack(self.means) @ root, root)
+
+
+def _name(number: int) -> str:
+    return f"library-{number}"
+
+
+def _kept(model: Model, number: int) -> nn.Module:
+    return model.get_submodule(f"library.{_name(number)}")
+
+
+def seen(model: Model, inputs: Mapping[str, Tensor]) -> Tensor:
+    """What the encoder alone gives for each example: the mean over its images or choices, in float64."""
+    model.switch("")
+    found: Tensor = model.encoder(inputs).to(torch.float64)
+    return found if found.ndim == 2 else found.flatten(1, -2).mean(1)
+
+
+def _chosen(model: Model, means: Tensor, root: Tensor, inputs: Mapping[str, Tensor], head: str) -> Tensor:
+    """The outputs of a head, each example with the set whose stage is nearest in the whitened space."""
+    model.active = ""
+    nearest = torch.cdist(seen(model, inputs) @ root, means).argmin(1)
+    outputs: Tensor | None = None
+    for number in range(len(means)):
+        rows = (nearest == number).nonzero().squeeze(1)
+        if len(rows) == 0:
+            continue
+        model.active = _name(number)
+        model.switch(head)
+        kept = _kept(model, number).get_submodule(head)
+        found: Tensor = kept(model.encoder, {name: column[rows] for name, column in inputs.items()})
+        outputs = found.new_empty((len(nearest), *found.shape[1:])) if outputs is None else outputs
+        outputs[rows] = found
+    assert outputs is not None, "a batch has examples"
+    return outputs

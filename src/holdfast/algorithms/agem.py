@@ -1,0 +1,120 @@
+"""A-GEM: where a step would raise the mean loss of kept examples, take that part out of it.
+
+Papers: Chaudhry et al. 2019, "Efficient Lifelong Learning with A-GEM"; VisCOLL uses it without boundaries.
+Equation: with g the gradient of the batch and r that of a batch from memory, g - (g.r / r.r) r where g.r < 0, else g.
+Cost: two forward and two backward passes a step, once something is kept. Memory: `capacity` examples.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Annotated, Any
+
+import torch
+from torch import Tensor
+
+from holdfast.algorithms.base import Algorithm
+from holdfast.data.order import mix
+from holdfast.memory import Reservoir, refuse_small
+from holdfast.types import Batch, Between, Ids, Stage, Stream
+
+if TYPE_CHECKING:
+    from holdfast.engine.learner import Learner
+
+Gradients = dict[str, Tensor]
+"""Gradients by the name of their parameter; one that is not there is 0."""
+
+
+@dataclass
+class AGem(Algorithm):
+    """The gradient is projected so that the mean loss of kept examples does not rise.
+
+    Where the stream shows boundaries, what is kept is of past stages only; elsewhere it is of all that was seen.
+    A head that only the memory reads has the gradient that the equation gives it: 0 where nothing is taken out.
+    """
+
+    capacity: Annotated[int, Between(1)] = 200
+    size: Annotated[int, Between(1)] | None = None
+    """How many kept examples are asked; None: as many as are in the batch."""
+    memory: Reservoir = field(init=False, repr=False, compare=False)
+    bounded: bool = field(init=False, repr=False, compare=False)
+
+    def check(self, stream: Stream) -> None:
+        """Refuse a memory that cannot fill a batch."""
+        refuse_small("agem", self.capacity, self.size, stream)
+
+    def setup(self, learner: Learner) -> None:
+        """An empty memory."""
+        self.memory, self.bounded = Reservoir(self.capacity, mix(learner.seed, 0xA6E3)), False
+
+    def begin(self, learner: Learner, stage: Stage) -> None:
+        """The stream shows boundaries."""
+        self.bounded = True
+
+    def grads(self, learner: Learner, batch: Batch) -> None:
+        """Take out what would raise the loss of kept examples."""
+        if len(self.memory) == 0:
+            return
+        own = gradients(learner)
+        reference = memory_gradients(learner, self.memory.sample(self.size or len(batch.ids)))
+        assign(learner, projected(own, reference))
+
+    def after(self, learner: Learner, batch: Batch) -> None:
+        """Without boundaries, offer the new examples at once, each once: not again in later epochs."""
+        if not self.bounded and learner.epoch == 0:
+            self.memory.add(batch.ids)
+
+    def end(self, learner: Learner, stage: Stage) -> None:
+        """With boundaries, offer a stage's examples when it is past."""
+        self.memory.add(stage.train)
+
+    def memory_bytes(self, learner: Learner) -> int:
+        """The kept examples and their ids."""
+        return learner.data.example_bytes(self.memory.ids) + self.memory.nbytes
+
+    def state_dict(self) -> dict[str, Any]:
+        """The memory, and whether boundaries were shown."""
+        return {"memory": self.memory.state_dict(), "bounded": self.bounded}
+
+    def load_state_dict(self, learner: Learner, state: dict[str, Any]) -> None:
+        """The memory, and whether boundaries were shown."""
+        self.memory.load_state_dict(state["memory"])
+        self.bounded = state["bounded"]
+
+
+def gradients(learner: Learner) -> Gradients:
+    """The gradients that the learner holds now."""
+    return {name: p.grad for name, p in learner.trainable().items() if p.grad is not None}
+
+
+def memory_gradients(learner: Learner, ids: Ids) -> Gradients:
+    """The gradients of the mean loss of these examples, averaged over the ranks; the learner then holds these."""
+    batch = learner.fetch(ids)
+    learner.backward(learner.loss(batch, learner.outputs(batch)), batch)
+    return gradients(learner)
+
+
+def assign(learner: Learner, found: Gradients) -> None:
+    """Give the learner these gradients."""
+    for name, parameter in learner.trainable().items():
+        parameter.grad = found.get(name)
+
+
+def projected(own: Gradients, reference: Gradients) -> Gradients:
+    """The nearest gradients that do not oppose the reference; the decision stays on the device.
+
+    >>> own, reference = {"weight": torch.tensor([1.0, -1.0])}, {"weight": torch.tensor([0.0, 2.0])}
+    >>> projected(own, reference)["weight"].tolist()
+    [1.0, 0.0]
+    """
+    shared = [name for name in reference if name in own]
+    if not shared:
+        return own
+    products = torch._foreach_mul([own[name] for name in shared], [reference[name] for name in shared])
+    product = torch.stack([values.sum() for values in products]).sum()
+    square = torch.stack(torch._foreach_norm(list(reference.values()))).square().sum()
+    factor = torch.where(product < 0, -product / square, 0.0)
+    scaled = torch._foreach_mul(list(reference.values()), factor)
+    taken = dict(zip(reference, scaled, strict=True))
+    sums = torch._foreach_add([own[name] for name in shared], [taken[name] for name in shared])
+    return own | taken | dict(zip(shared, sums, strict=True))

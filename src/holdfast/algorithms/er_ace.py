@@ -1,0 +1,76 @@
+"""ER-ACE: experience replay with an asymmetric cross-entropy, so that new classes do not push old ones aside.
+
+Paper: Caccia et al. 2022, "New Insights on Reducing Abrupt Representation Change in Online Continual Learning".
+Equation: L = CE(B_new; over the classes in B_new) + CE(B_memory; over all classes). CE over some classes is CE over all
+plus logsumexp over some minus logsumexp over all, since the target's logit is in both: that difference is added.
+Cost: one forward and one backward pass over (new + size) examples a step. Memory: `capacity` examples.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Annotated, Any
+
+import torch
+from torch import Tensor
+
+from holdfast.algorithms.base import Algorithm
+from holdfast.algorithms.rows import on_all_ranks, refuse_without_classes, weighted
+from holdfast.data.order import mix
+from holdfast.memory import Reservoir, refuse_small
+from holdfast.types import Batch, Between, Stream
+
+if TYPE_CHECKING:
+    from holdfast.engine.learner import Learner
+
+
+@dataclass
+class AsymmetricReplay(Algorithm):
+    """New examples compete only with the classes of their own batch; kept ones with all."""
+
+    capacity: Annotated[int, Between(1)] = 200
+    size: Annotated[int, Between(1)] | None = None
+    """How many kept examples are replayed at once; None: as many as are new."""
+    memory: Reservoir = field(init=False, repr=False, compare=False)
+
+    def check(self, stream: Stream) -> None:
+        """Refuse a memory that cannot fill one batch."""
+        refuse_small("er-ace", self.capacity, self.size, stream)
+
+    def setup(self, learner: Learner) -> None:
+        """An empty memory."""
+        refuse_without_classes(learner, "er-ace")
+        self.memory = Reservoir(self.capacity, mix(learner.seed, 0xACE))
+
+    def loss(self, learner: Learner, batch: Batch, outputs: tuple[Tensor, ...]) -> Tensor:
+        """What turns the new examples' loss into the asymmetric one, and the loss of kept examples."""
+        present = on_all_ranks(learner, batch, tuple(part.targets for part in batch.parts))
+        changes = []
+        for part, output, (_, targets) in zip(batch.parts, outputs, present, strict=True):
+            absent = torch.ones(output.shape[-1], dtype=torch.bool, device=output.device)
+            absent.index_fill_(0, targets.long(), value=False)
+            among = output.masked_fill(absent, -torch.inf).logsumexp(-1)
+            changes.append(weighted(among - output.logsumexp(-1), part))
+        loss = learner.share(torch.cat(changes), len(batch.ids))
+        if len(self.memory) == 0:
+            return loss
+        kept = learner.fetch(self.memory.sample(self.size or len(batch.ids)))
+        learner.examples_backward += len(kept.ids)
+        return loss + learner.loss(kept, learner.outputs(kept))
+
+    def after(self, learner: Learner, batch: Batch) -> None:
+        """Offer the new examples to the memory, each once: not again in later epochs."""
+        if learner.epoch == 0:
+            self.memory.add(batch.ids)
+
+    def memory_bytes(self, learner: Learner) -> int:
+        """The kept examples and their ids."""
+        return learner.data.example_bytes(self.memory.ids) + self.memory.nbytes
+
+    def state_dict(self) -> dict[str, Any]:
+        """The memory."""
+        return {"memory": self.memory.state_dict()}
+
+    def load_state_dict(self, learner: Learner, state: dict[str, Any]) -> None:
+        """The memory."""
+        self.memory.load_state_dict(state["memory"])

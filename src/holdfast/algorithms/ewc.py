@@ -1,0 +1,117 @@
+"""Elastic weight consolidation: weights that past stages depend on are held near where those stages left them.
+
+Paper: Kirkpatrick et al. 2017, "Overcoming catastrophic forgetting in neural networks"; the online form: Schwarz et
+al. 2018, "Progress & Compress".
+Equation: loss + strength (/ 2 if half) * sum_k sum_i F_ki (theta_i - theta_ki)^2 over past stages k, with F_k the
+diagonal Fisher of stage k and theta_k the weights at its end. `past` is sum (all past stages), one (each step draws
+one of them), or online (F = decay * F + F_k, and only the last stage's weights).
+Presets: CLiMB strength=100 half=false where=encoder past=one share=0.01; Greco et al. strength=100, 1000 or 10000;
+CFST past=sum with strength from 0.1 to 100 by dataset.
+Cost: a step takes no more passes than fine-tuning, only two sweeps over the weights; the end of a stage takes the
+passes of the Fisher (see fisher.py) over `share` of its data.
+Memory: two numbers for each weight; with past=one, two for each weight and past stage.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+
+import numpy as np
+
+from holdfast.algorithms.base import Algorithm
+from holdfast.algorithms.fisher import Kind, batched, check, fisher
+from holdfast.algorithms.importance import Named, Penalty, copies
+from holdfast.data.order import mix
+from holdfast.errors import UserError
+from holdfast.types import Batch, Between, Stage
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from holdfast.engine.learner import Learner
+
+
+@dataclass
+class EWC(Algorithm):
+    """A quadratic penalty weighted by the Fisher information of past stages."""
+
+    needs: ClassVar[frozenset[str]] = frozenset({"boundaries"})
+
+    strength: Annotated[float, Between(0)] = 100.0
+    fisher: Kind = "sampled"
+    """exact: over all of the model's own answers; sampled: one of them; empirical: the true one; batched: the square
+    of a batch's gradient."""
+    past: Literal["sum", "one", "online"] = "sum"
+    decay: Annotated[float, Between(0, 1)] = 1.0
+    """How much of the earlier Fisher stays at the end of a stage, where `past` is online."""
+    half: bool = True
+    where: Literal["all", "encoder"] = "all"
+    share: Annotated[float, Between(0, 1)] = 1.0
+    """The share of a stage's examples that its Fisher is taken from; at least one example."""
+    fidelity: Literal["paper", "released"] = "paper"
+    """released: CLiMB's code, whose gradients run on over the batches of a batched Fisher."""
+    penalties: list[Penalty] = field(init=False, repr=False, compare=False)
+    stages: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.fidelity == "released" and self.fisher != "batched":
+            raise UserError(
+                f"ewc.fidelity is released, which has only a batched Fisher, but ewc.fisher is {self.fisher}: "
+                "set ewc.fisher=batched"
+            )
+
+    def setup(self, learner: Learner) -> None:
+        """No past stage yet."""
+        check(learner, self.fisher)
+        self.penalties, self.stages = [], 0
+        self._random = np.random.default_rng(mix(learner.seed, 0xE3C))
+
+    def grads(self, learner: Learner, batch: Batch) -> None:
+        """Add the penalty's gradient."""
+        if self.penalties:
+            chosen = self.penalties[self._random.integers(len(self.penalties)) if len(self.penalties) > 1 else 0]
+            chosen.add_gradient(learner.model, self.strength * (0.5 if self.half else 1.0))
+
+    def end(self, learner: Learner, stage: Stage) -> None:
+        """Take the stage's Fisher and its weights."""
+        parameters = learner.trainable()
+        if self.where == "encoder":
+            parameters = {name: p for name, p in parameters.items() if name.startswith("encoder.")}
+        weights, anchors = self._fisher(learner, stage, parameters), copies(parameters)
+        self.stages += 1
+        if self.past == "one" or not self.penalties:
+            self.penalties.append(Penalty(weights, anchors))
+        elif self.past == "sum":
+            self.penalties = [self.penalties[0].plus(weights, anchors)]
+        else:
+            before = self.penalties[0]
+            kept = {name: self.decay * value for name, value in before.weights.items()}
+            weights = kept | {n: kept[n] + value if n in kept else value for n, value in weights.items()}
+            self.penalties = [Penalty(weights, before.anchors | anchors)]
+
+    def _fisher(self, learner: Learner, stage: Stage, parameters: dict[str, nn.Parameter]) -> Named:
+        seed = mix(learner.seed, 0xF15, self.stages)
+        count = max(1, round(self.share * len(stage.train)))
+        ids = np.random.default_rng(seed).permutation(stage.train)[:count]
+        if self.fisher == "batched":
+            return batched(learner, ids, parameters, stage.training.batch_size, running=self.fidelity == "released")
+        return fisher(learner, ids, parameters, self.fisher, seed)
+
+    def memory_bytes(self, learner: Learner) -> int:
+        """The Fishers and the weights that they hold."""
+        return sum(penalty.nbytes for penalty in self.penalties)
+
+    def state_dict(self) -> dict[str, Any]:
+        """The penalties, and which of them is drawn next."""
+        return {
+            "penalties": [penalty.state_dict() for penalty in self.penalties],
+            "stages": self.stages,
+            "random": self._random.bit_generator.state,
+        }
+
+    def load_state_dict(self, learner: Learner, state: dict[str, Any]) -> None:
+        """Go on from a saved state."""
+        self.penalties = [Penalty.from_state(saved, learner.device) for saved in state["penalties"]]
+        self.stages = state["stages"]
+        self._random.bit_generator.state = state["random"]

@@ -1,0 +1,78 @@
+"""GDumb: keep a balanced memory of the stream, and train anew from the starting weights on nothing else.
+
+Paper: Prabhu et al. 2020, "GDumb: A Simple Approach that Questions Our Progress in Continual Learning".
+Equation: after each stage, the weights are those of a training from scratch on the memory, as the stage is trained.
+Cost: passes over the memory in place of the stage's data. Memory: `capacity` examples. The starting weights are not
+counted: they are those of the run's seed or checkpoint, which a resumed run reads again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from holdfast.algorithms.base import Algorithm, Fit
+from holdfast.algorithms.rows import grouping
+from holdfast.data.order import mix, shuffled
+from holdfast.memory import ClassBalanced, refuse_small
+from holdfast.types import Between, Stage, Stream
+
+if TYPE_CHECKING:
+    from holdfast.engine.learner import Learner
+
+
+@dataclass
+class GDumb(Algorithm):
+    """Each stage trains anew on a class-balanced memory of all stages so far."""
+
+    needs: ClassVar[frozenset[str]] = frozenset({"boundaries"})
+
+    capacity: Annotated[int, Between(1)] = 200
+    memory: ClassBalanced = field(init=False, repr=False, compare=False)
+    stages: int = field(init=False, default=0, repr=False, compare=False)
+    start: dict[str, Tensor] = field(init=False, default_factory=dict, repr=False, compare=False)
+
+    def check(self, stream: Stream) -> None:
+        """Refuse a memory that cannot fill one batch."""
+        refuse_small("gdumb", self.capacity, None, stream)
+
+    def setup(self, learner: Learner) -> None:
+        """An empty memory, and the weights to start from: all but which classes are open, which is a bool."""
+        group = grouping(learner, "class", "gdumb")
+        self.memory = ClassBalanced(self.capacity, mix(learner.seed, 0xD04B), group, greedy=True)
+        self.stages = 0
+        weights = learner.model.state_dict().items()
+        self.start = {name: value.clone() for name, value in weights if value.dtype != torch.bool}
+
+    def begin(self, learner: Learner, stage: Stage) -> None:
+        """Offer the stage's examples to the memory, in random order."""
+        self.memory.add(shuffled(stage.train, seed=learner.seed, stage=self.stages, epoch=0))
+        self.stages += 1
+
+    def stage(self, learner: Learner, stage: Stage) -> Stage:
+        """The memory alone."""
+        return replace(stage, train=self.memory.ids.copy())
+
+    def learn(self, learner: Learner, stage: Stage, fit: Fit) -> None:
+        """One fit, from the starting weights."""
+
+        def restart() -> None:
+            learner.model.load_state_dict(self.start, strict=False)
+
+        fit(restart)
+
+    def memory_bytes(self, learner: Learner) -> int:
+        """The kept examples and their ids."""
+        return learner.data.example_bytes(self.memory.ids) + self.memory.nbytes
+
+    def state_dict(self) -> dict[str, Any]:
+        """The memory, and how many stages it has seen."""
+        return {"memory": self.memory.state_dict(), "stages": self.stages}
+
+    def load_state_dict(self, learner: Learner, state: dict[str, Any]) -> None:
+        """The memory, and how many stages it has seen."""
+        self.memory.load_state_dict(state["memory"])
+        self.stages = state["stages"]

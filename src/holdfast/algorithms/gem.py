@@ -1,0 +1,143 @@
+"""GEM: the nearest gradient along which the loss of no past stage rises.
+
+Papers: Lopez-Paz and Ranzato 2017, "Gradient Episodic Memory"; CFST with 32 examples a stage and a strength of 0.3.
+Equation: with the rows of G the gradients of past stages' kept examples, g + G'v, where v minimises
+v'GG'v / 2 + g'G'v under v >= strength; only where some entry of Gg is negative, else g. (The first paper adds the
+strength to v; its code and CFST bound v by it, which keeps every inequality.)
+Cost: one forward and one backward pass over the batch and one over each past stage's kept examples, and the wait for
+one small matrix from the device. Memory: `examples` of each stage.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+
+import numpy as np
+import torch
+
+from holdfast.algorithms.agem import Gradients, assign, gradients, memory_gradients
+from holdfast.algorithms.base import Algorithm
+from holdfast.types import Array, Batch, Between, Ids, Stage
+
+if TYPE_CHECKING:
+    from holdfast.engine.learner import Learner
+
+
+@dataclass
+class Gem(Algorithm):
+    """The gradient is projected so that the mean loss of each past stage's kept examples does not rise."""
+
+    needs: ClassVar[frozenset[str]] = frozenset({"boundaries"})
+
+    examples: Annotated[int, Between(1)] = 32
+    """How many examples of each stage are kept."""
+    strength: Annotated[float, Between(0)] = 0.3
+    """The least weight of each past stage's gradient in a projected one: above 0, past stages gain."""
+    keep: Literal["last", "random"] = "last"
+    """Which examples are kept: those seen last in a stage's first epoch, or any."""
+    kept: list[Ids] = field(init=False, repr=False, compare=False)
+    recent: Ids = field(init=False, repr=False, compare=False)
+
+    def setup(self, learner: Learner) -> None:
+        """No past stage."""
+        self.kept, self.recent = [], _NONE
+
+    def grads(self, learner: Learner, batch: Batch) -> None:
+        """Take out what would raise the loss of a past stage."""
+        if not self.kept:
+            return
+        own = gradients(learner)
+        past = [memory_gradients(learner, ids) for ids in self.kept]
+        gram, products = _products(past, own)
+        if (products < 0).any():
+            own = _sum(own, past, dual(gram, products, self.strength))
+        assign(learner, own)
+
+    def after(self, learner: Learner, batch: Batch) -> None:
+        """Note the last new examples."""
+        if self.keep == "last" and learner.epoch == 0:
+            self.recent = np.concatenate([self.recent, batch.ids])[-self.examples :]
+
+    def end(self, learner: Learner, stage: Stage) -> None:
+        """Keep examples of the stage."""
+        if self.keep == "random":
+            self.recent = stage.train[torch.randperm(len(stage.train))[: self.examples].numpy()]
+        self.kept, self.recent = [*self.kept, self.recent], _NONE
+
+    def memory_bytes(self, learner: Learner) -> int:
+        """The kept examples and their ids."""
+        return sum(learner.data.example_bytes(ids) + ids.nbytes for ids in (*self.kept, self.recent))
+
+    def state_dict(self) -> dict[str, Any]:
+        """What is kept of each stage, and of this one."""
+        return {"kept": [{"ids": ids} for ids in self.kept], "recent": {"ids": self.recent}}
+
+    def load_state_dict(self, learner: Learner, state: dict[str, Any]) -> None:
+        """What is kept of each stage, and of this one."""
+        self.kept = [entry["ids"] for entry in state["kept"]]
+        self.recent = state["recent"]["ids"]
+
+
+_NONE = np.empty(0, dtype=np.int64)
+
+
+def _products(past: list[Gradients], own: Gradients) -> tuple[Array, Array]:
+    """GG' and Gg in float64, brought from the device in one piece."""
+    everyone = [*past, own]
+    total = torch.zeros(len(everyone), len(everyone), dtype=torch.float64, device=next(iter(own.values())).device)
+    for name in dict.fromkeys(name for found in everyone for name in found):
+        there = [index for index, found in enumerate(everyone) if name in found]
+        rows = torch.stack([everyone[index][name].flatten() for index in there]).double()
+        if len(there) == len(everyone):
+            total += rows @ rows.T
+        else:
+            places = torch.tensor(there, device=total.device)
+            total[places[:, None], places] += rows @ rows.T
+    found = total.cpu().numpy()
+    return found[:-1, :-1], found[:-1, -1]
+
+
+def _sum(own: Gradients, past: list[Gradients], weights: Array) -> Gradients:
+    total = dict(own)
+    for found, weight in zip(past, weights.tolist(), strict=True):
+        for name, gradient in found.items():
+            scaled = gradient * weight
+            total[name] = total[name] + scaled if name in total else scaled
+    return total
+
+
+def dual(gram: Array, products: Array, strength: float) -> Array:
+    """The v >= strength that minimises v'(gram)v / 2 + products'v.
+
+    What v has above `strength` is a least-squares problem with non-negative weights; it is solved exactly by Lawson
+    and Hanson's active set (1974), which also serves gradients that depend on each other.
+
+    >>> dual(np.eye(2), np.array([-1.0, 2.0]), strength=0.0).tolist()
+    [1.0, 0.0]
+    """
+    lengths = np.sqrt(np.diag(gram))
+    scale = 1 / np.where(lengths > 0, lengths, 1)  # gradients of unit length, so that one tolerance serves all
+    matrix = gram * np.outer(scale, scale)
+    target = -scale * (products + strength * gram.sum(1))
+    tolerance = 1e-12 * max(np.abs(target).max(), np.finfo(np.float64).tiny)
+    above, free = np.zeros(len(gram)), np.zeros(len(gram), dtype=bool)
+    for _ in range(10 * len(gram)):  # each turn lowers the objective; rounding alone could make it go on
+        slope = np.where(free, -np.inf, target - matrix @ above)
+        if slope.max() <= tolerance:
+            break
+        free[slope.argmax()] = True
+        while True:
+            best = np.zeros(len(gram))
+            best[free] = np.linalg.lstsq(matrix[np.ix_(free, free)], target[free], rcond=None)[0]
+            blocked = free & (best <= 0)
+            if not blocked.any():
+                break
+            shares = above[blocked] / np.maximum(above[blocked] - best[blocked], np.finfo(np.float64).tiny)
+            above = above + shares.min() * (best - above)
+            free &= ~(blocked & (above <= tolerance))
+            free[np.flatnonzero(blocked)[shares.argmin()]] = False  # the first to reach 0, whatever rounding says
+            above[~free] = 0
+        above = best
+    weights: Array = strength + scale * above
+    return weights

@@ -1,0 +1,226 @@
+"""What EWC, SI and MAS share: how much each weight matters, and a penalty that holds what matters where it was."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call, grad, vmap
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+from holdfast.types import Ids, Part, Task
+
+if TYPE_CHECKING:
+    from holdfast.engine.learner import Learner
+    from holdfast.engine.ranks import Ranks
+
+logger = logging.getLogger("holdfast")
+
+Named: TypeAlias = dict[str, Tensor]
+"""One tensor for each parameter, by the parameter's name."""
+
+Slopes: TypeAlias = Callable[[Task, Part, Tensor, Ids], Iterable[Tensor]]
+"""For the outputs of some rows: vectors of the same shape, each of which is carried back to the weights."""
+
+ROWS = 64
+"""Examples that are fetched together, over all ranks."""
+NUMBERS = 2**28
+"""How many numbers the gradients of single examples may take at once: 1 GiB as float32."""
+
+
+class Penalty:
+    """The sum of weight (parameter - anchor)^2, kept by parameter name and felt as a gradient, without autograd.
+
+    >>> model = nn.Linear(1, 1, bias=False)
+    >>> model.weight.grad = torch.zeros(1, 1)
+    >>> penalty = Penalty({"weight": torch.full((1, 1), 3.0)}, {"weight": model.weight.detach() - 0.5})
+    >>> penalty.add_gradient(model, strength=1.0)
+    >>> round(model.weight.grad.item(), 5)
+    3.0
+    """
+
+    def __init__(self, weights: Named, anchors: Named) -> None:
+        assert weights.keys() == anchors.keys()
+        self.weights, self.anchors = weights, anchors
+        self._pulled: list[tuple[nn.Parameter, Tensor, Tensor]] | None = None
+
+    def plus(self, weights: Named, anchors: Named) -> Penalty:
+        """The sum of this penalty and another, as one: the square is completed, and a constant dropped.
+
+        w (p - a)^2 + v (p - b)^2 = (w + v) (p - c)^2 + constant, where c is the mean of a and b by weight.
+        """
+        total, centre = dict(self.weights), dict(self.anchors)
+        for name, added in weights.items():
+            if name not in total:
+                total[name], centre[name] = added, anchors[name]
+                continue
+            total[name] = total[name] + added
+            share = torch.where(total[name] > 0, added / total[name], 0.0)
+            centre[name] = torch.lerp(centre[name], anchors[name], share)
+        return Penalty(total, centre)
+
+    @torch.no_grad()
+    def add_gradient(self, model: nn.Module, strength: float) -> None:
+        """Add strength times the gradient, in two passes over the weights whatever the number of past stages.
+
+        A parameter that the batch did not use has no gradient and gets none: it stays where it is.
+        """
+        if self._pulled is None:
+            parameters = dict(model.named_parameters())
+            self._pulled = [(parameters[name], self.weights[name], self.anchors[name]) for name in self.weights]
+        used = [(p, p.grad, w, a) for p, w, a in self._pulled if p.grad is not None]
+        if used:
+            parameters_, gradients, weights, anchors = zip(*used, strict=True)
+            moved = torch._foreach_sub(parameters_, anchors)
+            torch._foreach_addcmul_(gradients, moved, weights, 2 * strength)
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of weights and anchors."""
+        return sum(value.nbytes for value in (*self.weights.values(), *self.anchors.values()))
+
+    def state_dict(self) -> dict[str, Named]:
+        """Both, by name."""
+        return {"weights": self.weights, "anchors": self.anchors}
+
+    @staticmethod
+    def from_state(state: Mapping[str, Any], device: torch.device) -> Penalty:
+        """A saved penalty, on a device."""
+        return Penalty(on_device(state["weights"], device), on_device(state["anchors"], device))
+
+
+def on_device(tensors: Mapping[str, Tensor], device: torch.device) -> Named:
+    """Saved tensors, where the model is."""
+    return {name: value.to(device) for name, value in tensors.items()}
+
+
+def copies(parameters: Mapping[str, nn.Parameter]) -> Named:
+    """The values of parameters as they are now."""
+    return {name: parameter.detach().clone() for name, parameter in parameters.items()}
+
+
+def importance(
+    learner: Learner, ids: Ids, parameters: Mapping[str, nn.Parameter], slopes: Slopes, size: Callable[[Tensor], Tensor]
+) -> Named:
+    """The mean over examples of `size` of each vector that `slopes` gives, carried back to the weights.
+
+    Each example's own gradient counts, in evaluation mode, from images as they are stored. Every rank takes a share
+    of the examples, and all get the sum.
+    """
+    model, ranks = learner.model, learner.ranks
+    totals = {name: torch.zeros_like(parameter) for name, parameter in parameters.items()}
+    passes = torch.zeros(2, dtype=torch.float64, device=learner.device)
+    carry = _Carry(model, parameters)
+    ids = ids.copy()
+    ids.sort()  # so that the parts of a batch, one after another, are in the order of the ids
+    model.eval()
+    for start in range(0, len(ids), ROWS):
+        own = ids[start : start + ROWS][ranks.rank :: ranks.size]
+        if len(own) == 0:
+            continue
+        first = 0
+        for part in learner.data.fetch(own, learner.device).parts:
+            rows = own[first : first + len(part.targets)]
+            first += len(rows)
+            with torch.no_grad():
+                output = learner.tasks[part.task].forward(model, part)
+            passes[0] += len(rows)
+            for vectors in slopes(learner.tasks[part.task], part, output, rows):
+                carry.add(totals, learner.tasks[part.task], part, vectors, size)
+                passes += len(rows)
+    learner.train_mode()
+    _sum_over_ranks([*totals.values(), passes], ranks)
+    learner.examples_forward += round(passes[0].item())
+    learner.examples_backward += round(passes[1].item())
+    return {name: total / len(ids) for name, total in totals.items()}
+
+
+class _Carry:
+    """Carries vectors from single examples' outputs back to the weights: many examples at once where it can.
+
+    A model cannot where its forward pass looks at values (`.item()`, an `if` on a tensor), changes a tensor in place
+    or has an LSTM: then one example goes after another, and the log says so.
+    """
+
+    def __init__(self, model: nn.Module, parameters: Mapping[str, nn.Parameter]) -> None:
+        self.model, self.at_once = model, True
+        self.weights = {f"model.{name}": parameter.detach() for name, parameter in parameters.items()}
+        self.chunk = max(1, NUMBERS // max(sum(p.numel() for p in parameters.values()), 1))
+
+    @torch.no_grad()
+    def add(self, totals: Named, task: Task, part: Part, vectors: Tensor, size: Callable[[Tensor], Tensor]) -> None:
+        """Add what these rows give to the totals."""
+        asked = _Asked(self.model, task)
+
+        def along(weights: Named, inputs: Named, targets: Tensor, vector: Tensor) -> Tensor:
+            output: Tensor = functional_call(asked, weights, (inputs, targets))
+            return (output * vector).sum()
+
+        one = grad(along)
+        for start in range(0, len(vectors), self.chunk):
+            inside = slice(start, start + self.chunk)
+            inputs = {name: column[inside] for name, column in part.inputs.items()}
+            found = None
+            with sdpa_kernel(SDPBackend.MATH), plain_recurrence(self.model):  # made of operations on batches
+                if self.at_once:
+                    try:
+                        found = vmap(one, in_dims=(None, 0, 0, 0))(
+                            self.weights, inputs, part.targets[inside], vectors[inside]
+                        )
+                    except torch.OutOfMemoryError:
+                        raise
+                    except RuntimeError as error:
+                        logger.info("gradients of single examples are taken one by one: %s", str(error).split("\n")[0])
+                        self.at_once = False
+                if found is not None:
+                    for name, total in totals.items():
+                        total += size(found[f"model.{name}"]).sum(0)
+                    continue
+                for row in range(start, min(start + self.chunk, len(vectors))):
+                    inputs = {name: column[row] for name, column in part.inputs.items()}
+                    gradient = one(self.weights, inputs, part.targets[row], vectors[row])
+                    for name, total in totals.items():
+                        total += size(gradient[f"model.{name}"])
+
+
+class _Asked(nn.Module):
+    """A model asked by one task about one example: what `functional_call` needs."""
+
+    def __init__(self, model: nn.Module, task: Task) -> None:
+        super().__init__()
+        self.model, self.task = model, task
+
+    def forward(self, inputs: Mapping[str, Tensor], target: Tensor) -> Tensor:
+        """The output for the example, without a dimension for rows."""
+        rows = {name: column.unsqueeze(0) for name, column in inputs.items()}
+        return self.task.forward(self.model, Part(self.task.name, rows, target.unsqueeze(0))).squeeze(0)
+
+
+@contextmanager
+def plain_recurrence(model: nn.Module) -> Iterator[None]:
+    """Run recurrent layers by plain operations: cuDNN's have no backward pass in evaluation mode."""
+    if not any(isinstance(module, nn.RNNBase) for module in model.modules()):
+        yield
+        return
+    set_flags: Callable[[bool], tuple[bool, ...]] = torch.backends.mkldnn.set_flags  # its context manager would warn
+    before = set_flags(False)[0]
+    try:
+        with torch.backends.cudnn.flags(enabled=False):
+            yield
+    finally:
+        set_flags(before)
+
+
+def _sum_over_ranks(tensors: list[Tensor], ranks: Ranks) -> None:
+    """Replace tensors by their sums over the ranks, by the way that gradients take."""
+    if ranks.size == 1:
+        return
+    holders = [nn.Parameter(tensor, requires_grad=False) for tensor in tensors]
+    for holder, tensor in zip(holders, tensors, strict=True):
+        holder.grad = tensor
+    ranks.average_gradients(holders)
+    torch._foreach_mul_(tensors, ranks.size)

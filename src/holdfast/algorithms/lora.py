@@ -1,0 +1,31 @@
+"""LoRA: low-rank additions to queries and values, one set for each task's head; the encoder stays as it is.
+
+Paper: Hu et al. 2021, "LoRA: Low-Rank Adaptation of Large Language Models".
+Equation: W x + (scale / rank) B A x, with B at zero in the beginning.
+Cost: one forward and one backward pass, as fine-tuning; no gradient of the encoder's own weights is computed.
+Memory: none beside the model, which grows by 2 x rank x (width + inner) numbers a block for each head.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from torch import nn
+
+from holdfast.algorithms.adapters import AddedSets
+from holdfast.models.adapters import low_rank
+from holdfast.models.transformer import Block
+from holdfast.types import Between
+
+
+@dataclass
+class LowRank(AddedSets):
+    """Low-rank additions for each head learn, and the heads; the encoder does not."""
+
+    rank: Annotated[int, Between(1)] = 8
+    scale: Annotated[float, Between(0)] = 16.0
+
+    def make(self, block: Block) -> nn.ModuleDict:
+        """One low-rank addition."""
+        return low_rank(block, self.rank, self.scale / self.rank)

@@ -1,0 +1,204 @@
+"""Learning without forgetting: the new model is kept to what the model of the last stage said, on the new data.
+
+Paper: Li and Hoiem 2016, "Learning without Forgetting" (temperature 2, strength 1; there a new head is first trained
+alone, which is left out here). CFST uses it with `on=seen`, temperature 1 and strength 1.
+Equation: loss + strength * T^2 KL(softmax(teacher(x) / T) || softmax(model(x) / T)), the mean over the batch; for
+independent answers (SoftLabel, MultiLabel) the KL of each one's sigmoid, for a phrase that of each hidden word, summed
+or averaged as the task's loss is. T^2 keeps the size of the gradient as T grows (Hinton et al. 2015).
+`on` is seen (the units of the batch's own head whose classes were learned before) or old-heads (every head that was
+learned before, on the new inputs; summed over heads).
+Cost: one more forward pass of the encoder (the teacher's) a step, whatever the number of old heads.
+Memory: a copy of the model.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from holdfast.algorithms.base import Algorithm
+from holdfast.errors import UserError
+from holdfast.models.base import Model
+from holdfast.tasks import Classify, MaskedPhrase, MultiLabel, SoftLabel
+from holdfast.types import Batch, Between, Part, Stage, Task
+
+if TYPE_CHECKING:
+    from holdfast.engine.learner import Learner
+
+
+@dataclass
+class LwF(Algorithm):
+    """Distils the model of the last stage into the new one, on the new data."""
+
+    needs: ClassVar[frozenset[str]] = frozenset({"boundaries"})
+
+    strength: Annotated[float, Between(0)] = 1.0
+    temperature: Annotated[float, Between(1e-3)] = 2.0
+    on: Literal["seen", "old-heads"] = "seen"
+    teacher: Model | None = field(init=False, repr=False, compare=False)
+    seen: dict[str, Tensor] = field(init=False, repr=False, compare=False)
+    """The units of each head that past stages have taught."""
+
+    def setup(self, learner: Learner) -> None:
+        """No teacher yet."""
+        self.teacher, self.seen = None, {}
+        self._noted: list[tuple[Mapping[str, Tensor], Tensor]] = []
+        _refuse(learner, self.on)
+
+        def note(encoder: nn.Module, inputs: tuple[Any, ...], output: Tensor) -> None:
+            if self.teacher is not None and torch.is_grad_enabled():
+                self._noted.append((inputs[0], output))
+
+        if self.on == "old-heads":  # old heads read what the encoder gave in this step: one pass for all
+            learner.model.encoder.register_forward_hook(note)
+
+    def begin(self, learner: Learner, stage: Stage) -> None:
+        """Refuse an encoder that is another one for each head; adapters are all there only now."""
+        if self.on == "old-heads" and any(len(block.added) for block in learner.model.encoder.blocks()):
+            raise UserError(
+                "lwf.on is old-heads, which asks every head about one pass of the encoder, but this encoder has parts "
+                "for each head (adapters): set lwf.on=seen, or leave one of the two out"
+            )
+
+    def batch(self, learner: Learner, batch: Batch) -> Batch:
+        """Let go of what the encoder gave in the last step."""
+        self._noted.clear()
+        return batch
+
+    def loss(self, learner: Learner, batch: Batch, outputs: tuple[Tensor, ...]) -> Tensor:
+        """The divergence from the teacher."""
+        heads = {learner.tasks[part.task].head for part in batch.parts} if self.on == "seen" else set(self.seen)
+        if self.teacher is None or not heads & self.seen.keys():
+            return outputs[0].new_zeros(())
+        learner.examples_forward += len(batch.ids)
+        rows = []
+        with _precision(learner):
+            for part, output in zip(batch.parts, outputs, strict=True):
+                if self.on == "seen":
+                    losses = self._on_seen(learner.tasks[part.task], part, output, self.teacher)
+                else:
+                    losses = self._on_old_heads(learner, part, self.teacher)
+                rows.append(losses if part.weights is None else losses * part.weights.to(losses.dtype))
+        self._noted.clear()
+        return self.strength * learner.share(torch.cat(rows), len(batch.ids))
+
+    def _on_seen(self, task: Task, part: Part, output: Tensor, teacher: Model) -> Tensor:
+        if task.head not in self.seen:
+            return output.new_zeros(len(output))
+        with torch.no_grad():
+            taught = task.forward(teacher, part)
+        return divergence(task, part, taught, output, self.temperature, self.seen[task.head])
+
+    def _on_old_heads(self, learner: Learner, part: Part, teacher: Model) -> Tensor:
+        features = next((output for inputs, output in self._noted if inputs is part.inputs), None)
+        if features is None:  # the task gave the encoder other inputs than the part's
+            features = learner.model.encoder(part.inputs)
+        with torch.no_grad():
+            taught_features = teacher.encoder(part.inputs)
+        losses = []
+        for head, task in {task.head: task for task in learner.tasks.values()}.items():
+            if head in self.seen:
+                with torch.no_grad():
+                    taught = teacher.heads[head](_Given(taught_features), part.inputs)
+                output = learner.model.heads[head](_Given(features), part.inputs)
+                losses.append(divergence(task, part, taught, output, self.temperature, self.seen[head]))
+        return torch.stack(losses).sum(0)
+
+    def end(self, learner: Learner, stage: Stage) -> None:
+        """The model as it is now teaches the next stage what this one and those before have taught."""
+        self.teacher = _frozen_copy(learner.model)
+        for index, table in enumerate(learner.data.tables):
+            start, stop = learner.data.offsets[index], learner.data.offsets[index + 1]
+            ids = stage.train[(stage.train >= start) & (stage.train < stop)]
+            if len(ids):
+                task = learner.tasks[table.task]
+                one_class = isinstance(task, Classify) and task.reads.kind == "classify"
+                units = learner.data.targets(ids) if one_class else torch.arange(task.outputs)
+                before = self.seen.get(task.head, units[:0])
+                self.seen[task.head] = torch.unique(torch.cat([before.cpu(), units])).to(learner.device)
+
+    def memory_bytes(self, learner: Learner) -> int:
+        """The teacher, and the numbers of the units that were seen."""
+        weights = {} if self.teacher is None else self.teacher.state_dict()
+        return sum(value.nbytes for value in (*weights.values(), *self.seen.values()))
+
+    def state_dict(self) -> dict[str, Any]:
+        """The teacher's weights, and what it was taught."""
+        return {"teacher": None if self.teacher is None else self.teacher.state_dict(), "seen": dict(self.seen)}
+
+    def load_state_dict(self, learner: Learner, state: dict[str, Any]) -> None:
+        """Go on from a saved state."""
+        self.seen = {head: units.to(learner.device) for head, units in state["seen"].items()}
+        self.teacher = None
+        if state["teacher"] is not None:
+            self.teacher = _frozen_copy(learner.model)
+            self.teacher.load_state_dict(state["teacher"])
+
+
+def divergence(task: Task, part: Part, taught: Tensor, output: Tensor, temperature: float, units: Tensor) -> Tensor:
+    """T^2 times the KL divergence of each row's answers from the teacher's, both at temperature T.
+
+    >>> task = Classify("colours", head="colours", outputs=3, chance=1 / 3)
+    >>> taught, output = torch.tensor([[0.0, 0.0, 9.0]]), torch.tensor([[5.0, 5.0, 0.0]])
+    >>> divergence(task, Part("colours", {}, torch.zeros(1)), taught, output, 2.0, torch.tensor([0, 1])).item()
+    0.0
+    """
+    kind = torch.promote_types(output.dtype, torch.float32)
+    if task.reads.kind == "classify" and len(units) < output.shape[-1]:
+        taught, output = taught.index_select(-1, units), output.index_select(-1, units)
+    taught, output = taught.to(kind) / temperature, output.to(kind) / temperature
+    if isinstance(task, SoftLabel | MultiLabel):
+        chances, cross_entropy = taught.sigmoid(), functional.binary_cross_entropy_with_logits
+        each = cross_entropy(output, chances, reduction="none") - cross_entropy(taught, chances, reduction="none")
+        rows = each.mean(-1) if isinstance(task, MultiLabel) else each.sum(-1)
+    else:
+        ours, theirs = output.log_softmax(-1), taught.log_softmax(-1)
+        rows = functional.kl_div(ours, theirs, reduction="none", log_target=True).sum(-1)
+        if isinstance(task, MaskedPhrase):
+            hidden = part.targets >= 0
+            rows = (rows * hidden).sum(-1) / hidden.sum(-1)
+    return rows * temperature**2
+
+
+class _Given:
+    """Stands for an encoder whose answer is known."""
+
+    def __init__(self, features: Tensor) -> None:
+        self.features = features
+
+    def __call__(self, inputs: Mapping[str, Tensor]) -> Tensor:
+        return self.features
+
+
+def _frozen_copy(model: Model) -> Model:
+    return copy.deepcopy(model).eval().requires_grad_(False)
+
+
+def _precision(learner: Learner) -> AbstractContextManager[Any]:
+    if learner.autocast is None:
+        return nullcontext()
+    return torch.autocast(learner.device.type, learner.autocast)
+
+
+def _refuse(learner: Learner, on: str) -> None:
+    """Refuse, before training, tasks whose answers cannot be distilled so."""
+    for task in learner.tasks.values():
+        if not isinstance(task, Classify | SoftLabel | MultiLabel | MaskedPhrase):
+            raise UserError(
+                f"LwF compares a model's answers with its teacher's, and how task {task.name!r} "
+                f"({type(task).__name__}) turns outputs into answers is not known: choose another algorithm"
+            )
+    kinds = {(task.reads.kind, task.reads.images) for task in learner.tasks.values()}
+    if on == "old-heads" and (len(kinds) > 1 or any(kind == "phrase" for kind, _ in kinds)):
+        found = ", ".join(sorted(f"{kind} with {images} image(s)" for kind, images in kinds))
+        raise UserError(
+            "lwf.on is old-heads, which asks each old head about new inputs, so all heads must be of one kind, "
+            f"classify or choose, and here they are: {found}; set lwf.on=seen"
+        )

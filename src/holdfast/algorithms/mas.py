@@ -1,0 +1,82 @@
+"""Memory aware synapses: weights to which the outputs are sensitive are held where the last stage left them.
+
+Paper: Aljundi et al. 2018, "Memory Aware Synapses: Learning what (not) to forget".
+Equation: loss + strength * sum_i Omega_i (theta_i - theta*_i)^2, with theta* the weights at the end of the last stage
+and Omega the sum over past stages of the mean over examples of |d ||f(x)||^2 / d theta_i|; f is the task's output
+before any softmax, and the places of a phrase that hide no word do not count.
+Cost: a step takes no more passes than fine-tuning; the end of a stage takes two forward passes and one backward pass
+over `share` of its data. Memory: two numbers for each weight.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from holdfast.algorithms.base import Algorithm
+from holdfast.algorithms.importance import Penalty, copies, importance
+from holdfast.data.order import mix
+from holdfast.tasks import MaskedPhrase
+from holdfast.types import Batch, Between, Ids, Part, Stage, Task
+
+if TYPE_CHECKING:
+    from holdfast.engine.learner import Learner
+
+
+@dataclass
+class MAS(Algorithm):
+    """A quadratic penalty weighted by how much the outputs' norm moves with each weight."""
+
+    needs: ClassVar[frozenset[str]] = frozenset({"boundaries"})
+
+    strength: Annotated[float, Between(0)] = 1.0
+    share: Annotated[float, Between(0, 1)] = 1.0
+    """The share of a stage's examples that are looked at; at least one example."""
+    penalty: Penalty | None = field(init=False, repr=False, compare=False)
+    stages: int = field(init=False, repr=False, compare=False)
+
+    def setup(self, learner: Learner) -> None:
+        """No past stage yet."""
+        self.penalty, self.stages = None, 0
+
+    def grads(self, learner: Learner, batch: Batch) -> None:
+        """Add the penalty's gradient."""
+        if self.penalty is not None:
+            self.penalty.add_gradient(learner.model, self.strength)
+
+    def end(self, learner: Learner, stage: Stage) -> None:
+        """Add the stage's importance, and hold the weights as they are now."""
+        parameters = learner.trainable()
+        count = max(1, round(self.share * len(stage.train)))
+        ids = np.random.default_rng(mix(learner.seed, 0x3A5, self.stages)).permutation(stage.train)[:count]
+        weights, anchors = importance(learner, ids, parameters, _norm_slope, torch.abs), copies(parameters)
+        if self.penalty is not None:
+            before = self.penalty.weights
+            weights = before | {n: before[n] + value if n in before else value for n, value in weights.items()}
+            anchors = self.penalty.anchors | anchors
+        self.penalty, self.stages = Penalty(weights, anchors), self.stages + 1
+
+    def memory_bytes(self, learner: Learner) -> int:
+        """The importance and the weights that it holds."""
+        return 0 if self.penalty is None else self.penalty.nbytes
+
+    def state_dict(self) -> dict[str, Any]:
+        """The penalty."""
+        return {"penalty": None if self.penalty is None else self.penalty.state_dict(), "stages": self.stages}
+
+    def load_state_dict(self, learner: Learner, state: dict[str, Any]) -> None:
+        """Go on from a saved state."""
+        saved = state["penalty"]
+        self.penalty = None if saved is None else Penalty.from_state(saved, learner.device)
+        self.stages = state["stages"]
+
+
+def _norm_slope(task: Task, part: Part, output: Tensor, ids: Ids) -> Iterator[Tensor]:
+    """The slope of each row's squared norm."""
+    slope = 2 * output
+    yield slope * (part.targets >= 0).unsqueeze(-1) if isinstance(task, MaskedPhrase) else slope

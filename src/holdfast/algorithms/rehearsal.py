@@ -1,0 +1,58 @@
+"""Rehearsal: examples of earlier stages are part of each later stage's training data.
+
+Paper: Robins 1995, "Catastrophic Forgetting, Rehearsal and Pseudorehearsal"; as in Greco et al. 2019, with 100, 1000 or
+10000 examples of the first task.
+Equation: stage k trains on D_k and on a random part of `count` examples of each D_j, j < k, shuffled together anew in
+each epoch.
+Cost: longer epochs, by the kept examples; no other passes. Memory: `count` examples of each stage.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+
+import numpy as np
+
+from holdfast.algorithms.base import Algorithm
+from holdfast.data.order import mix
+from holdfast.memory import PerTask
+from holdfast.types import Between, Stage
+
+if TYPE_CHECKING:
+    from holdfast.engine.learner import Learner
+
+
+@dataclass
+class Rehearsal(Algorithm):
+    """Some examples of each stage are mixed into the data of all later ones."""
+
+    needs: ClassVar[frozenset[str]] = frozenset({"boundaries"})
+
+    count: Annotated[int, Between(1)] = 1000
+    """How many examples of each stage are kept; all, where it has fewer."""
+    memory: PerTask = field(init=False, repr=False, compare=False)
+
+    def setup(self, learner: Learner) -> None:
+        """An empty memory."""
+        self.memory = PerTask(mix(learner.seed, 0x2E4E), self.count)
+
+    def stage(self, learner: Learner, stage: Stage) -> Stage:
+        """The stage's own examples, and kept ones."""
+        return replace(stage, train=np.concatenate([stage.train, self.memory.ids]))
+
+    def end(self, learner: Learner, stage: Stage) -> None:
+        """Keep a part of the finished stage's own examples."""
+        self.memory.add(stage.train)
+
+    def memory_bytes(self, learner: Learner) -> int:
+        """The kept examples and their ids."""
+        return learner.data.example_bytes(self.memory.ids) + self.memory.nbytes
+
+    def state_dict(self) -> dict[str, Any]:
+        """The memory."""
+        return {"memory": self.memory.state_dict()}
+
+    def load_state_dict(self, learner: Learner, state: dict[str, Any]) -> None:
+        """The memory."""
+        self.memory.load_state_dict(state["memory"])

@@ -1,0 +1,80 @@
+"""The rows of a batch: which examples they are, what other ranks have of them, and which group each belongs to."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from holdfast.errors import UserError
+from holdfast.types import Batch, Ids, Part
+
+if TYPE_CHECKING:
+    from holdfast.data.table import Data
+    from holdfast.engine.learner import Learner
+    from holdfast.memory import Group
+
+
+def places_by_part(data: Data, ids: Ids) -> list[Ids]:
+    """For each part of the batch of these ids, where its examples stand among them, on all ranks."""
+    which = np.searchsorted(data.offsets[1:-1], ids, side="right")
+    return [np.flatnonzero(which == table) for table in np.unique(which)]
+
+
+def own_places(learner: Learner, ids: Ids) -> list[Ids]:
+    """For each part, where this rank's rows stand among the ids; a padding row stands where the part's first does."""
+    rank, size = learner.ranks.rank, learner.ranks.size
+    parts = places_by_part(learner.data, ids)
+    return [own if len(own := places[rank::size]) else places[:1] for places in parts]
+
+
+def on_all_ranks(learner: Learner, batch: Batch, rows: tuple[Tensor, ...]) -> list[tuple[Ids, Tensor]]:
+    """For each part, the ids of its examples on all ranks and a row for each, given this rank's rows."""
+    parts = places_by_part(learner.data, batch.ids)
+    return [
+        (batch.ids[places], learner.ranks.gather_rows(own.detach(), len(places)))
+        for places, own in zip(parts, rows, strict=True)
+    ]
+
+
+def weighted(rows: Tensor, part: Part) -> Tensor:
+    """One number for each row of a part; a padding row's is 0."""
+    return rows if part.weights is None else rows * part.weights.to(rows.dtype)
+
+
+def grouping(learner: Learner, by: Literal["class", "task", "group"], name: str) -> Group:
+    """The group of each example: its class within its task, its task, or the column `group` of its table.
+
+    The numbers of all examples are gathered once, so that asking for a batch's waits for no device.
+    """
+    tables, numbers, first = learner.data.tables, [], 0
+    tasks = {task: index for index, task in enumerate(learner.tasks)}
+    starts: dict[str, int] = {}
+    if by == "class":
+        refuse_without_classes(learner, name)
+        for task in learner.tasks.values():
+            starts[task.name], first = first, first + task.outputs
+    if by == "group" and not any("group" in table.inputs for table in tables):
+        raise UserError(f"{name}.by is 'group', but this data has no column of groups: set it to class or task")
+    for table in tables:
+        if by == "class":
+            numbers.append(table.targets.cpu().numpy().astype(np.int64) + starts[table.task])
+        elif by == "group" and isinstance(column := table.inputs.get("group"), Tensor):
+            numbers.append(column.cpu().numpy().astype(np.int64))
+        else:
+            numbers.append(np.full(len(table), tasks[table.task]))
+    groups = np.concatenate(numbers)
+    return lambda ids: groups[ids]
+
+
+def refuse_without_classes(learner: Learner, name: str) -> None:
+    """Refuse tasks whose examples do not have one class each."""
+    for table in learner.data.tables:
+        whole = table.targets.ndim == 1 and table.targets.dtype in (torch.int64, torch.int32, torch.uint8)
+        if learner.tasks[table.task].reads.kind != "classify" or not whole:
+            raise UserError(
+                f"{name} needs one class for each example, and task {table.task!r} has none: choose another algorithm, "
+                "or a memory that does not balance classes"
+            )

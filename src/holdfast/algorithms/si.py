@@ -1,0 +1,98 @@
+"""Synaptic intelligence: weights whose movement lowered past losses are held where the last stage left them.
+
+Paper: Zenke et al. 2017, "Continual Learning Through Synaptic Intelligence"; strength 1 and damping 0.001 are its
+values for split MNIST.
+Equation: loss + strength * sum_i Omega_i (theta_i - theta*_i)^2, with theta* the weights at the start of the stage and
+Omega the sum over past stages of omega_i / ((theta_i(end) - theta_i(start))^2 + damping). omega_i is the fall of the
+loss along the way, the sum over steps of -g_i times the step's movement, with g the gradient without the penalty.
+Cost: no more passes than fine-tuning; a few sweeps over the weights in each step.
+Memory: three numbers for each weight.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from holdfast.algorithms.base import Algorithm
+from holdfast.algorithms.importance import Named, Penalty, copies, on_device
+from holdfast.types import Batch, Between, Stage
+
+if TYPE_CHECKING:
+    from holdfast.engine.learner import Learner
+
+
+@dataclass
+class SI(Algorithm):
+    """A quadratic penalty weighted by each weight's part in the fall of past losses."""
+
+    needs: ClassVar[frozenset[str]] = frozenset({"boundaries"})
+
+    strength: Annotated[float, Between(0)] = 1.0
+    damping: Annotated[float, Between(1e-12)] = 1e-3
+    """Added to the squared movement, so that a weight that hardly moved does not weigh without bound."""
+    penalty: Penalty = field(init=False, repr=False, compare=False)
+    falls: Named = field(init=False, repr=False, compare=False)
+    """omega: how far each weight's movement has lowered this stage's loss so far."""
+    stages: int = field(init=False, repr=False, compare=False)
+
+    def setup(self, learner: Learner) -> None:
+        """Nothing is held yet."""
+        self.penalty, self.falls, self.stages = Penalty({}, {}), {}, 0
+        self._followed: list[tuple[nn.Parameter, Tensor]] | None = None
+        self._step: list[tuple[nn.Parameter, Tensor, Tensor, Tensor]] = []
+
+    def begin(self, learner: Learner, stage: Stage) -> None:
+        """Hold the weights as they are now, by their importance so far, and follow their way from here."""
+        parameters = learner.trainable()
+        weights = {n: self.penalty.weights.get(n, torch.zeros_like(p)) for n, p in parameters.items()}
+        before = self.penalty
+        self.penalty = Penalty(before.weights | weights, before.anchors | copies(parameters))
+        self.falls = {name: torch.zeros_like(parameter) for name, parameter in parameters.items()}
+        self._followed = None
+
+    @torch.no_grad()
+    def grads(self, learner: Learner, batch: Batch) -> None:
+        """Note the gradient and where the weights are, then add the penalty's gradient."""
+        if self._followed is None:
+            parameters = dict(learner.model.named_parameters())
+            self._followed = [(parameters[name], fall) for name, fall in self.falls.items()]
+        self._step = [(p, fall, p.grad.clone(), p.clone()) for p, fall in self._followed if p.grad is not None]
+        if self.stages:
+            self.penalty.add_gradient(learner.model, self.strength)
+
+    @torch.no_grad()
+    def after(self, learner: Learner, batch: Batch) -> None:
+        """Add what the step's movement did to the loss."""
+        if self._step:
+            parameters, falls, gradients, before = zip(*self._step, strict=True)
+            back = torch._foreach_sub(before, parameters)
+            torch._foreach_addcmul_(falls, gradients, back)
+        self._step = []
+
+    def end(self, learner: Learner, stage: Stage) -> None:
+        """Turn the way's falls into importance."""
+        parameters, weights = dict(learner.model.named_parameters()), dict(self.penalty.weights)
+        for name, fall in self.falls.items():
+            moved = parameters[name].detach() - self.penalty.anchors[name]
+            # A weight whose movement raised the loss would be pushed away from its anchor, without bound.
+            weights[name] = weights[name] + fall.clamp(min=0) / (moved.square() + self.damping)
+        self.penalty, self.falls = Penalty(weights, self.penalty.anchors), {}
+        self.stages += 1
+
+    def memory_bytes(self, learner: Learner) -> int:
+        """The importance, the weights that it holds, and the falls of this stage."""
+        return self.penalty.nbytes + sum(fall.nbytes for fall in self.falls.values())
+
+    def state_dict(self) -> dict[str, Any]:
+        """What is held, and the way so far."""
+        return {"penalty": self.penalty.state_dict(), "falls": self.falls, "stages": self.stages}
+
+    def load_state_dict(self, learner: Learner, state: dict[str, Any]) -> None:
+        """Go on from a saved state."""
+        self.penalty = Penalty.from_state(state["penalty"], learner.device)
+        self.falls, self._followed = on_device(state["falls"], learner.device), None
+        self.stages = state["stages"]

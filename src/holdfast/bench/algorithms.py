@@ -1,0 +1,111 @@
+"""What a step of each algorithm costs beside a step of plain fine-tuning, in one run."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from holdfast import registry
+from holdfast.algorithms.base import Algorithm
+from holdfast.data.table import Data, Table
+from holdfast.engine.learner import Learner
+from holdfast.engine.loop import NoLog, Watch, train
+from holdfast.settings import build
+from holdfast.tasks import MaskedPhrase
+from holdfast.types import Inputs, Protocol, Stage, Stream, Training
+
+BATCH, PLACES, WARM = 32, 6, 12
+CASES: dict[str, tuple[str, dict[str, Any], float | None]] = {
+    "ewc": ("ewc", {"share": 0.05}, 1.15),
+    "si": ("si", {}, None),
+    "mas": ("mas", {"share": 0.05}, None),
+    "replay": ("replay", {"capacity": 1000}, 2.1),
+    "derpp": ("derpp", {"capacity": 200}, None),
+    "agem": ("agem", {"capacity": 1000}, 2.7),
+    "mir": ("mir", {"capacity": 1000}, 3.2),
+    "lwf": ("lwf", {}, 1.6),
+}
+"""The algorithm, its settings here, and how many times fine-tuning's step its own may take."""
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Milliseconds a step, and how many times fine-tuning's that is."""
+
+    algorithm: str
+    milliseconds: float
+    ratio: float
+    bar: float | None
+
+
+class _Clock(Watch):
+    """Times the steps of the second stage: in the first, many an algorithm has nothing to do yet."""
+
+    def __init__(self, device: torch.device) -> None:
+        self.device, self.second = device, False
+        self.began = self.seconds = 0.0
+        self.steps = 0
+
+    def stage(self, index: int, stages: int, stage: Stage, steps: int) -> None:
+        self.second, self.steps = index == 1, steps
+
+    def step(self, stage_step: int, loss: Tensor) -> None:
+        if self.second and stage_step in (WARM, self.steps):
+            if self.device.type == "cuda":
+                torch.cuda.synchronize(self.device)
+            self.seconds, self.began = time.perf_counter() - self.began, time.perf_counter()
+
+
+def algorithms(device: torch.device, steps: int = 60, repeats: int = 3, compiled: bool | None = None) -> list[Cost]:
+    """Time each case and fine-tuning in turn, several times over; the median counts."""
+    tiny = device.type == "cpu"
+    inputs = Inputs(text=24, vocabulary=2000 if tiny else 30522, regions=(10, 128) if tiny else (36, 2048))
+    data, task = _data(inputs, 2 * steps * BATCH, device)
+    compiled = not tiny if compiled is None else compiled
+
+    def seconds(make: Callable[[], list[Algorithm]]) -> float:
+        torch.manual_seed(0)
+        model = registry.MODELS["vlbert-tiny" if tiny else "vlbert"].load()().build(inputs, {"words": task.reads})
+        half = None if tiny else torch.bfloat16
+        learner = Learner(model, data, {"words": task}, device=device, autocast=half, compiled=compiled)
+        training = Training(batch_size=BATCH, learning_rate=1e-4)
+        ids = np.arange(len(data), dtype=np.int64)
+        stages = tuple(Stage(str(i), part, training) for i, part in enumerate(np.split(ids, 2)))
+        clock = _Clock(device)
+        train(learner, Stream(stages), make(), Protocol(()), log=NoLog(), watch=clock)
+        return clock.seconds / (steps - WARM)
+
+    makes: dict[str, Callable[[], list[Algorithm]]] = {"finetune": list}
+    for name, (registered, settings, _) in CASES.items():
+        kind = registry.ALGORITHMS[registered].load()
+        makes[name] = lambda kind=kind, settings=settings, name=name: [build(kind, settings, name)]  # type: ignore[misc]
+    found: dict[str, list[float]] = {name: [] for name in makes}
+    for _ in range(repeats):
+        for name, make in makes.items():
+            found[name].append(seconds(make))
+    median = {name: statistics.median(times) for name, times in found.items()}
+    bars = {"finetune": None} | {name: bar for name, (_, _, bar) in CASES.items()}
+    return [Cost(n, 1e3 * median[n], median[n] / median["finetune"], bars[n]) for n in makes]
+
+
+def _data(inputs: Inputs, rows: int, device: torch.device) -> tuple[Data, MaskedPhrase]:
+    draw = torch.Generator().manual_seed(0)
+    assert inputs.regions is not None
+    boxes, width = inputs.regions
+    columns = {
+        "text": torch.randint(5, inputs.vocabulary, (rows, inputs.text), dtype=torch.int32, generator=draw),
+        "text_length": torch.randint(8, inputs.text + 1, (rows,), dtype=torch.int32, generator=draw),
+        "regions": torch.rand(rows, boxes, width, generator=draw).to(torch.float16),
+        "boxes": torch.rand(rows, boxes, 4, generator=draw).sort(-1).values,
+        "region_count": torch.full((rows,), boxes, dtype=torch.int32),
+        "masked": torch.randint(1, 7, (rows, PLACES), generator=draw),
+    }
+    targets = torch.randint(5, inputs.vocabulary, (rows, PLACES), generator=draw)
+    return Data([Table("words", columns, targets)]).to(device), MaskedPhrase("words", "words", inputs.vocabulary, 0.0)

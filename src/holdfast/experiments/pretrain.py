@@ -1,0 +1,280 @@
+"""Pre-training on the world: masked words, and which of two sentences matches a picture.
+
+So that those who are offline have an encoder that has seen pictures and read text before the first task. Near misses
+differ from the truth in one attribute, so neither the words nor the picture alone give the answer away.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shlex
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict, dataclass
+from functools import partial
+from itertools import cycle
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Annotated, Literal, TypeVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+import holdfast.world
+from holdfast import registry
+from holdfast.data.order import mix
+from holdfast.data.table import Data, Shared, Table
+from holdfast.data.text import NEUTRAL_NAMES, Tokenizer
+from holdfast.data.text import train as train_pieces
+from holdfast.engine.checkpoint import Checkpoints
+from holdfast.engine.files import write_json
+from holdfast.engine.learner import Learner
+from holdfast.engine.loop import Watch, train
+from holdfast.errors import UserError
+from holdfast.tasks import Choose, MaskedPhrase
+from holdfast.types import (
+    Array,
+    Between,
+    EvaluationSet,
+    Head,
+    Inputs,
+    Part,
+    Protocol,
+    Score,
+    Stage,
+    Stream,
+    Task,
+    Training,
+)
+from holdfast.version import __version__
+from holdfast.world.pairs import Lesson, lesson, texts
+
+T = TypeVar("T")
+
+SEED = 0x9E7
+"""Scenes of the pre-training have numbers that no dataset's have."""
+PLACES = 4
+"""At most so many words of a sentence are hidden."""
+SHARE = 0.15
+"""Of the words, so many are hidden; at least one."""
+HELD_OUT = 20
+"""Of so many scenes or texts, one is held out."""
+READ = 2000
+"""The text of so many scenes makes the word pieces: the same for every model, whatever it learns from."""
+
+
+@dataclass(frozen=True)
+class Pretraining:
+    """What is learned, for how long. With `model` a text encoder, words alone are learned."""
+
+    model: Literal["vilt-tiny", "bert-tiny"] = "vilt-tiny"
+    scenes: Annotated[int, Between(40)] = 2000
+    """How many pictures; a twentieth more is held out."""
+    epochs: Annotated[int, Between(1)] = 10
+    batch_size: Annotated[int, Between(1)] = 256
+    learning_rate: Annotated[float, Between(0)] = 1e-3
+    length: Annotated[int, Between(8)] = 24
+    """The longest sentence, in word pieces."""
+    pieces: Annotated[int, Between(64)] = 3000
+    """How many word pieces there are at most."""
+    seed: Annotated[int, Between(0)] = 0
+
+    def command(self) -> str:
+        """The command that does the same.
+
+        >>> Pretraining(scenes=500).command()
+        'holdfast pretrain vilt-tiny --out FOLDER --scenes 500'
+        """
+        words = ["holdfast", "pretrain", self.model, "--out", "FOLDER"]
+        for name, value in asdict(self).items():
+            if name != "model" and value != getattr(Pretraining, name):
+                words += [f"--{name.replace('_', '-')}", str(value)]
+        return shlex.join(words)
+
+
+@dataclass(frozen=True)
+class Lessons(Task):
+    """Complete a sentence, and tell a true sentence from a near miss, about the same picture."""
+
+    words: MaskedPhrase
+    matching: Choose
+    name: str = "lessons"
+    head: str = "words"
+    outputs: int = 0
+    chance: float = 0.0
+
+    @property
+    def reads(self) -> Head:
+        """The head of the words; the other one is the matching task's own."""
+        return self.words.reads
+
+    def forward(self, model: Callable[[Mapping[str, Tensor], str], Tensor], part: Part) -> Tensor:
+        """The words' logits and the two sentences' scores, side by side."""
+        given = part.inputs
+        judged = {"image": given["image"], "text": given["pair_text"], "text_length": given["pair_text_length"]}
+        read = {name: column for name, column in given.items() if not name.startswith("pair_")}
+        return torch.cat([model(read, "words").flatten(1), model(judged, "matching")], dim=1)
+
+    def losses(self, output: Tensor, part: Part) -> Tensor:
+        """The sum of both."""
+        words, scores = output[:, :-2].reshape(len(output), PLACES, -1), output[:, -2:]
+        first = torch.zeros(len(scores), dtype=torch.int64, device=scores.device)
+        judged = Part("matching", {}, first)
+        return self.words.losses(words, part) + self.matching.losses(scores, judged)
+
+    def predictions(self, output: Tensor, part: Part) -> Tensor:
+        """It is not evaluated: its two halves are."""
+        raise AssertionError
+
+    def score(self, predictions: Array, targets: Array) -> float:
+        """It is not evaluated: its two halves are."""
+        raise AssertionError
+
+
+class _Scores:
+    """The scores of one run, in memory."""
+
+    def __init__(self) -> None:
+        self.found: list[Score] = []
+
+    def add(self, score: Score, predictions: Array) -> None:
+        self.found.append(score)
+
+    def size(self) -> int:
+        return len(self.found)
+
+    def cut(self, size: int) -> None:
+        del self.found[size:]
+
+
+def pretrain(
+    settings: Pretraining,
+    out: Path,
+    device: str = "cpu",
+    watch: Watch | None = None,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> dict[str, float]:
+    """Pre-train a model, save it in the format of the published ones, and return its scores on held-out scenes.
+
+    A call that is interrupted goes on from its last checkpoint in `out`.
+    """
+    if (out / "model.safetensors").exists():
+        raise UserError(f"{out} holds a model already: give another folder")
+    recipe = registry.MODELS[settings.model].load()(weights="")
+    pieces = world_pieces(settings.pieces)
+    count, side = len(pieces.vocabulary), recipe.wants().side
+    words = MaskedPhrase("words", "words", count, 0.0)
+    held = settings.scenes // HELD_OUT
+    if settings.model == "bert-tiny":
+        read = list(_on_all_cores(partial(texts, SEED), settings.scenes + held, progress))
+        parts = [[text for scene in part for text in scene] for part in (read[held:], read[:held])]
+        learned, held_out = [[_words(part, None, pieces, settings)] for part in parts]
+        tasks: dict[str, Task] = {"words": words}
+        inputs = Inputs(text=settings.length, vocabulary=count)
+    else:
+        lessons = list(_on_all_cores(partial(lesson, SEED, side=side), settings.scenes + held, progress))
+        learned = [_together(*_from_lessons(lessons[held:], pieces, settings))]
+        held_out = [*_from_lessons(lessons[:held], pieces, settings)]
+        matching = Choose("matching", "matching", 2, 0.5)
+        tasks = {"lessons": Lessons(words, matching), "matching": matching, "words": words}
+        inputs = Inputs(image=(3, side, side), text=settings.length, vocabulary=count)
+    data, place = Data([*learned, *held_out]), torch.device(device)
+    stage = Stage("pretraining", np.concatenate([data.ids(i) for i in range(len(learned))]), _training(settings))
+    sets = tuple(EvaluationSet(t.task, t.task, "test", data.ids(i)) for i, t in enumerate(held_out, start=len(learned)))
+    torch.default_generator.manual_seed(mix(settings.seed, 0x1417))
+    model = recipe.build(inputs, {task.head: task.reads for task in tasks.values()})
+    data = data.to(place) if place.type == "cuda" else data
+    if place.type == "cuda":
+        torch.set_float32_matmul_precision("high")
+    compiled = place.type == "cuda"
+    learner, log = Learner(model, data, tasks, seed=settings.seed, device=place, compiled=compiled), _Scores()
+    checkpoints = Checkpoints(out / "checkpoints")
+    train(learner, Stream((stage,)), [], Protocol(sets), log=log, checkpoints=checkpoints, watch=watch)
+    found = {score.name: score.score for score in log.found}
+    pieces.save(out / "vocab.txt")
+    model.encoder.save(out)
+    made = {"command": settings.command(), "settings": asdict(settings), "held_out": found}
+    write_json(out / "made.json", made | {"holdfast": __version__, "generator": generator_hash()})
+    checkpoints.clear()
+    return found
+
+
+def generator_hash() -> str:
+    """A hash of the source of the world, which made the pictures and the text."""
+    digest = hashlib.blake2b(digest_size=8)
+    for path in sorted(Path(holdfast.world.__path__[0]).glob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def _training(settings: Pretraining) -> Training:
+    return Training(
+        epochs=settings.epochs,
+        batch_size=settings.batch_size,
+        learning_rate=settings.learning_rate,
+        weight_decay=0.01,
+        schedule="cosine",
+        warmup=0.05,
+        augment="shift" if settings.model == "vilt-tiny" else "none",  # no flip: left and right are told
+    )
+
+
+def world_pieces(size: int) -> Tokenizer:
+    """The word pieces of the world's own language."""
+    read = [text for scene in _on_all_cores(partial(texts, SEED), READ) for text in scene]
+    return train_pieces([*read, " ".join(NEUTRAL_NAMES), "the gray"], size)
+
+
+def _on_all_cores(
+    make: Callable[[int], T], count: int, progress: Callable[[int, int], None] = lambda done, total: None
+) -> Iterator[T]:
+    """What a function makes of each number, in order."""
+    with ProcessPoolExecutor(os.cpu_count(), get_context("spawn")) as pool:
+        for done, found in enumerate(pool.map(make, range(count), chunksize=64), 1):
+            progress(done, count)
+            yield found
+
+
+def _from_lessons(lessons: Sequence[Lesson], pieces: Tokenizer, settings: Pretraining) -> tuple[Table, Table]:
+    """Two tables over the same pictures: sentences to complete, and pairs of which one is true, the first."""
+    pixels = torch.from_numpy(np.stack([each.image.transpose(2, 0, 1) for each in lessons]))
+    told = [
+        (number, text, pair)
+        for number, each in enumerate(lessons)
+        for text, pair in zip((*each.captions, *(m.true for m in each.matches)), cycle(each.matches), strict=False)
+    ]
+    image = Shared(pixels, torch.tensor([number for number, _, _ in told]))
+    numbers, lengths = pieces.encode([text for _, _, pair in told for text in (pair.true, pair.false)], settings.length)
+    pairs = _text(numbers.reshape(len(told), 2, -1), lengths.reshape(len(told), 2))
+    matching = Table("matching", {"image": image, **pairs}, torch.zeros(len(told), dtype=torch.int64))
+    return _words([text for _, text, _ in told], image, pieces, settings), matching
+
+
+def _together(words: Table, matching: Table) -> Table:
+    """Both as one table, so that every step has both, in the same shapes."""
+    pair = {f"pair_{name}": column for name, column in matching.inputs.items() if name != "image"}
+    return Table("lessons", {**words.inputs, **pair}, words.targets)
+
+
+def _words(sentences: Sequence[str], image: Shared | None, pieces: Tokenizer, settings: Pretraining) -> Table:
+    """Sentences with some words hidden: each with the same chance, at least one and at most a few of them."""
+    numbers, lengths = pieces.encode(sentences, settings.length)
+    random = np.random.default_rng([settings.seed, len(sentences)])
+    order = random.random(numbers.shape)
+    places = np.arange(settings.length)
+    order[(places == 0) | (places >= lengths[:, None] - 1)] = 2.0  # the marks at both ends, and padding
+    wanted = np.clip(np.rint(SHARE * (lengths - 2) + random.random(len(lengths)) - 0.5), 1, PLACES)
+    masked = np.argsort(order, axis=1)[:, :PLACES].astype(np.int64)
+    hidden = np.arange(PLACES) < wanted[:, None]
+    targets = np.where(hidden, np.take_along_axis(numbers, masked, 1), -100)
+    masked = np.where(hidden, masked, -1)
+    rows, columns = np.nonzero(hidden)
+    numbers[rows, masked[rows, columns]] = pieces.vocabulary.index("[MASK]")
+    inputs = {**_text(numbers, lengths), "masked": torch.from_numpy(masked)}
+    return Table("words", inputs if image is None else {"image": image, **inputs}, torch.from_numpy(targets))
+
+
+def _text(numbers: Array, lengths: Array) -> dict[str, Tensor]:
+    return {"text": torch.from_numpy(numbers), "text_length": torch.from_numpy(lengths)}

@@ -1,0 +1,250 @@
+"""BERT: words to vectors. An encoder of text on its own, and the frozen text side of VAuLT.
+
+Paper: Devlin et al. 2019. Twelve post-norm blocks of width 768 over the sum of word, place and segment embeddings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import torch
+from torch import Tensor, nn
+
+from holdfast.errors import UserError
+from holdfast.models import weights
+from holdfast.models.base import Encoder, Recipe
+from holdfast.models.transformer import Block, initialise, key_mask, lengths_to_present
+from holdfast.types import Between, Inputs, Wants
+
+NAMES = weights.Names(
+    "bert.",
+    {
+        "text.words": ("embeddings.word_embeddings",),
+        "text.positions": ("embeddings.position_embeddings",),
+        "text.segments": ("embeddings.token_type_embeddings",),
+        "text.norm": ("embeddings.LayerNorm",),
+        "stack.{}.attention.projection": tuple(
+            f"encoder.layer.{{}}.attention.self.{part}" for part in ("query", "key", "value")
+        ),
+        "stack.{}.attention.output": ("encoder.layer.{}.attention.output.dense",),
+        "stack.{}.attention_norm": ("encoder.layer.{}.attention.output.LayerNorm",),
+        "stack.{}.feed_forward.inner": ("encoder.layer.{}.intermediate.dense",),
+        "stack.{}.feed_forward.output": ("encoder.layer.{}.output.dense",),
+        "stack.{}.feed_forward_norm": ("encoder.layer.{}.output.LayerNorm",),
+        "pooler": ("pooler.dense",),
+    },
+    optional=("pooler",),  # a BERT that was trained on masked words alone has none
+)
+"""What `transformers`' BertModel calls our weights."""
+
+SIZES = {
+    "width": ("hidden_size", 768),
+    "depth": ("num_hidden_layers", 12),
+    "heads": ("num_attention_heads", 12),
+    "hidden": ("intermediate_size", 3072),
+    "positions": ("max_position_embeddings", 512),
+}
+"""What its configuration calls our settings, and the values that it leaves out."""
+
+
+class TextEmbedding(nn.Module):
+    """Words, their places and their segment, summed and normalised.
+
+    Without a vocabulary there is no table of words: then vectors come in their stead.
+    """
+
+    def __init__(self, vocabulary: int, positions: int, width: int, dropout: float, epsilon: float = 1e-12) -> None:
+        super().__init__()
+        self.words = nn.Embedding(vocabulary, width) if vocabulary else None
+        self.positions = nn.Embedding(positions, width)
+        self.segments = nn.Embedding(2, width)
+        self.norm = nn.LayerNorm(width, eps=epsilon)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, text: Tensor) -> Tensor:
+        """Word pieces (..., length), or vectors (..., length, width), to vectors; all in the first segment."""
+        if self.words is not None:
+            text = self.words(text)
+        # Places and segment are the same for every row: summed once, and broadcast.
+        out: Tensor = self.dropout(
+            self.norm(text + (self.positions.weight[: text.shape[-2]] + self.segments.weight[0]))
+        )
+        return out
+
+
+def first_place(block: Block, x: Tensor, mask: Tensor | None) -> Tensor:
+    """What a block gives at the first place, (rows, width): all that a pooler reads of the last block.
+
+    The other places are only looked at, so their queries and their feed-forward network are not computed. What is
+    added to a block may not know of this, so then the block computes everything.
+    """
+    if len(block.added):
+        return block(x, mask)[:, 0]  # type: ignore[no-any-return]
+    source = block.attention_norm(x) if block.norm == "pre" else x
+    return block(x[:, :1], mask, source)[:, 0]  # type: ignore[no-any-return]
+
+
+class BertEncoder(Encoder):
+    """Text alone; its vector is the pooled first place, through a layer and tanh."""
+
+    def __init__(self, recipe: Bert, vocabulary: int, epsilon: float = 1e-12, pooled: bool = True) -> None:
+        super().__init__()
+        self.recipe, self.epsilon, self.width = recipe, epsilon, recipe.width
+        self.text = TextEmbedding(vocabulary, recipe.positions, recipe.width, recipe.dropout, epsilon)
+        self.stack = nn.ModuleList(
+            Block(
+                recipe.width,
+                recipe.heads,
+                recipe.hidden,
+                norm="post",
+                dropout=recipe.dropout,
+                attention_dropout=recipe.dropout,
+                epsilon=epsilon,
+            )
+            for _ in range(recipe.depth)
+        )
+        self.pooler = nn.Linear(recipe.width, recipe.width) if pooled else None
+        initialise(self, self.width)
+
+    def stem(self) -> Sequence[nn.Module]:
+        """The embeddings."""
+        return [self.text]
+
+    def layers(self) -> Sequence[Block]:
+        """The blocks."""
+        return list(self.stack)  # type: ignore[arg-type]
+
+    def word_embedding(self) -> nn.Embedding:
+        """The table of word pieces."""
+        assert self.text.words is not None
+        return self.text.words
+
+    def forward(self, inputs: Mapping[str, Tensor]) -> Tensor:
+        """Text (rows, length) to (rows, width), or (rows, choices, length) to (rows, choices, width)."""
+        assert self.pooler is not None, "built without a pooler"
+        text = inputs["text"]
+        x, mask = self._embedded(inputs)
+        for block in self.stack[:-1]:
+            x = block(x, mask)
+        pooled = torch.tanh(self.pooler(first_place(self.layers()[-1], x, mask)))
+        return pooled.view(*text.shape[:-1], self.width)
+
+    def words(self, inputs: Mapping[str, Tensor]) -> Tensor:
+        """The last hidden states: (rows, [choices,] length, width)."""
+        x, mask = self._embedded(inputs)
+        for block in self.stack:
+            x = block(x, mask)
+        return x.view(*inputs["text"].shape, self.width)
+
+    def _embedded(self, inputs: Mapping[str, Tensor]) -> tuple[Tensor, Tensor | None]:
+        text = inputs["text"].flatten(0, -2)
+        if "text_length" not in inputs:
+            return self.text(text), None
+        return self.text(text), key_mask(lengths_to_present(inputs["text_length"].flatten(), text.shape[-1]))
+
+    def config(self) -> dict[str, Any]:
+        """What `transformers` would write in config.json."""
+        config: dict[str, Any] = {key: getattr(self.recipe, ours) for ours, (key, _) in SIZES.items()}
+        dropout = self.recipe.dropout
+        return config | {
+            "model_type": "bert",
+            "architectures": ["BertModel"],
+            "vocab_size": self.word_embedding().num_embeddings,
+            "layer_norm_eps": self.epsilon,
+            "hidden_dropout_prob": dropout,
+            "attention_probs_dropout_prob": dropout,
+        }
+
+    def save(self, folder: Path, vocabulary: Path | None = None) -> None:
+        """Write the weights as `transformers`' BertModel reads them."""
+        weights.save(folder, self, NAMES, self.config(), vocabulary)
+
+
+@dataclass(frozen=True)
+class Bert(Recipe):
+    """BERT on text alone, at the size of bert-base."""
+
+    width: Annotated[int, Between(1)] = 768
+    depth: Annotated[int, Between(1)] = 12
+    heads: Annotated[int, Between(1)] = 12
+    hidden: Annotated[int, Between(1)] = 3072
+    positions: Annotated[int, Between(1)] = 512
+    dropout: Annotated[float, Between(0, 1)] = 0.1
+    weights: str = ""
+    """A folder with a BERT in the published format, or its name on the hub."""
+
+    def encoder(self, inputs: Inputs) -> BertEncoder:
+        """A BERT for texts of this length.
+
+        >>> encoder = TinyBert(width=8, heads=2, hidden=16).encoder(Inputs(text=6, vocabulary=30))
+        >>> encoder({"text": torch.tensor([[2, 7, 3]])}).shape
+        torch.Size([1, 8])
+        """
+        if not inputs.text:
+            raise UserError("BERT reads text, and this benchmark has none: choose another model")
+        return self.text_side(inputs, pooled=True)
+
+    def text_side(self, inputs: Inputs, pooled: bool) -> BertEncoder:
+        """The same, with or without the pooler, which only a BERT of its own needs."""
+        assert inputs.vocabulary, "text without a vocabulary"
+        if not self.weights:
+            check_heads(self.width, self.heads)
+            check_text(inputs.text, self.positions, "BERT")
+            return BertEncoder(self, inputs.vocabulary, pooled=pooled)
+        folder = weights.locate(self.weights, "weights")
+        config = weights.read_config(folder, "bert")
+        recipe = weights.agreed(self, config, SIZES, folder)
+        check_text(inputs.text, recipe.positions, "BERT")
+        vocabulary = config.get("vocab_size", 30522)
+        check_vocabulary(inputs.vocabulary, vocabulary, folder)
+        encoder = BertEncoder(recipe, vocabulary, config.get("layer_norm_eps", 1e-12), pooled)
+        weights.load(encoder, weights.encoder_state(weights.read_state(folder), NAMES), NAMES, folder)
+        return encoder
+
+    def wants(self) -> Wants:
+        """The word pieces of its weights."""
+        return Wants(
+            vocabulary=weights.vocabulary_file(weights.locate(self.weights, "weights")) if self.weights else None
+        )
+
+    def source(self) -> str:
+        """A hash of the weights that it starts from."""
+        return weights.digest(weights.locate(self.weights, "weights")) if self.weights else ""
+
+
+@dataclass(frozen=True)
+class TinyBert(Bert):
+    """BERT for two CPU cores."""
+
+    width: Annotated[int, Between(1)] = 64
+    depth: Annotated[int, Between(1)] = 3
+    heads: Annotated[int, Between(1)] = 4
+    hidden: Annotated[int, Between(1)] = 256
+    positions: Annotated[int, Between(1)] = 160
+
+
+def check_heads(width: int, heads: int) -> None:
+    """Refuse heads that do not share the width evenly."""
+    if width % heads:
+        raise UserError(f"width is {width} and heads is {heads}: the width must be a multiple of the heads")
+
+
+def check_text(length: int, positions: int, model: str) -> None:
+    """Refuse a text that has more word pieces than there are places."""
+    if length > positions:
+        raise UserError(
+            f"a text of this benchmark has {length} word pieces, and {model} has places for {positions}: "
+            f"cut the text, or choose a model with more places"
+        )
+
+
+def check_vocabulary(given: int, known: int, folder: Path) -> None:
+    """Refuse word pieces that are not those of the weights: their numbers would mean other words."""
+    if given != known:
+        raise UserError(
+            f"this benchmark's text has {given} kinds of word piece, and {folder} knows {known}: "
+            f"put its {weights.VOCABULARY} into that folder, so that the text is cut with it"
+        )

@@ -1,0 +1,293 @@
+"""Modular networks: each layer has parallel modules, and a path says which of them are on.
+
+With `parts=branches`, modules stand around what a layer's modules share (RPSnet): residual branches around a shortcut,
+feed-forward networks after one attention; those that are on are summed. With `parts=stages`, a module is a whole stage
+of a ResNet or a whole block of a ViT (MNTDP), and one is on. With one module a layer, both are the plain network.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Annotated, Literal, TypeAlias
+
+from torch import Tensor, nn
+
+from holdfast.errors import UserError
+from holdfast.models.base import Encoder, Model, Recipe
+from holdfast.models.resnet import DEPTHS, STARTS, Basic, Normalise, ResNet18, check_images
+from holdfast.models.transformer import Attention, Block, FeedForward
+from holdfast.models.vit import Patches, Vit
+from holdfast.types import Between, Head, Inputs
+
+Path: TypeAlias = tuple[tuple[int, ...], ...]
+"""For each layer, the modules that are on."""
+Parts: TypeAlias = Literal["branches", "stages"]
+
+
+class Layer(nn.Module):
+    """Parallel modules of one kind; more can be added. What is shared stands before, beside and after them."""
+
+    def __init__(
+        self,
+        make: Callable[[], nn.Module],
+        before: nn.Module | None = None,
+        beside: nn.Module | None = None,
+        after: nn.Module | None = None,
+    ) -> None:
+        super().__init__()
+        self.make = make
+        self.choices = nn.ModuleList([make()])
+        self.before, self.beside, self.after = before, beside, after
+
+    def fresh(self) -> nn.Module:
+        """A new module, where and as precise as the others are."""
+        like = next(self.choices.parameters())
+        return self.make().to(like.device, like.dtype)
+
+    def grow(self, count: int) -> None:
+        """Have at least so many modules."""
+        while len(self.choices) < count:
+            self.choices.append(self.fresh())
+
+    def forward(self, x: Tensor, on: Sequence[int]) -> Tensor:
+        """The sum of the modules that are on, and of what is beside them."""
+        if self.before is not None:
+            x = self.before(x)
+        total = self.choices[on[0]](x)
+        for index in on[1:]:
+            total = total + self.choices[index](x)
+        if self.beside is not None:
+            total = total + self.beside(x)
+        out: Tensor = total if self.after is None else self.after(total)
+        return out
+
+
+class ModularEncoder(Encoder):
+    """Layers of parallel modules between a stem and an end; `path` is on, or what `paths` holds for a head."""
+
+    def __init__(self, width: int, stem: nn.Module, layers: Sequence[Layer], end: nn.Module, parts: Parts) -> None:
+        super().__init__()
+        self.width, self.parts = width, parts
+        self.start, self.layer, self.end = stem, nn.ModuleList(layers), end
+        self.path: Path = ((0,),) * len(layers)
+        self.paths: dict[str, Path] = {}
+        self.active = ""
+        """The head that asks."""
+
+    def stem(self) -> Sequence[nn.Module]:
+        """What comes before the first layer."""
+        return [self.start]
+
+    def layers(self) -> Sequence[Layer]:
+        """The layers from the bottom up."""
+        return [layer for layer in self.layer if isinstance(layer, Layer)]
+
+    def forward(self, inputs: Mapping[str, Tensor]) -> Tensor:
+        """A vector for each image: (rows, width), or (rows, images, width)."""
+        images = inputs["image"]
+        x = self.start(images.flatten(0, -4))
+        for layer, on in zip(self.layer, self.paths.get(self.active, self.path), strict=True):
+            x = layer(x, on)
+        out: Tensor = self.end(x).view(*images.shape[:-3], self.width)
+        return out
+
+
+def modular(encoder: Encoder, name: str, parts: Parts) -> ModularEncoder:
+    """The encoder, if it is modular and of these parts; else a sentence."""
+    if not isinstance(encoder, ModularEncoder):
+        raise UserError(f"{name} needs a modular network, such as modular-resnet18 or modular-vit: choose one")
+    if encoder.parts != parts:
+        raise UserError(f"{name} needs a modular network of {parts}: set model.parts={parts}")
+    return encoder
+
+
+def build(encoder: Encoder, heads: Mapping[str, Head]) -> Model:
+    """The whole model; each head tells the encoder that it is the one that asks."""
+    model = Model(encoder, {name: encoder.head(asked) for name, asked in heads.items()})
+    for name, head in model.heads.items():
+        head.register_forward_pre_hook(partial(_ask, name))
+    return model
+
+
+def _ask(name: str, head: nn.Module, inputs: tuple[Encoder, Mapping[str, Tensor]]) -> None:
+    inputs[0].active = name  # type: ignore[assignment]
+
+
+# Residual networks
+
+
+def _convolution(channels: int, kernel: int, stride: int, padding: int) -> nn.Module:
+    convolution = nn.Conv2d(3, channels, kernel, stride, padding, bias=False)
+    return _initialised(nn.Sequential(convolution, nn.BatchNorm2d(channels), nn.ReLU()))
+
+
+def _branch(before: int, channels: int, stride: int) -> nn.Module:
+    block = Basic(before, channels, stride)
+    return _initialised(nn.Sequential(block.conv1, block.bn1, nn.ReLU(), block.conv2, block.bn2))
+
+
+def _stage(before: int, channels: int, stride: int, blocks: int) -> nn.Module:
+    first = Basic(before, channels, stride)
+    return _initialised(nn.Sequential(first, *(Basic(channels, channels, 1) for _ in range(blocks - 1))))
+
+
+def _initialised(module: nn.Module) -> nn.Module:
+    for part in module.modules():
+        if isinstance(part, nn.Conv2d):
+            nn.init.kaiming_normal_(part.weight, mode="fan_out", nonlinearity="relu")
+    return module
+
+
+class _Mean(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return x.mean((-2, -1))
+
+
+@dataclass(frozen=True)
+class ModularResNet18(ResNet18):
+    """ResNet-18 of modules: 9 layers of branches (the first convolution, 8 residual branches), or 5 stages."""
+
+    parts: Parts = "branches"
+
+    def encoder(self, inputs: Inputs) -> Encoder:
+        """A network for images, with one module a layer.
+
+        >>> len(ModularResNet18(channels=4).encoder(Inputs((3, 32, 32))).layers())
+        9
+        """
+        check_images("a ResNet", inputs)
+        start, channels = STARTS[self.start], self.channels
+        pool = nn.MaxPool2d(3, 2, 1) if start.pool else None
+        layers = [Layer(partial(_convolution, channels, start.kernel, start.stride, start.padding), after=pool)]
+        before = channels
+        for stage, blocks in enumerate(DEPTHS[18]):
+            after, stride = channels << stage, 2 if stage else 1
+            if self.parts == "stages":
+                layers.append(Layer(partial(_stage, before, after, stride, blocks)))
+            else:
+                for block in range(blocks):
+                    shape = (before, after, stride) if block == 0 else (after, after, 1)
+                    shortcut = _initialised(Basic(*shape).downsample)
+                    layers.append(Layer(partial(_branch, *shape), beside=shortcut, after=nn.ReLU()))
+            before = after
+        return ModularEncoder(before, Normalise(), layers, _Mean(), self.parts)
+
+    def build(self, inputs: Inputs, heads: Mapping[str, Head]) -> Model:
+        """The whole model."""
+        return build(self.encoder(inputs), heads)
+
+
+# Vision transformers
+
+
+class _Attending(nn.Module):
+    """The first half of a block."""
+
+    def __init__(self, recipe: Vit) -> None:
+        super().__init__()
+        self.norm = nn.LayerNorm(recipe.width, eps=1e-12)
+        inner = recipe.heads * recipe.head_width
+        self.attention = Attention(recipe.width, recipe.heads, inner, recipe.dropout)
+        self.dropout = nn.Dropout(recipe.dropout)
+
+    def forward(self, x: Tensor) -> Tensor:
+        out: Tensor = x + self.dropout(self.attention(self.norm(x)))
+        return out
+
+
+def _feeding(recipe: Vit) -> nn.Module:
+    feed = FeedForward(recipe.width, recipe.hidden, recipe.dropout)
+    return nn.Sequential(nn.LayerNorm(recipe.width, eps=1e-12), feed, nn.Dropout(recipe.dropout))
+
+
+def _block(recipe: Vit) -> nn.Module:
+    return Block(
+        recipe.width,
+        recipe.heads,
+        recipe.hidden,
+        dropout=recipe.dropout,
+        attention_dropout=recipe.dropout,
+        feed_dropout=recipe.dropout,
+        inner=recipe.heads * recipe.head_width,
+    )
+
+
+class _Whole(nn.Module):
+    """The class token, normalised."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.norm = nn.LayerNorm(width, eps=1e-12)
+
+    def forward(self, x: Tensor) -> Tensor:
+        out: Tensor = self.norm(x[:, 0])
+        return out
+
+
+@dataclass(frozen=True)
+class ModularVit(Vit):
+    """ViT of modules: feed-forward networks that share a layer's attention, or whole blocks."""
+
+    parts: Parts = "branches"
+
+    def encoder(self, inputs: Inputs) -> Encoder:
+        """A transformer for images of this size, with one module a layer.
+
+        >>> small = ModularVit(patch=8, width=8, depth=2, heads=2, head_width=4, hidden=8)
+        >>> len(small.encoder(Inputs((3, 16, 16))).layers())
+        2
+        """
+        height, width = check_images(f"a ViT of patches of {self.patch} pixels", inputs, self.patch)
+        stem = Patches(height, width, self.patch, self.width, self.dropout)
+        if self.parts == "stages":
+            layers = [Layer(partial(_block, self)) for _ in range(self.depth)]
+        else:
+            layers = [Layer(partial(_feeding, self), _Attending(self), nn.Identity()) for _ in range(self.depth)]
+        return ModularEncoder(self.width, stem, layers, _Whole(self.width), self.parts)
+
+    def build(self, inputs: Inputs, heads: Mapping[str, Head]) -> Model:
+        """The whole model."""
+        return build(self.encoder(inputs), heads)
+
+
+# The smallest
+
+
+class _Pixels(nn.Module):
+    def __init__(self, pixels: int, width: int) -> None:
+        super().__init__()
+        self.embedding = nn.Linear(pixels, width)
+
+    def forward(self, images: Tensor) -> Tensor:
+        pixels = images.flatten(1).to(self.embedding.weight.dtype)
+        out: Tensor = self.embedding(pixels.mul(1 / 127.5).sub(1)).relu()
+        return out
+
+
+def _connected(width: int) -> nn.Module:
+    return nn.Sequential(nn.Linear(width, width), nn.ReLU())
+
+
+@dataclass(frozen=True)
+class ModularPerceptron(Recipe):
+    """Fully connected layers of modules over pixels: the smallest network that has paths."""
+
+    width: Annotated[int, Between(1)] = 128
+    depth: Annotated[int, Between(1)] = 2
+    parts: Parts = "branches"
+
+    def encoder(self, inputs: Inputs) -> Encoder:
+        """A perceptron for images of this size, with one module a layer."""
+        if inputs.image is None:
+            raise UserError("a perceptron needs images, and this benchmark has none: choose another model")
+        channels, height, width = inputs.image
+        beside = nn.Identity if self.parts == "branches" else lambda: None
+        layers = [Layer(partial(_connected, self.width), beside=beside()) for _ in range(self.depth)]
+        stem = _Pixels(channels * height * width, self.width)
+        return ModularEncoder(self.width, stem, layers, nn.Identity(), self.parts)
+
+    def build(self, inputs: Inputs, heads: Mapping[str, Head]) -> Model:
+        """The whole model."""
+        return build(self.encoder(inputs), heads)

@@ -1,0 +1,238 @@
+"""Residual networks (He et al. 2016): ResNet-18 as CFST and CIFAR have it, and the deeper ones that give features.
+
+The modules have the names of torchvision's published weights, so that these load as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+import torch
+from torch import Tensor, nn
+
+from holdfast.errors import UserError
+from holdfast.models.base import Encoder, Recipe
+from holdfast.types import Between, Inputs, Wants
+
+MEAN = (0.485, 0.456, 0.406)
+DEVIATION = (0.229, 0.224, 0.225)
+DEPTHS = {18: (2, 2, 2, 2), 34: (3, 4, 6, 3), 50: (3, 4, 6, 3), 101: (3, 4, 23, 3)}
+"""How many blocks each stage has; from 50 on they are bottlenecks."""
+
+
+@dataclass(frozen=True)
+class Start:
+    """What stands before the first stage: a convolution and, for large images, a pooling."""
+
+    kernel: int
+    stride: int
+    padding: int
+    pool: bool = False
+
+
+STARTS = {"imagenet": Start(7, 2, 3, pool=True), "cfst": Start(5, 2, 1), "cifar": Start(3, 1, 1)}
+
+
+class Normalise(nn.Module):
+    """Pixels in [0, 255] to zero mean and unit deviation, as ImageNet's are."""
+
+    mean: Tensor
+    scale: Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        mean, deviation = (torch.tensor(values).view(3, 1, 1) for values in (MEAN, DEVIATION))
+        self.register_buffer("mean", 255 * mean, persistent=False)
+        self.register_buffer("scale", 1 / (255 * deviation), persistent=False)
+
+    def forward(self, images: Tensor) -> Tensor:
+        """The same shape, in the type of the model's weights; a grey image becomes three equal channels."""
+        return (images.to(self.mean.dtype) - self.mean) * self.scale
+
+
+class Basic(nn.Module):
+    """Two 3x3 convolutions and a shortcut."""
+
+    expansion = 1
+
+    def __init__(self, before: int, channels: int, stride: int) -> None:
+        super().__init__()
+        self.conv1 = nn.Conv2d(before, channels, 3, stride, 1, bias=False)
+        self.bn1 = nn.BatchNorm2d(channels)
+        self.conv2 = nn.Conv2d(channels, channels, 3, 1, 1, bias=False)
+        self.bn2 = nn.BatchNorm2d(channels)
+        self.downsample = _shortcut(before, channels, stride)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """A feature map to a feature map."""
+        found = self.bn1(self.conv1(x)).relu()
+        found = self.bn2(self.conv2(found))
+        out: Tensor = (found + self.downsample(x)).relu()
+        return out
+
+
+class Bottleneck(nn.Module):
+    """A 3x3 convolution between two 1x1 ones, the last of which has four times the channels, and a shortcut."""
+
+    expansion = 4
+
+    def __init__(self, before: int, channels: int, stride: int) -> None:
+        super().__init__()
+        self.conv1 = nn.Conv2d(before, channels, 1, bias=False)
+        self.bn1 = nn.BatchNorm2d(channels)
+        self.conv2 = nn.Conv2d(channels, channels, 3, stride, 1, bias=False)
+        self.bn2 = nn.BatchNorm2d(channels)
+        self.conv3 = nn.Conv2d(channels, 4 * channels, 1, bias=False)
+        self.bn3 = nn.BatchNorm2d(4 * channels)
+        self.downsample = _shortcut(before, 4 * channels, stride)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """A feature map to a feature map."""
+        found = self.bn1(self.conv1(x)).relu()
+        found = self.bn2(self.conv2(found)).relu()
+        found = self.bn3(self.conv3(found))
+        out: Tensor = (found + self.downsample(x)).relu()
+        return out
+
+
+def _shortcut(before: int, after: int, stride: int) -> nn.Module:
+    if before == after and stride == 1:
+        return nn.Identity()
+    return nn.Sequential(nn.Conv2d(before, after, 1, stride, bias=False), nn.BatchNorm2d(after))
+
+
+class ResNetEncoder(Encoder):
+    """Pixels through residual stages; the mean of the last feature map is the image's vector."""
+
+    def __init__(self, depth: int = 18, start: Start = STARTS["imagenet"], channels: int = 64, stages: int = 4) -> None:
+        super().__init__()
+        kind = Basic if depth < 50 else Bottleneck
+        self.normalise = Normalise()
+        self.conv1 = nn.Conv2d(3, channels, start.kernel, start.stride, start.padding, bias=False)
+        self.bn1 = nn.BatchNorm2d(channels)
+        self.maxpool = nn.MaxPool2d(3, 2, 1) if start.pool else nn.Identity()
+        before = channels
+        self.stages: list[str] = []
+        for stage, blocks in enumerate(DEPTHS[depth][:stages]):
+            layer = nn.Sequential()
+            for block in range(blocks):
+                layer.append(kind(before, channels << stage, 2 if stage and not block else 1))
+                before = (channels << stage) * kind.expansion
+            self.stages.append(f"layer{stage + 1}")
+            self.add_module(self.stages[-1], layer)
+        self.width = before
+        for module in self.modules():
+            if isinstance(module, nn.Conv2d):
+                nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
+
+    def stem(self) -> Sequence[nn.Module]:
+        """The first convolution."""
+        return [self.conv1, self.bn1]
+
+    def layers(self) -> Sequence[nn.Module]:
+        """The residual blocks, from the first stage on."""
+        return [block for stage in self.stages for block in self.get_submodule(stage).children()]
+
+    def grid(self, images: Tensor) -> Tensor:
+        """The last feature map of images (rows, 3, height, width): (rows, width, cells down, cells across)."""
+        x = self.maxpool(self.bn1(self.conv1(self.normalise(images))).relu())
+        for stage in self.stages:
+            x = self.get_submodule(stage)(x)
+        out: Tensor = x
+        return out
+
+    def forward(self, inputs: Mapping[str, Tensor]) -> Tensor:
+        """A vector for each image: (rows, width), or (rows, images, width)."""
+        images = inputs["image"]
+        return self.grid(images.flatten(0, -4)).mean((-2, -1)).view(*images.shape[:-3], self.width)
+
+
+@dataclass(frozen=True)
+class ResNet18(Recipe):
+    """ResNet-18; its start is CFST's (128x128 pixels), CIFAR's (32x32) or ImageNet's (224x224)."""
+
+    start: Literal["cfst", "cifar", "imagenet"] = "cfst"
+    channels: Annotated[int, Between(1)] = 64
+    """Of the first stage; each further stage has twice as many. A slim network has 20."""
+
+    def encoder(self, inputs: Inputs) -> Encoder:
+        """A network for images.
+
+        >>> ResNet18(channels=20).encoder(Inputs((3, 32, 32))).width
+        160
+        """
+        check_images("a ResNet", inputs)
+        return ResNetEncoder(18, STARTS[self.start], self.channels)
+
+    def wants(self) -> Wants:
+        """Images of the size that the start was made for."""
+        return Wants(side={"cfst": 128, "cifar": 32, "imagenet": 224}[self.start])
+
+
+@dataclass(frozen=True)
+class TinyResNet18(ResNet18):
+    """ResNet-18 with a quarter of the channels, for a CPU."""
+
+    channels: Annotated[int, Between(1)] = 16
+
+    def wants(self) -> Wants:
+        """Small images."""
+        return Wants(side=32)
+
+
+def check_images(name: str, inputs: Inputs, least: int = 1) -> tuple[int, int]:
+    """The height and width of a benchmark's images; UserError where it has none, or too small ones."""
+    if inputs.image is None:
+        raise UserError(f"{name} needs images, and this benchmark has none: choose another model")
+    channels, height, width = inputs.image
+    if channels not in (1, 3):
+        raise UserError(
+            f"{name} needs images of 3 channels, or grey ones, and these have {channels}: choose another model"
+        )
+    if min(height, width) < least:
+        raise UserError(f"{name} needs images of at least {least} x {least} pixels, and these have {height} x {width}")
+    return height, width
+
+
+def published(depth: int, weights: Path, stages: int = 3) -> ResNetEncoder:
+    """A network up to a stage, with weights that torchvision published, from a file: frozen, for features."""
+    state = _read(weights)
+    later = ("fc.", *(f"layer{stage}." for stage in range(stages + 1, 5)))
+    state = {name: tensor for name, tensor in state.items() if not name.startswith(later)}
+    with torch.device("meta"):
+        encoder = ResNetEncoder(depth, stages=stages)
+    own = encoder.state_dict()
+    for name in own.keys() - state.keys():
+        if name.endswith("num_batches_tracked"):  # files from before PyTorch 0.4.1 have none
+            state[name] = torch.zeros((), dtype=torch.int64)
+    if missing := sorted(own.keys() - state.keys()):
+        raise UserError(f"{weights} lacks {missing[0]}, which a ResNet-{depth} has: give the weights of that network")
+    if unexpected := sorted(state.keys() - own.keys()):
+        raise UserError(f"{weights} has {unexpected[0]}, which a ResNet-{depth} has not: give that network's weights")
+    for name, tensor in state.items():
+        if tensor.shape != own[name].shape:
+            found, needed = tuple(tensor.shape), tuple(own[name].shape)
+            raise UserError(f"{weights}: {name} is {found}, and a ResNet-{depth} needs {needed}: give its weights")
+    encoder.load_state_dict(state, assign=True)
+    encoder.normalise = Normalise()  # its buffers are in no file
+    return encoder.requires_grad_(False).eval()
+
+
+def _read(path: Path) -> dict[str, Tensor]:
+    try:
+        if path.suffix == ".safetensors":
+            from safetensors.torch import load_file
+
+            return load_file(path)
+        state = torch.load(path, map_location="cpu", weights_only=True)
+    except FileNotFoundError:
+        raise UserError(f"there is no file {path}: give the file of a ResNet's weights") from None
+    except Exception as error:  # a file of another kind makes the readers fail in many ways
+        reason = str(error).splitlines()[0][:100] if str(error) else type(error).__name__
+        raise UserError(f"{path} is no file of weights ({reason}): give a state dict or safetensors") from None
+    if not isinstance(state, Mapping) or not all(isinstance(value, Tensor) for value in state.values()):
+        raise UserError(f"{path} holds no weights by name: give a state dict, as torchvision publishes it")
+    return dict(state)

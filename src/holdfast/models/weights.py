@@ -1,0 +1,263 @@
+"""Published weights: find them in a folder or on the hub, give them our names, check them, write them back."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import pickle
+import re
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+from holdfast.errors import UserError
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+    R = TypeVar("R", bound=DataclassInstance)
+else:
+    R = TypeVar("R")
+
+VOCABULARY = "vocab.txt"
+_WHOLE, _INDEX, _OLD = "model.safetensors", "model.safetensors.index.json", "pytorch_model.bin"
+_KEPT = ["config.json", VOCABULARY]
+_HUB_NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")
+
+
+@dataclass(frozen=True)
+class Names:
+    """How a published format names what we have: our modules and parameters to theirs, `{}` for a layer's number.
+
+    Where there are several of theirs, they are stacked in ours: queries, keys and values. A checkpoint of a whole model
+    has a `prefix` before the encoder's names; what stands outside it are heads, which are not read. `optional` modules
+    may be missing on either side.
+
+    >>> names = Names("bert.", {"stack.{}.attention.output": ("encoder.layer.{}.attention.output.dense",)})
+    >>> names.theirs("stack.3.attention.output.bias")
+    ('encoder.layer.3.attention.output.dense.bias',)
+    """
+
+    prefix: str
+    rules: Mapping[str, tuple[str, ...]]
+    optional: tuple[str, ...] = ()
+
+    def theirs(self, ours: str) -> tuple[str, ...]:
+        """What they call one of our weights; nothing where they have no name for it."""
+        number = re.search(r"\.(\d+)\.", ours)
+        place = ours if number is None else f"{ours[: number.start()]}.{{}}.{ours[number.end() :]}"
+        layer = "" if number is None else number.group(1)
+        if place in self.rules:
+            return tuple(name.format(layer) for name in self.rules[place])
+        module, _, leaf = place.rpartition(".")
+        return tuple(f"{name.format(layer)}.{leaf}" for name in self.rules.get(module, ()))
+
+
+def locate(name: str, setting: str) -> Path:
+    """The folder of some weights: a local one, or one of the hub, from its cache where it is there.
+
+    `setting` is what the user would set, for the sentence about what is wrong.
+    """
+    folder = Path(name).expanduser()
+    if folder.is_dir():
+        return folder
+    if not _HUB_NAME.fullmatch(name):
+        raise UserError(f"{setting} is {name!r}, and there is no such folder: give one with config.json and {_WHOLE}")
+    return _from_hub(name, setting)
+
+
+def _from_hub(name: str, setting: str) -> Path:
+    try:
+        from huggingface_hub import snapshot_download
+    except ImportError:
+        raise UserError(
+            f"{setting} is {name!r}, which is no folder, and huggingface_hub, which could find it, is not installed: "
+            f"install it, or give a folder with config.json and {_WHOLE}"
+        ) from None
+    # The cache first, which needs no network; the old format only where there is no new one.
+    new = "model*.safetensors*"
+    for cached, pattern in [(True, new), (False, new), (True, _OLD), (False, _OLD)]:
+        try:
+            folder = Path(snapshot_download(name, local_files_only=cached, allow_patterns=[*_KEPT, pattern]))
+        except (OSError, ValueError):  # what the hub raises for no network, no such name, and nothing in the cache
+            continue
+        if (folder / "config.json").is_file() and weight_files(folder):
+            return folder
+    raise UserError(
+        f"{setting} is {name!r}, which is no folder here, not in the hub's cache, and cannot be downloaded: "
+        f"download config.json, {VOCABULARY} and {_WHOLE} of https://huggingface.co/{name} to a folder and give that"
+    )
+
+
+def weight_files(folder: Path) -> tuple[Path, ...]:
+    """The files that hold a folder's weights, safetensors before torch's own; none where there are none."""
+    if (folder / _WHOLE).is_file():
+        return (folder / _WHOLE,)
+    if (folder / _INDEX).is_file():
+        shards = sorted(set(_json(folder / _INDEX).get("weight_map", {}).values()))
+        return tuple(folder / shard for shard in shards)
+    return (folder / _OLD,) if (folder / _OLD).is_file() else ()
+
+
+def read_state(folder: Path) -> dict[str, Tensor]:
+    """Every weight in a folder, under the names that it has there."""
+    files = weight_files(folder)
+    if not files:
+        raise UserError(f"{folder} has no weights: it needs {_WHOLE}, {_INDEX} with its files, or {_OLD}")
+    state: dict[str, Tensor] = {}
+    for path in files:
+        try:
+            if path.name == _OLD:
+                state |= torch.load(path, map_location="cpu", weights_only=True)
+            else:
+                state |= load_file(path)
+        except FileNotFoundError:
+            raise UserError(f"{path} is missing, and {_INDEX} names it: download it again") from None
+        except (SafetensorError, RuntimeError, EOFError, ValueError, TypeError) as error:
+            first = str(error).splitlines()[0] if str(error) else type(error).__name__
+            raise UserError(f"{path} cannot be read ({first}): download it again") from None
+        except pickle.UnpicklingError:  # such a file could run code
+            raise UserError(f"{path} is damaged or holds more than weights: give {_WHOLE} instead") from None
+    if not all(isinstance(weight, Tensor) for weight in state.values()):
+        raise UserError(f"{files[0]} holds more than weights by name: give {_WHOLE} instead")
+    return state
+
+
+def read_config(folder: Path, kind: str) -> dict[str, Any]:
+    """The published configuration in a folder, which must be that of one kind of model."""
+    config = _json(folder / "config.json")
+    if config.get("model_type", kind) != kind:
+        raise UserError(f"{folder} holds a model of type {config['model_type']!r}, not {kind!r}: give another folder")
+    if config.get("hidden_act", "gelu") != "gelu":
+        raise UserError(f"{folder} asks for the activation {config['hidden_act']!r}, and ours is 'gelu': give another")
+    return config
+
+
+def _json(path: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise UserError(f"{path} is missing: give the whole folder, with its config.json") from None
+    except (UnicodeDecodeError, json.JSONDecodeError):
+        raise UserError(f"{path} is not JSON: download it again") from None
+    if not isinstance(found, dict):
+        raise UserError(f"{path} is not a JSON object: download it again")
+    return found
+
+
+def agreed(recipe: R, config: Mapping[str, Any], sizes: Mapping[str, tuple[str, int]], where: Path) -> R:
+    """A recipe with the sizes of a configuration; a setting that was changed to something else is refused.
+
+    `sizes` gives, for each of our settings, the configuration's name for it and its value where it has none.
+    """
+    changes = {}
+    for field in dataclasses.fields(recipe):
+        if field.name not in sizes:
+            continue
+        key, default = sizes[field.name]
+        theirs, ours = config.get(key, default), getattr(recipe, field.name)
+        if not isinstance(theirs, int):
+            raise UserError(f"{where} has {key} {theirs!r}, and ours takes one whole number: give another folder")
+        if ours not in (field.default, theirs):
+            raise UserError(f"{field.name} is {ours}, but {where} has {key} {theirs}: leave {field.name} out")
+        changes[field.name] = theirs
+    return dataclasses.replace(recipe, **changes)
+
+
+def encoder_state(state: Mapping[str, Tensor], names: Names) -> dict[str, Tensor]:
+    """The weights of the encoder alone: without the prefix, without heads, without tables of positions' numbers.
+
+    >>> list(encoder_state({"bert.norm.gamma": torch.ones(2), "cls.bias": torch.ones(1)}, Names("bert.", {})))
+    ['norm.weight']
+    """
+    if any(name.startswith(names.prefix) for name in state):
+        state = {name.removeprefix(names.prefix): w for name, w in state.items() if name.startswith(names.prefix)}
+    old = {"gamma": "weight", "beta": "bias"}  # of a layer norm, in BERT's first files
+    renamed = {}
+    for name, weight in state.items():
+        module, _, leaf = name.rpartition(".")
+        if leaf not in ("position_ids", "token_type_ids"):
+            renamed[f"{module}.{old.get(leaf, leaf)}" if module else leaf] = weight
+    return renamed
+
+
+def load(module: nn.Module, state: Mapping[str, Tensor], names: Names, where: object) -> None:
+    """Give a module the weights of an encoder's state, or say which one is missing, unexpected or of another shape."""
+    loaded: dict[str, Tensor] = {}
+    used: set[str] = set()
+    for ours, own in module.state_dict().items():
+        theirs = names.theirs(ours)
+        assert theirs, f"no published name for {ours}"
+        used.update(theirs)
+        missing = [name for name in theirs if name not in state]
+        if missing:
+            if ours.startswith(names.optional):
+                loaded[ours] = own
+                continue
+            raise UserError(f"{where} has no weight {missing[0]}, which needs the shape {_part(own, len(theirs))}")
+        for name in theirs:
+            if tuple(state[name].shape) != _part(own, len(theirs)):
+                found, needed = tuple(state[name].shape), _part(own, len(theirs))
+                raise UserError(f"{where}: {name} has the shape {found}, and this model needs {needed}")
+        parts = [state[name].to(own.dtype) for name in theirs]
+        loaded[ours] = parts[0] if len(parts) == 1 else torch.cat(parts)
+    optional = tuple(name for ours in names.optional for name in names.rules[ours])
+    unexpected = [name for name in state if name not in used and not (optional and name.startswith(optional))]
+    if unexpected:
+        shape = tuple(state[unexpected[0]].shape)
+        raise UserError(f"{where} has a weight {unexpected[0]} of shape {shape}, which this model has no place for")
+    module.load_state_dict(loaded)
+
+
+def _part(own: Tensor, parts: int) -> tuple[int, ...]:
+    return (own.shape[0] // parts, *own.shape[1:]) if parts > 1 else tuple(own.shape)
+
+
+def save(
+    folder: Path, module: nn.Module, names: Names, config: Mapping[str, Any], vocabulary: Path | None = None
+) -> None:
+    """Write a module in the published format, so that others can read it: config.json and safetensors."""
+    state = {}
+    for ours, weight in module.state_dict().items():
+        theirs = names.theirs(ours)
+        if not theirs:
+            shape = tuple(weight.shape)
+            raise UserError(f"{folder}: the published format has no name for {ours} of shape {shape}: remove it first")
+        for name, part in zip(theirs, weight.detach().cpu().chunk(len(theirs)), strict=True):
+            state[name] = part.clone()  # the parts of one projection share memory, which safetensors refuses
+    folder.mkdir(parents=True, exist_ok=True)
+    partial = folder / f"{_WHOLE}.partial"
+    save_file(state, partial, metadata={"format": "pt"})
+    partial.replace(folder / _WHOLE)
+    (folder / "config.json").write_text(json.dumps(dict(config), indent=2, sort_keys=True) + "\n", encoding="utf-8")
+    if vocabulary is not None and vocabulary != folder / VOCABULARY:
+        shutil.copyfile(vocabulary, folder / VOCABULARY)
+
+
+def vocabulary_file(folder: Path) -> Path | None:
+    """The file of a folder's word pieces, where it has one."""
+    return folder / VOCABULARY if (folder / VOCABULARY).is_file() else None
+
+
+def digest(folder: Path) -> str:
+    """A hash of a folder's weights: of what the files hold, not of where they are."""
+    whole = hashlib.sha256()
+    for path in weight_files(folder):
+        status = path.stat()
+        whole.update(_file_digest(path, status.st_size, status.st_mtime_ns))
+    return whole.hexdigest()[:16]
+
+
+@lru_cache(maxsize=16)
+def _file_digest(path: Path, size: int, changed: int) -> bytes:
+    with path.open("rb") as file:  # size and time of change are there to read a changed file again
+        return hashlib.file_digest(file, "sha256").digest()

@@ -1,0 +1,116 @@
+"""Pictures with sentences to learn from before any task: true ones, and near misses that differ in one attribute."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from PIL import Image
+
+from holdfast.world.block_questions import KINDS, Balance, ask
+from holdfast.world.blocks import make_blocks
+from holdfast.world.captions import captions
+from holdfast.world.commonsense import visual_commonsense
+from holdfast.world.describe import absent, described, facts, name, unique
+from holdfast.world.draw import render
+from holdfast.world.grammar import article
+from holdfast.world.knowledge import commonsense_question
+from holdfast.world.physical import physical_question
+from holdfast.world.questions import questions
+from holdfast.world.reviews import review
+from holdfast.world.scene import Scene, make_scene
+from holdfast.world.statements import hypothesis, two_image_statement
+from holdfast.world.stories import story_ending
+
+
+@dataclass(frozen=True)
+class Match:
+    """A sentence that is true of a scene, the same but for one attribute, which is false, and what differs."""
+
+    true: str
+    false: str
+    kind: str
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """A picture, captions of it, and matching and mismatching sentences."""
+
+    image: npt.NDArray[np.uint8]
+    captions: tuple[str, ...]
+    matches: tuple[Match, ...]
+
+
+def lesson(seed: int, number: int, *, side: int, captions_each: int = 4, matches_each: int = 4) -> Lesson:
+    """What can be learned from one scene: everything follows from (seed, number).
+
+    >>> first = lesson(0, 1, side=32, captions_each=1, matches_each=1)
+    >>> first.image.shape, len(first.captions)
+    ((32, 32, 3), 1)
+    """
+    scene, random = make_scene(seed, number), np.random.default_rng([seed, number, 0x1E550])
+    picture = Image.fromarray(render(scene)).resize((side, side), Image.Resampling.BICUBIC)
+    written = tuple(caption.text for caption in captions(scene, random, captions_each))
+    return Lesson(np.asarray(picture), written, tuple(matches(scene, random, matches_each)))
+
+
+def matches(scene: Scene, random: np.random.Generator, count: int) -> list[Match]:
+    """Pairs of sentences about a scene; first the kind of attribute is drawn, then the thing.
+
+    >>> from holdfast.world.scene import Box, Thing
+    >>> cat = Thing("cat", "black", "small", "fur", "plain", Box(0.4, 0.4, 0.2, 0.2))
+    >>> found = matches(Scene(7, "street", (cat,)), np.random.default_rng(2), 1)[0]
+    >>> found.true, found.kind
+    ('There is a cat.', 'noun')
+    """
+    found: dict[str, list[Match]] = {}
+    for fact in facts(scene, random, unique(scene)):
+        names = [f"the {name(scene.things[i])}" for i in (fact.subject, fact.other) if i is not None]
+        true, false = (_sentence(text.format(*names)) for text in (fact.true, fact.false))
+        found.setdefault(fact.kind, []).append(Match(true, false, fact.kind))
+    for thing in scene.things:
+        other, missing = absent(scene, random)
+        true, false = described(thing, ()), described(other.things[missing], ())
+        found.setdefault("noun", []).append(
+            Match(_sentence(f"there is {article(true)}"), _sentence(f"there is {article(false)}"), "noun")
+        )
+    kinds = sorted(found)
+    drawn = [found[kinds[random.integers(len(kinds))]] for _ in range(count)]
+    return [of_kind[random.integers(len(of_kind))] for of_kind in drawn]
+
+
+def _sentence(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}."
+
+
+def texts(seed: int, number: int) -> list[str]:
+    """Text of every kind that the world's datasets have, one or two of each: for word pieces, and for words alone.
+
+    >>> texts(0, 3)[-1]
+    'This is an image.'
+    """
+    return list(_texts(make_scene(seed, number), seed, number, np.random.default_rng([seed, number, 0x7E87])))
+
+
+def _texts(scene: Scene, seed: int, number: int, random: np.random.Generator) -> Iterator[str]:
+    yield from (caption.text for caption in captions(scene, random, 2))
+    for question in questions(scene, random, 2):
+        yield f"{question.text} {question.answer}"
+    yield two_image_statement(scene, make_scene(seed, number + 1), random, bool(random.integers(2)))
+    yield hypothesis(scene, random, ("entailment", "neutral", "contradiction")[random.integers(3)])
+    seen = visual_commonsense(scene, random)
+    for tokens in (seen.question, seen.answers[seen.answer_label], seen.rationales[seen.rationale_label]):
+        yield " ".join(token for token in tokens if isinstance(token, str))
+    yield review(random, bool(random.integers(2)))
+    context, endings, right, _ = story_ending(random)
+    yield f"{context} {endings[right]}"
+    _, asked, choices, right = commonsense_question(random)
+    yield f"{asked} {choices[right]}"
+    goal, solutions, right = physical_question(random)
+    yield f"{goal} {solutions[right]}"
+    blocks = ask(make_blocks(seed, number), random, list(KINDS)[random.integers(len(KINDS))], Balance())
+    if blocks is not None:
+        yield f"{blocks.text} {blocks.answer}"
+    yield "This is an image."

@@ -1,0 +1,62 @@
+"""A dataset is written whole or not at all: a process that is killed leaves nothing that looks finished."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+from holdfast.errors import UserError
+
+MARK = "holdfast-world.json"
+"""The file that says of which world a folder is."""
+
+
+def is_written(folder: Path, scale: str, seed: int) -> bool:
+    """Whether a folder holds this world's dataset already; one that holds anything else is refused.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as root:
+    ...     before = is_written(Path(root) / "sst2", "tiny", 0)
+    ...     write_whole(lambda folder, scale, seed: None, Path(root) / "sst2", "tiny", 0)
+    ...     before, is_written(Path(root) / "sst2", "tiny", 0)
+    (False, True)
+    """
+    if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
+        return False
+    try:
+        world = json.loads((folder / MARK).read_bytes())
+    except (OSError, ValueError):
+        world = None
+    if world == _world(scale, seed):
+        return True
+    raise UserError(f"{folder} is not empty, and two worlds must not mix: give another --out, or delete it")
+
+
+def write_whole(write: Callable[[Path, str, int], None], folder: Path, scale: str, seed: int) -> None:
+    """Call a writer on a hidden folder beside `folder`, which takes its name only when everything is there."""
+    part = folder.with_name(f".{folder.name}.part")
+    part.mkdir(parents=True, exist_ok=True)
+    handle = os.open(part, os.O_RDONLY)
+    try:
+        # The lock is the operating system's: it ends with the process, however that ends.
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        for left_over in part.iterdir():
+            if left_over.is_dir():
+                shutil.rmtree(left_over)
+            else:
+                left_over.unlink()
+        write(part, scale, seed)
+        (part / MARK).write_bytes(json.dumps(_world(scale, seed)).encode())
+        part.rename(folder)
+    except BlockingIOError:
+        raise UserError(f"another process is writing {folder}: wait for it, or give another --out") from None
+    finally:
+        os.close(handle)
+
+
+def _world(scale: str, seed: int) -> dict[str, object]:
+    return {"made by": "holdfast data make", "scale": scale, "seed": seed}

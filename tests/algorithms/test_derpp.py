@@ -1,0 +1,115 @@
+"""Dark experience replay: what is stored, when, and the loss by its definition."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import pytest
+import torch
+from torch.nn import functional
+
+from holdfast.algorithms.base import Algorithm
+from holdfast.algorithms.derpp import DarkReplay
+from holdfast.errors import UserError
+from holdfast.experiments.runner import make_learner
+from holdfast.models.heads import Linear
+from smallest import prepared, trained
+
+
+@dataclass
+class Outputs(Algorithm):
+    """Notes the logits that each example had when it was new."""
+
+    rows: dict = field(default_factory=dict)
+
+    def loss(self, learner, batch, outputs):
+        if learner.epoch == 0 and len(outputs) == 1:
+            self.rows |= dict(zip(batch.ids.tolist(), outputs[0].detach(), strict=True))
+
+
+@pytest.mark.parametrize("setting", ["class", "task"])
+def test_each_kept_example_has_the_logits_of_the_step_at_which_it_was_new(setting):
+    spy, dark = Outputs(), DarkReplay(capacity=40)
+    learner, _ = trained(prepared(benchmark__setting=setting), [dark, spy])
+    assert len(spy.rows) == 160
+    width = 4 if setting == "class" else 2
+    assert dark.logits.shape == (40, width)
+    for place, example in enumerate(dark.memory.ids.tolist()):
+        assert torch.equal(dark.logits[place], spy.rows[example])
+    expected = 40 * (width * 8 + 8 + learner.data.tables[0].row_bytes)
+    assert dark.memory_bytes(learner) == expected
+
+
+def stored(learner, stage, **settings):
+    """A dark replay with known logits: those of the present weights, shifted by 1."""
+    dark = DarkReplay(capacity=40, size=10, **settings)
+    dark.setup(learner)
+    ids = stage.train[:40]
+    batch = learner.fetch(ids)
+    dark.loss(learner, batch, tuple(output + 1 for output in learner.outputs(batch)))
+    dark.after(learner, batch)
+    return dark
+
+
+@pytest.mark.parametrize(("fidelity", "expected"), [("paper", 4.0), ("released", 1.0)])
+def test_the_paper_sums_squared_differences_and_the_released_code_averages_them(fidelity, expected):
+    ready = prepared()
+    learner = make_learner(ready)
+    first, second = ready.setup.stream.stages
+    dark = stored(learner, first, alpha=1.0, beta=0.0, fidelity=fidelity)
+    batch = learner.fetch(second.train)
+    assert dark.loss(learner, batch, learner.outputs(batch)).item() == pytest.approx(expected, abs=1e-12)
+
+
+def test_the_loss_is_the_distance_from_old_logits_and_the_loss_of_a_second_batch():
+    ready = prepared()
+    learner = make_learner(ready)
+    first, second = ready.setup.stream.stages
+    dark, twin = (stored(learner, first, alpha=0.3, beta=0.7) for _ in range(2))
+    with torch.no_grad():
+        for parameter in learner.trainable().values():
+            parameter.mul_(1.1)
+    batch = learner.fetch(second.train)
+    before = learner.examples_backward
+    loss = dark.loss(learner, batch, learner.outputs(batch))
+    assert learner.examples_backward - before == 20
+    places, table = twin.memory.draw(10), learner.data.tables[0]
+    now = learner.model({"image": table.inputs["image"][twin.memory.ids[places]]}, "patterns")
+    expected = 0.3 * (now - twin.logits[places]).square().sum(1).mean()
+    rows = torch.from_numpy(twin.memory.sample(10))
+    output = learner.model({"image": table.inputs["image"][rows]}, "patterns")
+    expected = expected + 0.7 * functional.cross_entropy(output, table.targets[rows])
+    parameters = list(learner.trainable().values())
+    assert loss.item() == pytest.approx(expected.item(), abs=1e-13)
+    for a, b in zip(torch.autograd.grad(loss, parameters), torch.autograd.grad(expected, parameters), strict=True):
+        assert torch.allclose(a, b, rtol=0, atol=1e-13)
+
+
+def test_classes_that_were_not_open_then_are_not_held_to_their_logits():
+    ready = prepared()
+    learner = make_learner(ready)
+    first, second = ready.setup.stream.stages
+    learner.model.heads["patterns"].classifier = Linear(16, 4, growing=True).double()
+    learner.model.open_classes([0, 1])
+    dark = stored(learner, first, alpha=1.0, beta=0.0)
+    assert dark.logits.isnan().any(0).tolist() == [False, False, True, True]
+    learner.model.open_classes([2, 3])
+    batch = learner.fetch(second.train)
+    assert dark.loss(learner, batch, learner.outputs(batch)).item() == pytest.approx(2.0, abs=1e-12)
+
+
+def test_an_example_whose_logits_were_never_seen_is_learned_by_its_target_alone():
+    """Another algorithm may have taken it out of the batch."""
+    learner = make_learner(prepared())
+    dark = DarkReplay(capacity=40, alpha=1.0, beta=0.0)
+    dark.setup(learner)
+    seen, unseen = learner.fetch(np.arange(10)), learner.fetch(np.arange(10, 12))
+    dark.loss(learner, seen, learner.outputs(seen))
+    dark.after(learner, seen)
+    dark.after(learner, unseen)
+    assert dark.logits[10:12].isnan().all()
+    assert dark.loss(learner, seen, learner.outputs(seen)).item() == pytest.approx(0.0, abs=1e-20)
+
+
+def test_a_memory_smaller_than_a_batch_is_refused():
+    with pytest.raises(UserError, match=r"derpp\.capacity is 31"):
+        trained(prepared(), [DarkReplay(capacity=31)])

@@ -1,0 +1,56 @@
+"""GDumb against training from scratch on its memory."""
+
+import numpy as np
+import pytest
+import torch
+from torch.nn import functional
+
+from holdfast.algorithms.gdumb import GDumb
+from holdfast.data.order import shuffled
+from holdfast.errors import UserError
+from holdfast.experiments.runner import make_learner
+from holdfast.models.heads import Linear
+from smallest import prepared, trained
+
+
+def test_the_last_weights_are_those_of_a_training_from_scratch_on_a_balanced_memory():
+    ready = prepared()
+    gdumb = GDumb(capacity=40)
+    learner, _ = trained(ready, [gdumb])
+    other = make_learner(ready)
+    model, data = other.model, other.data.tables[0]
+    kept = gdumb.memory.ids
+    assert np.bincount(data.targets[torch.from_numpy(kept)]).tolist() == [10, 10, 10, 10]
+    optimiser = torch.optim.AdamW(model.parameters(), lr=3e-3, weight_decay=0.0)
+    for epoch in range(2):
+        ids = shuffled(kept, seed=0, stage=1, epoch=epoch)
+        for rows in (torch.from_numpy(ids[:32]), torch.from_numpy(ids[32:])):
+            optimiser.zero_grad()
+            functional.cross_entropy(
+                model({"image": data.inputs["image"][rows]}, "patterns"), data.targets[rows]
+            ).backward()
+            optimiser.step()
+    expected = model.state_dict()
+    assert all(torch.allclose(learner.model.state_dict()[n], expected[n], rtol=0, atol=1e-12) for n in expected)
+    assert learner.examples_backward == 2 * 40 + 2 * 40
+
+
+def test_classes_that_are_open_stay_open_when_the_weights_start_again():
+    ready = prepared()
+    learner = make_learner(ready)
+    head = Linear(16, 4, growing=True).double()
+    learner.model.heads["patterns"].classifier = head
+    gdumb = GDumb()
+    gdumb.setup(learner)
+    start = head.weight.clone()
+    learner.model.open_classes([0, 2])
+    with torch.no_grad():
+        head.weight += 1
+    gdumb.learn(learner, ready.setup.stream.stages[0], lambda start=None: start())
+    assert torch.equal(head.weight, start)
+    assert head.closed.tolist() == [False, True, False, True]
+
+
+def test_a_memory_smaller_than_a_batch_is_refused():
+    with pytest.raises(UserError, match=r"gdumb\.capacity is 31"):
+        trained(prepared(), [GDumb(capacity=31)])

@@ -1,0 +1,220 @@
+"""LwF: its gradient in closed form, against whole copies of the model, and what it leaves alone."""
+
+import copy
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import nn
+
+from holdfast.algorithms.lwf import LwF, divergence
+from holdfast.errors import UserError
+from holdfast.models.transformer import Block
+from holdfast.tasks import Choose, Classify, MaskedPhrase, MultiLabel, SoftLabel
+from holdfast.types import Part
+from smallest import prepared, trained
+
+CLASSIFY = Classify("t", "h", 5, 0.2)
+ALL = torch.arange(5)
+
+
+def drawn(*shape):
+    generator = torch.Generator().manual_seed(3)
+    return [torch.randn(*shape, dtype=torch.float64, generator=generator) for _ in range(2)]
+
+
+def gradient(task, taught, output, temperature, units=ALL, targets=None):
+    leaf, teacher = output.clone().requires_grad_(), taught.clone().requires_grad_()
+    part = Part("t", {}, torch.zeros(len(output)) if targets is None else targets)
+    (found,) = torch.autograd.grad(divergence(task, part, teacher.detach(), leaf, temperature, units).sum(), leaf)
+    return found
+
+
+@pytest.mark.parametrize("temperature", [0.5, 1.0, 2.0])
+def test_gradients_in_closed_form(temperature):
+    """Of T^2 KL at temperature T: T times the difference of the softened answers."""
+    taught, output = drawn(4, 5)
+    soft, hard = (output / temperature).softmax(-1), (taught / temperature).softmax(-1)
+    for task in (CLASSIFY, Choose("t", "h", 5, 0.2)):
+        torch.testing.assert_close(gradient(task, taught, output, temperature), temperature * (soft - hard))
+    soft, hard = (output / temperature).sigmoid(), (taught / temperature).sigmoid()
+    several = temperature * (soft - hard)
+    torch.testing.assert_close(gradient(SoftLabel("t", "h", 5, 0.1), taught, output, temperature), several)
+    torch.testing.assert_close(gradient(MultiLabel("t", "h", 5, 0.1), taught, output, temperature), several / 5)
+
+
+def test_a_phrase_is_the_mean_over_its_hidden_words():
+    taught, output = drawn(2, 3, 5)
+    targets = torch.tensor([[1, 4, 0], [2, -100, -100]])
+    found = gradient(MaskedPhrase("t", "h", 5, 0.1), taught, output, 1.0, targets=targets)
+    each = output.softmax(-1) - taught.softmax(-1)
+    expected = torch.stack([each[0] / 3, torch.cat([each[1, :1], torch.zeros(2, 5)])])
+    torch.testing.assert_close(found, expected)
+
+
+def test_the_square_of_the_temperature_keeps_the_size_of_the_gradient():
+    """As T grows it tends to the gap of the centred outputs over their number, not to nothing (Hinton et al. 2015)."""
+    taught, output = drawn(4, 5)
+    gap = output - taught
+    limit = (gap - gap.mean(-1, keepdim=True)) / 5
+    torch.testing.assert_close(gradient(CLASSIFY, taught, output, 1e4), limit, rtol=1e-3, atol=1e-5)
+
+
+def test_it_is_nothing_where_model_and_teacher_agree():
+    taught, _ = drawn(4, 5)
+    for task in (CLASSIFY, SoftLabel("t", "h", 5, 0.1)):
+        assert gradient(task, taught, taught, 2.0).abs().max() < 1e-15
+        assert divergence(task, Part("t", {}, torch.zeros(4)), taught, taught, 2.0, ALL).abs().max() < 1e-15
+
+
+def test_units_that_were_not_seen_are_left_alone():
+    taught, output = drawn(4, 5)
+    units = torch.tensor([0, 2, 3])
+    found = gradient(CLASSIFY, taught, output, 1.0, units)
+    assert found[:, [1, 4]].abs().max() == 0
+    torch.testing.assert_close(found[:, units], output[:, units].softmax(-1) - taught[:, units].softmax(-1))
+
+
+# In training
+
+
+def test_the_first_stage_is_fine_tuning_and_the_second_is_not():
+    for settings in ({"benchmark__stages": 1}, {"benchmark__stages": 2}):
+        plain, _ = trained(prepared(**settings), [])
+        taught, _ = trained(prepared(**settings), [LwF()])
+        pairs = zip(plain.model.parameters(), taught.model.parameters(), strict=True)
+        assert all(torch.equal(a, b) for a, b in pairs) == (settings["benchmark__stages"] == 1)
+
+
+def two_stages(on: str, setting: str = "task", strength: float = 0.7, **settings):
+    """A learner after the second of two stages, the algorithm with its teacher, a copy of that, and a batch."""
+    ready = prepared(benchmark__setting=setting, **settings)
+    algorithm, kept, take = LwF(on=on, temperature=1.5, strength=strength), [], LwF.end
+
+    def end(learner, stage):
+        if not kept:  # the teacher of the second stage stays
+            take(algorithm, learner, stage)
+            kept.append(copy.deepcopy(learner.model).eval())
+
+    algorithm.end = end
+    ready = replace(
+        ready, setup=replace(ready.setup, stream=replace(ready.setup.stream, stages=ready.setup.stream.stages[:2]))
+    )
+    learner, _ = trained(ready, [algorithm])
+    return learner, algorithm, kept[0], learner.fetch(ready.setup.stream.stages[1].train[:9])
+
+
+@pytest.mark.parametrize(("on", "setting"), [("seen", "class"), ("old-heads", "task")])
+def test_the_model_stays_nearer_to_its_teacher_than_without(on, setting):
+    """On the old stage's data, which it does not see any more."""
+    found = []
+    for strength in (0.0, 3.0):
+        learner, _, before, _ = two_stages(on, setting, strength=strength, train__epochs=20)
+        old = learner.fetch(prepared(benchmark__setting=setting).setup.stream.stages[0].train)
+        (part,), task = old.parts, learner.tasks[old.parts[0].task]
+        with torch.no_grad():
+            now, then = (task.forward(model, part)[:, :2] for model in (learner.model.eval(), before))
+        found.append(divergence(task, part, then, now, 1.0, torch.arange(2)).mean().item())
+    assert found[1] < 0.5 * found[0]
+
+
+def test_the_teacher_stays_as_it_was_and_gets_no_gradient():
+    learner, algorithm, before, _ = two_stages("old-heads")
+    assert not algorithm.teacher.training
+    for (name, now), then in zip(algorithm.teacher.named_parameters(), before.parameters(), strict=True):
+        assert torch.equal(now, then), name
+        assert not now.requires_grad
+        assert now.grad is None
+    assert any(not torch.equal(a, b) for a, b in zip(learner.model.parameters(), before.parameters(), strict=True))
+
+
+class Counted:
+    """How often an encoder is asked."""
+
+    def __init__(self, encoder: nn.Module) -> None:
+        self.count = 0
+        encoder.register_forward_hook(self._add)
+
+    def _add(self, encoder, inputs, output):
+        self.count += 1
+
+
+def test_old_heads_are_asked_about_one_pass_and_as_whole_models_would_answer():
+    learner, algorithm, before, batch = two_stages("old-heads", benchmark__stages=4)
+    (part,) = batch.parts
+    learner.model.eval()
+    ours, theirs = Counted(learner.model.encoder), Counted(algorithm.teacher.encoder)
+    algorithm.seen = {f"stage-{n}": torch.arange(2) for n in (1, 3, 4)}  # three old heads
+    algorithm.batch(learner, batch)
+    loss = algorithm.loss(learner, batch, learner.outputs(batch))
+    assert (ours.count, theirs.count) == (1, 1)
+    parameters = list(learner.trainable().values())
+    found = torch.autograd.grad(loss, parameters, allow_unused=True)
+    expected_loss = 0.0
+    for head in algorithm.seen:
+        with torch.no_grad():
+            taught = (before(part.inputs, head) / 1.5).softmax(-1)
+        said = (learner.model(part.inputs, head) / 1.5).log_softmax(-1)
+        expected_loss = expected_loss + 0.7 * 1.5**2 * (taught * (taught.log() - said)).sum() / 9
+    torch.testing.assert_close(loss, expected_loss)
+    expected = torch.autograd.grad(expected_loss, parameters, allow_unused=True)
+    assert [grad is None for grad in found] == [grad is None for grad in expected]
+    for one, other in zip(found, expected, strict=True):
+        if one is not None:
+            torch.testing.assert_close(one, other)
+
+
+def test_a_head_that_is_new_is_not_distilled():
+    learner, algorithm, _, batch = two_stages("seen")
+    forward = learner.examples_forward
+    outputs = learner.forward(batch)
+    assert algorithm.loss(learner, batch, outputs).item() == 0
+    assert learner.examples_forward == forward, "and the teacher is not asked"
+
+
+def test_the_classes_of_past_stages_are_the_units_that_were_seen():
+    ready, algorithm = prepared(benchmark__stages=3), LwF()
+    learner, _ = trained(ready, [algorithm])
+    assert algorithm.seen["patterns"].tolist() == [0, 1, 2, 3, 4, 5]
+    algorithm.setup(learner)
+    algorithm.end(learner, ready.setup.stream.stages[1])
+    assert algorithm.seen["patterns"].tolist() == [2, 3]
+
+
+@pytest.mark.parametrize("on", ["seen", "old-heads"])
+def test_a_resumed_run_has_the_same_teacher(on):
+    learner, algorithm, _, batch = two_stages(on)
+    if on == "seen":
+        algorithm.seen["stage-2"] = torch.arange(2)
+    again = LwF(on=on, temperature=1.5, strength=0.7)
+    again.setup(learner)
+    again.load_state_dict(learner, copy.deepcopy(algorithm.state_dict()))
+    learner.model.eval()
+    algorithm.batch(learner, batch)
+    outputs = learner.outputs(batch)
+    loss = algorithm.loss(learner, batch, outputs)
+    assert loss.item() > 0
+    assert torch.equal(again.loss(learner, batch, outputs), loss)
+
+
+def test_refusals_come_before_training_in_one_sentence():
+    learner, _ = trained(prepared(), [])
+    (task,) = learner.tasks.values()
+    learner.tasks = {"a": task, "b": replace(task, images=2)}
+    with pytest.raises(UserError, match=r"all heads must be of one kind.*classify with 1 image\(s\), classify with 2"):
+        LwF(on="old-heads").setup(learner)
+    LwF(on="seen").setup(learner)
+    learner.tasks = {"a": MaskedPhrase("a", "a", 9, 0.0)}
+    with pytest.raises(UserError, match=r"set lwf\.on=seen"):
+        LwF(on="old-heads").setup(learner)
+
+
+def test_old_heads_refuse_an_encoder_with_parts_for_each_head():
+    ready, block = prepared(benchmark__setting="task"), Block(4, heads=1, hidden=4)
+    learner, _ = trained(ready, [])
+    learner.model.encoder.blocks = lambda: [block]
+    LwF(on="old-heads").begin(learner, ready.setup.stream.stages[0])
+    block.added["stage-1"] = nn.ModuleDict()
+    with pytest.raises(UserError, match=r"parts for each head \(adapters\): set lwf\.on=seen"):
+        LwF(on="old-heads").begin(learner, ready.setup.stream.stages[0])
+    LwF(on="seen").begin(learner, ready.setup.stream.stages[0])

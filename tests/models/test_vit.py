@@ -1,0 +1,114 @@
+import pytest
+import torch
+from transformers import ViTConfig, ViTModel
+
+from holdfast.errors import UserError
+from holdfast.models.vit import TinyVit, Vit
+from holdfast.types import Head, Inputs
+
+SMALL = Vit(patch=8, width=48, depth=3, heads=4, head_width=12, hidden=80)
+
+
+def images(rows=3, height=24, width=24):
+    size = (rows, 3, height, width)
+    return torch.randint(256, size, dtype=torch.uint8, generator=torch.Generator().manual_seed(1))
+
+
+def scrambled(module):
+    generator = torch.Generator().manual_seed(5)
+    for value in module.state_dict().values():
+        value.copy_(torch.randn(value.shape, generator=generator) * 0.3)
+    return module.double()
+
+
+def reference(ours):
+    """The transformer of `transformers` with our weights."""
+    config = ViTConfig(
+        hidden_size=48, num_hidden_layers=3, num_attention_heads=4, intermediate_size=80, image_size=24, patch_size=8
+    )
+    theirs = ViTModel(config, add_pooling_layer=False).double().eval()
+    own = ours.state_dict()
+    names = {
+        "attention_norm": "layernorm_before",
+        "feed_forward_norm": "layernorm_after",
+        "attention.output": "attention.o_proj",
+        "feed_forward.inner": "mlp.fc1",
+        "feed_forward.output": "mlp.fc2",
+    }
+    state = {
+        "embeddings.cls_token": own["patches.whole"],
+        "embeddings.position_embeddings": own["patches.position"],
+        "embeddings.patch_embeddings.projection.weight": own["patches.projection.weight"],
+        "embeddings.patch_embeddings.projection.bias": own["patches.projection.bias"],
+        "layernorm.weight": own["norm.weight"],
+        "layernorm.bias": own["norm.bias"],
+    }
+    for layer in range(3):
+        for leaf in ("weight", "bias"):
+            for here, there in names.items():
+                state[f"layers.{layer}.{there}.{leaf}"] = own[f"block.{layer}.{here}.{leaf}"]
+            parts = own[f"block.{layer}.attention.projection.{leaf}"].chunk(3)
+            for kind, part in zip("qkv", parts, strict=True):
+                state[f"layers.{layer}.attention.{kind}_proj.{leaf}"] = part
+    theirs.load_state_dict(state)
+    return theirs
+
+
+def test_equals_transformers():
+    ours = scrambled(SMALL.encoder(Inputs((3, 24, 24)))).eval()
+    theirs = reference(ours)
+    found = ours({"image": images()})
+    expected = theirs(ours.patches.normalise(images())).last_hidden_state[:, 0]
+    torch.testing.assert_close(found, expected, atol=1e-10, rtol=1e-10)
+    found.sin().sum().backward()
+    expected.sin().sum().backward()
+    pairs = [
+        (ours.patches.position, theirs.embeddings.position_embeddings),
+        (ours.patches.projection.weight, theirs.embeddings.patch_embeddings.projection.weight),
+        (ours.block[1].feed_forward.inner.weight, theirs.layers[1].mlp.fc1.weight),
+    ]
+    for own, other in pairs:
+        torch.testing.assert_close(own.grad, other.grad)
+
+
+def test_the_papers_size():
+    encoder = Vit().encoder(Inputs((3, 224, 224)))
+    assert encoder.patches.position.shape == (1, 197, 384)
+    assert len(encoder.layers()) == 9
+    attention = 384 * 3 * 1024 + 3 * 1024 + 1024 * 384 + 384
+    feed_forward = 2 * 384 * 1536 + 1536 + 384
+    embedding = 3 * 16 * 16 * 384 + 384 + 198 * 384
+    count = 9 * (attention + feed_forward + 4 * 384) + embedding + 2 * 384
+    assert sum(p.numel() for p in encoder.parameters()) == count
+    assert Vit().wants().side == 224
+
+
+def test_pairs_of_images_give_a_vector_each():
+    encoder = SMALL.encoder(Inputs((3, 16, 24))).eval()
+    pairs = images(6, 16, 24).view(3, 2, 3, 16, 24)
+    found = encoder({"image": pairs})
+    assert found.shape == (3, 2, 48)
+    torch.testing.assert_close(found[2, 0], encoder({"image": pairs[2, :1]})[0])
+
+
+def test_a_tiny_one_learns():
+    torch.manual_seed(0)
+    model = TinyVit(width=32, depth=2).build(Inputs((3, 16, 16)), {"side": Head("classify", 2)})
+    pixels = torch.zeros(64, 3, 16, 16, dtype=torch.uint8)
+    targets = torch.arange(2).repeat(32)
+    for row, target in enumerate(targets.tolist()):  # a bright square on the left or on the right, at any height
+        pixels[row, :, row // 5 :, 8 * target : 8 * target + 4] = 200
+    optimiser = torch.optim.Adam(model.parameters(), lr=3e-3)
+    for _ in range(40):
+        optimiser.zero_grad()
+        loss = torch.nn.functional.cross_entropy(model({"image": pixels}, "side"), targets)
+        loss.backward()
+        optimiser.step()
+    assert loss < 0.1
+
+
+def test_refuses_what_it_cannot_see():
+    with pytest.raises(UserError, match="at least 16 x 16 pixels, and these have 8 x 32"):
+        Vit().encoder(Inputs((3, 8, 32)))
+    with pytest.raises(UserError, match="needs images"):
+        Vit().encoder(Inputs(text=9, vocabulary=5))
