@@ -11,17 +11,19 @@ from torch import Tensor
 
 from holdfast.models.base import Model
 
-OFTEN = 3
-"""A shape is compiled when it has come so often: a last batch that is smaller does not pay for its compilation."""
+OFTEN = {True: 3, False: 20}
+"""A shape is compiled when it has come so often with gradients, or without: a batch that is smaller than the others does
+not pay for its compilation."""
 _MOST = 64
 """How many shapes, heads and modes are compiled at most."""
 
 
 class Compiled:
-    """A model that is called like itself. Training steps of frequent shapes run compiled, on a GPU as CUDA graphs.
+    """A model that is called like itself. Frequent shapes run compiled, on a GPU as CUDA graphs.
 
-    Compiling takes from seconds to a minute, once for each shape; where it fails, the model runs as it is, and one
-    warning says so. Evaluation is not compiled: its batches come in many shapes.
+    Compiling takes from seconds to a minute, once for each shape; where it fails, forward or backward, the model runs as
+    it is from then on, and one warning says so. What comes of it is equal but for rounding: whoever needs the last bit,
+    as for resuming exactly, does not compile.
     """
 
     def __init__(self, model: Model) -> None:
@@ -34,22 +36,38 @@ class Compiled:
 
     def __call__(self, inputs: Mapping[str, Tensor], head: str) -> Tensor:
         """The outputs of a head: see `Model.forward`."""
-        if self._run is None or not (self.model.training and torch.is_grad_enabled()):
-            return self.model(inputs, head)  # type: ignore[no-any-return]
-        key = (head, *(column.shape for column in inputs.values()))
+        model, learns = self.model, torch.is_grad_enabled()
+        if self._run is None or (model.route is not None and not model.training):
+            return self._plain(inputs, head)
+        shapes = (column.shape for column in inputs.values())
+        key = (head, model.active, model.training, learns, torch.is_inference_mode_enabled(), *shapes)
         self._seen[key] += 1
-        if self._seen[key] < OFTEN:
-            return self.model(inputs, head)  # type: ignore[no-any-return]
-        self.model.switch(head)
+        if self._seen[key] < OFTEN[learns]:
+            return self._plain(inputs, head)
+        model.switch(head)
         try:
+            if self._seen[key] == OFTEN[learns]:
+                self._try(inputs, head)
             # The next replay of the graph writes over its outputs, and someone may keep them: they get a copy.
             return self._run(dict(inputs), head).clone()
         except Exception as error:
-            if self._seen[key] > OFTEN:
-                raise  # it did compile: the error is the model's own
             warnings.warn(f"goes on without compiling: {type(error).__name__}: {error}"[:500], stacklevel=2)
             self._run = None
-            return self.model(inputs, head)  # type: ignore[no-any-return]
+            return self._plain(inputs, head)  # where the fault is the model's own, it raises here as well
+
+    def _plain(self, inputs: Mapping[str, Tensor], head: str) -> Tensor:
+        output: Tensor = self.model(inputs, head)
+        return output
+
+    def _try(self, inputs: Mapping[str, Tensor], head: str) -> None:
+        """Compile forward and backward now, where a failure can be caught, and draw no random number for it."""
+        assert self._run is not None
+        devices = {column.device.index for column in inputs.values() if column.is_cuda}
+        with torch.random.fork_rng(sorted(index or 0 for index in devices)):
+            output = self._run(dict(inputs), head)
+            if output.requires_grad:
+                learning = [p for p in self.model.parameters() if p.requires_grad]
+                torch.autograd.grad(output.sum(), learning, allow_unused=True)
 
     @staticmethod
     def step_done() -> None:

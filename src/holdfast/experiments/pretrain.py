@@ -7,6 +7,7 @@ differ from the truth in one attribute, so neither the words nor the picture alo
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -160,8 +161,7 @@ def pretrain(
 
     A call that is interrupted goes on from its last checkpoint in `out`.
     """
-    if (out / "model.safetensors").exists():
-        raise UserError(f"{out} holds a model already: give another folder")
+    _claim(out, settings)
     recipe = registry.MODELS[settings.model].load()(weights="")
     pieces = world_pieces(settings.pieces)
     count, side = len(pieces.vocabulary), recipe.wants().side
@@ -198,7 +198,24 @@ def pretrain(
     made = {"command": settings.command(), "settings": asdict(settings), "held_out": found}
     write_json(out / "made.json", made | {"holdfast": __version__, "generator": generator_hash()})
     checkpoints.clear()
+    (out / "begun.json").unlink()
     return found
+
+
+def _claim(out: Path, settings: Pretraining) -> None:
+    """Make a folder this pre-training's own, or refuse one that is not."""
+    if (out / "model.safetensors").exists():
+        raise UserError(f"{out} holds a model already: give another folder")
+    mine, note = {**asdict(settings), "generator": generator_hash()}, out / "begun.json"
+    if not note.exists():
+        out.mkdir(parents=True, exist_ok=True)
+        write_json(note, mine)
+    elif (begun := json.loads(note.read_text(encoding="utf-8"))) != mine:
+        differs = next(name for name in mine if begun.get(name) != mine[name])
+        raise UserError(
+            f"{out} holds a pre-training that was begun with {differs}={begun.get(differs)}, not {mine[differs]}: "
+            "give the same settings to go on with it, or another folder"
+        )
 
 
 def generator_hash() -> str:

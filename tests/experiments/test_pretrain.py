@@ -1,0 +1,96 @@
+import json
+
+import pytest
+import torch
+from transformers import ViltModel
+
+from holdfast.data.text import Tokenizer
+from holdfast.engine.loop import Watch
+from holdfast.errors import Stopped, UserError
+from holdfast.experiments import pretrain
+from holdfast.experiments.pretrain import Pretraining
+from holdfast.models.vilt import TinyVilt
+from holdfast.types import Inputs
+
+SMALL = {"scenes": 40, "epochs": 2, "batch_size": 64, "pieces": 400, "length": 16}
+
+
+class StopAfter(Watch):
+    def __init__(self, steps):
+        self.left = steps
+
+    def step(self, stage_step, loss):
+        self.left -= 1
+        self.stopping = self.left <= 0
+
+
+@pytest.fixture
+def quick(monkeypatch):
+    monkeypatch.setattr(pretrain, "READ", 20)
+    monkeypatch.setattr(pretrain, "_on_all_cores", lambda make, count, progress=None: map(make, range(count)))
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_stopped_pretraining_goes_on_and_others_can_load_it(quick, tmp_path):
+    settings = Pretraining(**SMALL)
+    whole = pretrain.pretrain(settings, tmp_path / "whole")
+    with pytest.raises(Stopped):
+        pretrain.pretrain(settings, tmp_path / "parts", watch=StopAfter(3))
+    with pytest.raises(UserError, match="begun with seed=0, not 1"):
+        pretrain.pretrain(Pretraining(**SMALL, seed=1), tmp_path / "parts")
+    assert pretrain.pretrain(settings, tmp_path / "parts") == whole
+    weights = [(tmp_path / name / "model.safetensors").read_bytes() for name in ("whole", "parts")]
+    assert weights[0] == weights[1]
+    with pytest.raises(UserError, match="holds a model already"):
+        pretrain.pretrain(settings, tmp_path / "whole")
+
+    made = json.loads((tmp_path / "whole" / "made.json").read_text())
+    assert made["held_out"] == whole
+    assert made["generator"] == pretrain.generator_hash()
+    assert made["command"].startswith("holdfast pretrain vilt-tiny --out FOLDER --scenes 40")
+
+    pieces = Tokenizer.load(tmp_path / "whole" / "vocab.txt")
+    inputs = Inputs(image=(3, 64, 64), text=16, vocabulary=len(pieces.vocabulary))
+    ours = TinyVilt(weights=str(tmp_path / "whole")).encoder(inputs).eval()
+    theirs = ViltModel.from_pretrained(tmp_path / "whole").eval()
+    numbers, lengths = pieces.encode(["A red dog on a street."], 16)
+    image = torch.randint(256, (1, 3, 64, 64), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
+    text, length = torch.from_numpy(numbers), torch.from_numpy(lengths)
+    with torch.no_grad():
+        found = ours({"image": image, "text": text, "text_length": length})
+        expected = theirs(
+            input_ids=text.long(),
+            attention_mask=(torch.arange(16) < length[:, None]).long(),
+            pixel_values=image.float() / 127.5 - 1,
+        ).pooler_output
+    assert torch.allclose(found, expected, atol=1e-5)
+
+
+def test_words_alone_are_learned_by_the_text_encoder(quick, tmp_path):
+    found = pretrain.pretrain(Pretraining(model="bert-tiny", **SMALL), tmp_path / "bert")
+    assert set(found) == {"words"}
+    assert found["words"] > -6.0, "better than guessing among 400 pieces"
+
+
+def test_near_misses_are_false_and_truths_true():
+    """Every kind of pair of many scenes, against the scene itself for those that words tell simply."""
+    import numpy as np
+
+    from holdfast.world.pairs import lesson, matches
+    from holdfast.world.scene import make_scene
+
+    kinds = set()
+    for number in range(60):
+        scene = make_scene(5, number)
+        for match in matches(scene, np.random.default_rng(number), 6):
+            kinds.add(match.kind)
+            assert match.true != match.false
+            if match.kind == "colour":
+                assert any(match.true.rstrip(".").endswith(thing.colour) for thing in scene.things)
+            if match.kind == "noun":
+                nouns = {thing.noun for thing in scene.things if thing.noun != "person"}
+                assert not any(match.false.rstrip(".").endswith(f" {noun}") for noun in nouns)
+    assert kinds == {"colour", "noun", "pattern", "place", "relation", "verb"}
+    one, again = lesson(5, 1, side=16), lesson(5, 1, side=16)
+    assert (one.image == again.image).all()
+    assert (one.captions, one.matches) == (again.captions, again.matches)
