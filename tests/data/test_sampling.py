@@ -95,3 +95,20 @@ def test_the_empty_answer_counts_and_a_comma_that_is_left_does_not():
     assert soft_answers([["a"] * 4 + ["red, blue"]], ["", "red blue"], normalise).tolist() == [
         pytest.approx([1.0, 0.3])
     ]
+
+
+def test_a_cut_by_groups_parts_no_group_and_comes_near_the_share():
+    random = np.random.default_rng(0)
+    groups = [str(number) for number in random.integers(0, 200, 1000)]
+    names = [f"question-{n}" for n in range(1000)]
+    rest, part = cut(names, share=0.3, groups=groups, seed=4)
+    assert sorted([*rest, *part]) == list(range(1000))
+    assert not {groups[i] for i in rest} & {groups[i] for i in part}
+    assert abs(len(part) - 300) <= 5
+    order = random.permutation(1000)
+    _, again = cut([names[i] for i in order], share=0.3, groups=[groups[i] for i in order], seed=4)
+    assert {names[order[i]] for i in again} == {names[i] for i in part}
+    with pytest.raises(UserError, match="by classes or by groups"):
+        cut(names, groups, share=0.3, groups=groups)
+    with pytest.raises(UserError, match="as many groups"):
+        cut(names, share=0.3, groups=groups[:5])

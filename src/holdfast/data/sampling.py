@@ -44,6 +44,7 @@ def cut(
     *,
     share: float | None = None,
     count: int | None = None,
+    groups: Sequence[str] | None = None,
     seed: int = 0,
 ) -> tuple[Ids, Ids]:
     """Places in two parts: the rest, and the share or count cut out, of all examples or, with labels, of each class.
@@ -52,10 +53,18 @@ def cut(
     train and dev, `cut(names, labels, count=50)` ImageNet's train and validation, `cut(names, labels, share=0.1,
     count=50)` iNaturalist's, and `cut(names, share=0.5)` the two halves of a validation split.
 
+    With groups (the image of each question, say) whole groups are cut out, until the share or count is reached as
+    nearly as it can be: then no image is in both parts. Classes are not counted then.
+
     >>> cut(["a", "b", "c", "d"], share=0.5)
     (array([0, 1]), array([2, 3]))
+    >>> cut(["a", "b", "c", "d"], share=0.5, groups=["x", "y", "x", "y"])
+    (array([1, 3]), array([0, 2]))
     """
-    part = _choose("cut", names, labels, share, count, seed)
+    if groups is None:
+        part = _choose("cut", names, labels, share, count, seed)
+    else:
+        part = _choose_groups(names, groups, labels, share, count, seed)
     return np.setdiff1d(np.arange(len(names)), part), part
 
 
@@ -114,15 +123,39 @@ def _choose(
     classes: dict[Any, list[int]] = {}
     for place in range(len(names)):
         classes.setdefault(None if labels is None else labels[place], []).append(place)
-    # The hash takes the purpose in, so that a low-shot sample and a cut with one seed know nothing of each other.
-    key = f"{purpose}/{seed}".encode()
-    ranks = [hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8, key=key).digest() for name in names]
+    ranks = [_rank(purpose, seed, name) for name in names]
     chosen: list[int] = []
     for places in classes.values():
         take = len(places) if share is None else round(share * len(places))
         take = take if count is None else min(take, count)
         chosen += sorted(places, key=lambda place: (ranks[place], names[place]))[:take]
     return np.array(sorted(chosen), np.int64)
+
+
+def _choose_groups(
+    names: Sequence[str],
+    groups: Sequence[str],
+    labels: Sequence[Any] | None,
+    share: float | None,
+    count: int | None,
+    seed: int,
+) -> Ids:
+    if labels is not None:
+        raise UserError("a cut is made by classes or by groups, not by both")
+    if len(groups) != len(names):
+        raise UserError(f"{len(names)} examples need as many groups, but there are {len(groups)}")
+    sizes = Counter(groups)
+    wanted = len(_choose("cut", names, None, share, count, seed))  # which also checks the call
+    order = sorted(sizes, key=lambda group: _rank("cut", seed, group))
+    reached = np.cumsum([0, *(sizes[group] for group in order)])
+    chosen = set(order[: int(np.abs(reached - wanted).argmin())])
+    return np.array([place for place, group in enumerate(groups) if group in chosen], np.int64)
+
+
+def _rank(purpose: str, seed: int, name: str) -> bytes:
+    """Where a name stands in a sample's order, which for a low-shot sample has nothing to do with that for a cut."""
+    key = f"{purpose}/{seed}".encode()
+    return hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8, key=key).digest()
 
 
 def _remembered(normalise: Callable[[str], str]) -> Callable[[str], str]:
