@@ -29,6 +29,7 @@ def register(app: typer.Typer) -> None:
 
 def list_(
     kind: Annotated[str | None, typer.Argument(help="benchmarks, algorithms, models, datasets or runs.")] = None,
+    name: Annotated[str | None, typer.Argument(help="One of them, to read all about it.")] = None,
     out: Out = Path("runs"),
     as_json: Json = False,
 ) -> None:
@@ -38,6 +39,10 @@ def list_(
         return
     if kind is not None and kind not in KINDS:
         raise UserError(f"there is nothing to list under {kind!r}: {nearest(kind, [*KINDS, 'runs'])}")
+    if kind is not None and name is not None:
+        entry = KINDS[kind][registry.resolve(name, kind.removesuffix("s"), KINDS[kind])]
+        _about(entry, as_json)
+        return
     chosen = KINDS if kind is None else {kind: KINDS[kind]}
     if as_json:
         from holdfast.cli.screen import print_json
@@ -102,6 +107,13 @@ def show(
     if record is not None:
         print_grid(matrix(record))
         print_grid(comparison([record]))
+        if record.chance:
+            guesses = ", ".join(f"{name} {100 * score:.1f}" for name, score in record.chance.items())
+            console.print(f"guessing scores: {guesses}")
+        if record.dropped:
+            console.print(f"{record.dropped} bad records of the data were left out:")
+            for problem in record.problems:
+                console.print(f"  {problem}", markup=False)
         cost = record.cost
         console.print(
             f"cost: {cost['steps']} steps, {cost['seconds']:.1f} s, {cost['examples_forward']} examples forward and "
@@ -116,6 +128,26 @@ def show(
         console.print("not done: the command below goes on with it")
     store = "" if out == Path("runs") else f" --out {shlex.quote(str(out))}"
     console.print(f"again: {folder.command()}{store}", markup=False)
+
+
+def _about(entry: registry.Entry, as_json: bool) -> None:
+    """What a thing's own file says of it (the paper, the equation, the cost), and its settings."""
+    import sys
+
+    from rich.console import Console
+
+    from holdfast.cli.screen import print_grid, print_json
+    from holdfast.reports.tables import Grid
+
+    settings = {key: str(value) for key, value in _settings(entry).items()}
+    module = sys.modules[entry.place.partition(":")[0]].__doc__ if entry.place and entry.load() else None
+    text = (module or entry.summary).strip()
+    if as_json:
+        print_json({"summary": entry.summary, "about": text, "settings": settings})
+        return
+    Console(highlight=False, soft_wrap=True).print(text, markup=False)
+    if settings:
+        print_grid(Grid("settings", ("name", "default"), tuple(settings.items())))
 
 
 def _settings(entry: registry.Entry) -> dict[str, Any]:
