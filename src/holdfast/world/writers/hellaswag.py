@@ -18,6 +18,8 @@ from holdfast.world.language import story_ending
 from holdfast.world.writers.json_files import write_json_lines
 from holdfast.world.writers.scales import Amount, Splits, at_scale
 
+MISTAKEN = 0.06
+"""How often another ending is given as the right one: in the real set, too, nobody gets them all."""
 COUNTS: dict[str, dict[str, int]] = {
     "tiny": {"train": 200, "val": 80, "test": 40},
     "small": {"train": 3_000, "val": 600, "test": 300},
@@ -54,6 +56,8 @@ def _records(split: str, count: int, random: np.random.Generator, splits: Splits
     ind = int(random.integers(5))
     for index, place in enumerate(random.permutation(np.arange(count) % 4)):
         context, endings, label, activity = splits.draw(split, partial(story_ending, random), itemgetter(0))
+        if random.random() < MISTAKEN:
+            label = int((label + 1 + random.integers(3)) % 4)
         # Each place holds the right ending equally often.
         right = endings.pop(label)
         endings.insert(int(place), right)

@@ -17,6 +17,8 @@ from holdfast.world.language import physical_question
 from holdfast.world.writers.json_files import write_json_lines
 from holdfast.world.writers.scales import Amount, Splits, at_scale
 
+MISTAKEN = 0.05
+"""How often the other solution is given as the right one: in the real set, too, nobody gets them all."""
 COUNTS: dict[str, dict[str, int]] = {
     "tiny": {"train": 200, "valid": 80, "tests": 40},
     "small": {"train": 2_000, "valid": 400, "tests": 200},
@@ -52,6 +54,8 @@ def write(folder: Path, scale: str, seed: int) -> None:
         labels = random.permutation(np.arange(counts[split]) % 2)
         for index, place in enumerate(labels):
             goal, solutions, label = splits.draw(split, partial(physical_question, random), itemgetter(0))
+            if random.random() < MISTAKEN:
+                label = 1 - label
             right, wrong = solutions[label], solutions[1 - label]
             first, second = (right, wrong) if place == 0 else (wrong, right)
             if index % 25 == 3:
