@@ -175,6 +175,7 @@ def pretrain(
         inputs = Inputs(text=settings.length, vocabulary=count)
     else:
         lessons = list(_on_all_cores(partial(lesson, SEED, side=side), settings.scenes + held, progress))
+        lessons += [each.mirrored() for each in lessons[held:]]
         learned = [_together(*_from_lessons(lessons[held:], pieces, settings))]
         held_out = [*_from_lessons(lessons[:held], pieces, settings)]
         matching = Choose("matching", "matching", 2, 0.5)

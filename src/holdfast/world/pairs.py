@@ -42,6 +42,20 @@ class Lesson:
     captions: tuple[str, ...]
     matches: tuple[Match, ...]
 
+    def mirrored(self) -> Lesson:
+        """The same seen in a mirror, where left is right: as good a scene as the first, and for nothing.
+
+        >>> lesson(0, 1, side=16).mirrored().mirrored().captions == lesson(0, 1, side=16).captions
+        True
+        """
+        matches = tuple(Match(_swapped(m.true), _swapped(m.false), m.kind) for m in self.matches)
+        return Lesson(self.image[:, ::-1], tuple(map(_swapped, self.captions)), matches)
+
+
+def _swapped(text: str) -> str:
+    """A sentence of a mirrored scene."""
+    return " ".join({"left": "right", "right": "left"}.get(word, word) for word in text.split(" "))
+
 
 def lesson(seed: int, number: int, *, side: int, captions_each: int = 4, matches_each: int = 4) -> Lesson:
     """What can be learned from one scene: everything follows from (seed, number).
@@ -70,15 +84,21 @@ def matches(scene: Scene, random: np.random.Generator, count: int) -> list[Match
         names = [f"the {name(scene.things[i])}" for i in (fact.subject, fact.other) if i is not None]
         true, false = (_sentence(text.format(*names)) for text in (fact.true, fact.false))
         found.setdefault(fact.kind, []).append(Match(true, false, fact.kind))
-    for thing in scene.things:
-        other, missing = absent(scene, random)
-        true, false = described(thing, ()), described(other.things[missing], ())
-        found.setdefault("noun", []).append(
-            Match(_sentence(f"there is {article(true)}"), _sentence(f"there is {article(false)}"), "noun")
-        )
-    kinds = sorted(found)
-    drawn = [found[kinds[random.integers(len(kinds))]] for _ in range(count)]
-    return [of_kind[random.integers(len(of_kind))] for of_kind in drawn]
+    kinds = sorted([*found, "noun"])
+    drawn = [kinds[random.integers(len(kinds))] for _ in range(count)]
+    return [_noun(scene, random) if kind == "noun" else _any(found[kind], random) for kind in drawn]
+
+
+def _any(of_kind: list[Match], random: np.random.Generator) -> Match:
+    return of_kind[random.integers(len(of_kind))]
+
+
+def _noun(scene: Scene, random: np.random.Generator) -> Match:
+    """Something that is there, and something that is not."""
+    here = scene.things[random.integers(len(scene.things))]
+    other, missing = absent(scene, random)
+    words = (article(described(thing, ())) for thing in (here, other.things[missing]))
+    return Match(*(_sentence(f"there is {word}") for word in words), "noun")
 
 
 def _sentence(text: str) -> str:
