@@ -9,6 +9,7 @@ from holdfast.memory import (
     SMOOTHING,
     ClassBalanced,
     ExperienceBalanced,
+    Latest,
     PerTask,
     Reservoir,
     TargetBalanced,
@@ -77,6 +78,7 @@ def test_state_goes_on_with_the_same_draws():
 ALL = [
     lambda seed: Reservoir(9, seed),
     lambda seed: Reservoir(9, seed, tens),
+    lambda seed: Latest(9, seed),
     lambda seed: PerTask(seed, count=4),
     lambda seed: PerTask(seed, share=0.3),
     lambda seed: ExperienceBalanced(9, seed),
@@ -103,6 +105,36 @@ def test_every_memory_goes_on_from_its_state_with_the_same_ids_and_draws(make):
     assert len(set(memory.ids.tolist())) == len(memory)
     assert memory.state_dict().keys() == copy.state_dict().keys()
     assert memory.nbytes >= memory.ids.nbytes + memory.groups.nbytes
+
+
+@pytest.mark.parametrize("make", ALL)
+def test_an_example_counts_once_however_often_it_comes(make):
+    """In one offer, in several, and after a state was saved; new examples among old ones count as they would alone."""
+    once, often = make(1), make(1)
+    random = np.random.default_rng(0)
+    stream = random.permutation([*range(0, 30), *range(1000, 1012), *range(2000, 2005)])
+    once.add(stream[:20])
+    once.add(stream[20:])
+    often.add(np.concatenate([stream[:20], stream[5:15]]))
+    state, often = often.state_dict(), make(2)
+    often.load_state_dict(state)
+    mixed = np.insert(stream[20:], random.integers(0, 27, 15), stream[:15])
+    assert often.unseen(mixed).tolist() == stream[20:].tolist()
+    often.add(mixed)
+    assert often.ids.tolist() == once.ids.tolist()
+    assert often.groups.tolist() == once.groups.tolist()
+    assert often.sample(3).tolist() == once.sample(3).tolist()
+    assert often.nbytes == once.nbytes
+    if not isinstance(often, PerTask | ExperienceBalanced):  # where an offer is a stage
+        often.add(stream)
+        assert often.ids.tolist() == once.ids.tolist()
+
+
+def test_what_was_offered_takes_a_bit_for_each_example():
+    memory = Reservoir(4, seed=0)
+    memory.add(np.array([100_000, 3]))
+    assert memory.state_dict()["offered"].nbytes == 2**17 // 8
+    assert memory.unseen(np.array([100_000, 99_999, 3, 4, 2**18])).tolist() == [99_999, 4, 2**18]
 
 
 def test_a_reservoir_with_groups_keeps_each_examples_own():
@@ -257,7 +289,7 @@ def test_the_cost_of_an_example_hardly_depends_on_the_capacity():
         times = []
         for start in range(0, 600, 200):
             began = time.process_time()
-            memory.add(np.arange(start, start + 200))
+            memory.add(capacity + np.arange(start, start + 200))
             times.append(time.process_time() - began)
         return min(times)
 
@@ -268,8 +300,10 @@ def test_a_memory_smaller_than_a_batch_is_refused():
     stream = prepared().setup.stream
     refuse_small("replay", 32, None, stream)
     refuse_small("replay", 8, 8, stream)
-    with pytest.raises(UserError, match=r"replay\.capacity is 31, less than the 32 kept"):
+    with pytest.raises(UserError, match=r"replay\.capacity is 31, less than the 32 kept.*set replay\.size to 31"):
         refuse_small("replay", 31, None, stream)
+    with pytest.raises(UserError, match=r"gdumb\.capacity is 31, less than the 32 kept.*set train\.batch_size to 31"):
+        refuse_small("gdumb", 31, None, stream, sized=False)
     larger = replace(stream.stages[1], training=replace(stream.stages[1].training, batch_size=40))
     with pytest.raises(UserError, match="less than the 40"):
         refuse_small("replay", 32, None, replace(stream, stages=(stream.stages[0], larger)))

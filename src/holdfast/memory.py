@@ -1,12 +1,15 @@
 """Memories: which past examples an algorithm may keep. They hold ids, never tensors.
 
 A memory draws from a generator of its own, seeded alike on every rank, so that all ranks hold the same ids without
-talking to each other. One that balances is given `group`, a function from ids to a number for each of them: its class,
-its task, its stage, its noun. The numbers need not be dense; a memory asks for them once, when an example is offered.
+talking to each other. An example counts when it is offered for the first time, and never again, however often a later
+epoch, another fit of the stage or another stage brings it back. A memory that balances is given `group`, a function
+from ids to a number for each of them: its class, its task, its stage, its noun. The numbers need not be dense; a memory
+asks for them once, when an example is offered.
 
 | memory             | is offered       | keeps                                                                        |
 |--------------------|------------------|------------------------------------------------------------------------------|
 | Reservoir          | each example     | a uniform sample of all examples seen                                        |
+| Latest             | each example     | the last ones                                                                |
 | PerTask            | a finished stage | a count, or a share, of each                                                 |
 | ExperienceBalanced | a finished stage | `capacity` in all, equal parts of each                                       |
 | ClassBalanced      | each example     | groups as equal as they can be                                               |
@@ -17,6 +20,7 @@ its task, its stage, its noun. The numbers need not be dense; a memory asks for 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from bisect import bisect_left, insort
 from collections.abc import Callable
 from typing import Any, Literal, TypeAlias
 
@@ -48,6 +52,8 @@ class Memory(ABC):
         self.ids, self.groups = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
         self._group = group
         self._random = np.random.default_rng(seed)
+        self._offered = np.zeros(64, dtype=np.bool_)
+        """Whether each id was ever offered; as long as a power of two, and no shorter than the ids need."""
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -57,9 +63,23 @@ class Memory(ABC):
         """The bytes of the ids and of what else is kept about them; the examples themselves are not counted."""
         return sum(value.nbytes for value in self.state_dict().values() if isinstance(value, np.ndarray))
 
-    @abstractmethod
     def add(self, ids: Ids) -> None:
-        """Offer new examples, in the order in which they were seen."""
+        """Offer examples in the order in which they were seen; those that were offered before are left out."""
+        fresh = self.unseen(ids)
+        self._offered[fresh] = True
+        self._add(fresh)
+
+    def unseen(self, ids: Ids) -> Ids:
+        """Those of some examples, each once, that were never offered."""
+        if len(ids) and (most := int(ids.max())) >= len(self._offered):
+            self._offered = np.pad(self._offered, (0, (1 << most.bit_length()) - len(self._offered)))
+        fresh = ids[~self._offered[ids]]
+        first = np.unique(fresh, return_index=True)[1]
+        return fresh if len(first) == len(fresh) else fresh[np.sort(first)]
+
+    @abstractmethod
+    def _add(self, ids: Ids) -> None:
+        """Keep some of these examples, which were never offered before."""
 
     def sample(self, count: int) -> Ids:
         """Draw `count` different examples, or all of them where there are fewer."""
@@ -87,11 +107,17 @@ class Memory(ABC):
 
     def state_dict(self) -> dict[str, Any]:
         """Everything that a resumed run needs."""
-        return {"ids": self.ids.copy(), "groups": self.groups.copy(), "random": self._random.bit_generator.state}
+        return {
+            "ids": self.ids.copy(),
+            "groups": self.groups.copy(),
+            "offered": np.packbits(self._offered),
+            "random": self._random.bit_generator.state,
+        }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on from a saved state."""
         self.ids, self.groups = state["ids"].copy(), state["groups"].copy()
+        self._offered = np.unpackbits(state["offered"]).astype(np.bool_)
         self._random.bit_generator.state = state["random"]
 
     def _append(self, ids: Ids) -> None:
@@ -106,13 +132,16 @@ class Memory(ABC):
             self.groups[places] = self._group(ids)
 
 
-def refuse_small(name: str, capacity: int, size: int | None, stream: Stream) -> None:
-    """Refuse, before training, a memory that cannot fill one batch of `size`, or of the stream's own size."""
+def refuse_small(name: str, capacity: int, size: int | None, stream: Stream, *, sized: bool = True) -> None:
+    """Refuse, before training, a memory that cannot fill one batch of `size`, or of the stream's own size.
+
+    `sized` says whether the algorithm has a setting for that size.
+    """
     wanted = size or max(stage.training.batch_size for stage in stream.stages)
     if capacity < wanted:
         raise UserError(
             f"{name}.capacity is {capacity}, less than the {wanted} kept examples of one batch: "
-            f"raise it, or set {name}.size to {capacity} or less"
+            f"raise it, or set {f'{name}.size' if sized else 'train.batch_size'} to {capacity} or less"
         )
 
 
@@ -130,8 +159,8 @@ class Reservoir(Memory):
         self.capacity = capacity
         self.seen = 0
 
-    def add(self, ids: Ids) -> None:
-        """Offer new examples: vectorised, and the same as one after another."""
+    def _add(self, ids: Ids) -> None:
+        """Vectorised, and the same as one after another."""
         free = max(self.capacity - self.seen, 0)
         first, rest = ids[:free], ids[free:]
         if len(first):
@@ -154,6 +183,28 @@ class Reservoir(Memory):
         self.seen = state["seen"]
 
 
+class Latest(Memory):
+    """The last `capacity` examples that came for the first time, until they are taken.
+
+    >>> memory = Latest(capacity=2, seed=0)
+    >>> memory.add(np.array([7, 8, 9, 7]))
+    >>> memory.take().tolist(), len(memory)
+    ([8, 9], 0)
+    """
+
+    def __init__(self, capacity: int, seed: int) -> None:
+        super().__init__(seed)
+        self.capacity = capacity
+
+    def take(self) -> Ids:
+        """What is held, which is then held no more."""
+        taken, self.ids = self.ids, self.ids[:0].copy()
+        return taken
+
+    def _add(self, ids: Ids) -> None:
+        self.ids = np.concatenate([self.ids, ids])[-self.capacity :]
+
+
 class PerTask(Memory):
     """A random part of each finished stage: `count` examples, or `share` of them. It grows with the stages.
 
@@ -170,7 +221,7 @@ class PerTask(Memory):
         super().__init__(seed)
         self.count, self.share, self.stages = count, share, 0
 
-    def add(self, ids: Ids) -> None:
+    def _add(self, ids: Ids) -> None:
         """Keep a part of a finished stage: at least one example."""
         count = self.count if self.share is None else max(round(self.share * len(ids)), 1)
         kept = self._random.permutation(ids)[:count]
@@ -204,7 +255,7 @@ class ExperienceBalanced(Memory):
         super().__init__(seed)
         self.capacity, self.stages = capacity, 0
 
-    def add(self, ids: Ids) -> None:
+    def _add(self, ids: Ids) -> None:
         """Make room, and keep a part of a finished stage."""
         self.stages += 1
         ends = self.capacity * np.arange(self.stages + 1) // self.stages
@@ -235,19 +286,37 @@ class _Counted(Memory):
         self.capacity = capacity
         self.names, self.seen, self.held = (np.empty(0, dtype=np.int64) for _ in range(3))
         self._index: dict[int, int] = {}
+        self._places: list[list[int]] = []
+        """The places that each group holds, in order: finding one costs the same however large the memory."""
 
-    def add(self, ids: Ids) -> None:
-        """Offer new examples, one after another; a free place is always used."""
+    def _add(self, ids: Ids) -> None:
+        """One after another; a free place is always used."""
         assert self._group is not None
-        for example, entry in zip(ids, self._entries(self._group(ids)), strict=True):
+        groups = self._group(ids)
+        entries, first = self._entries(groups), len(self.ids)
+        free = self.capacity - first
+        self.ids = np.concatenate([self.ids, ids[:free]])
+        self.groups = np.concatenate([self.groups, groups[:free]])
+        for place, entry in enumerate(entries[:free], first):
             self.seen[entry] += 1
-            if len(self.ids) < self.capacity:
-                self._append(np.array([example]))
-                self.held[entry] += 1
-            elif (place := self._place(int(entry))) is not None:
-                self.held[self._index[int(self.groups[place])]] -= 1
-                self._replace(np.array([place]), np.array([example]))
-                self.held[entry] += 1
+            self.held[entry] += 1
+            self._places[entry].append(place)
+        self._weigh()
+        for index in range(free, len(ids)):
+            entry = entries[index]
+            self.seen[entry] += 1
+            taken = self._place(entry)
+            if taken is None:
+                continue
+            before = self._index[int(self.groups[taken])]
+            del self._places[before][bisect_left(self._places[before], taken)]
+            insort(self._places[entry], taken)
+            self.held[before] -= 1
+            self.held[entry] += 1
+            self.ids[taken], self.groups[taken] = ids[index], groups[index]
+
+    def _weigh(self) -> None:
+        """Compute what stays the same while a batch of examples is offered."""
 
     @abstractmethod
     def _place(self, entry: int) -> int | None:
@@ -255,8 +324,10 @@ class _Counted(Memory):
 
     def _any_of(self, *entries: int) -> int:
         """A place that holds an example of these groups, each as likely as another."""
-        places = np.flatnonzero(np.isin(self.groups, self.names[list(entries)]))
-        return int(places[self._random.integers(len(places))])
+        ends = self.held[list(entries)].cumsum()
+        drawn = int(self._random.integers(ends[-1]))
+        which = int(ends.searchsorted(drawn, side="right"))
+        return self._places[entries[which]][drawn - int(ends[which])]  # counted from the group's end
 
     def _entries(self, groups: Ids) -> list[int]:
         """Where groups stand in the counts; a new group is entered."""
@@ -269,18 +340,21 @@ class _Counted(Memory):
         self.names = np.array([*self._index])
         self.seen = np.concatenate([self.seen, np.zeros(more, dtype=np.int64)])
         self.held = np.concatenate([self.held, np.zeros(more, dtype=np.int64)])
+        self._places += [[] for _ in range(more)]
 
     def state_dict(self) -> dict[str, Any]:
         """The ids, the generator and the counts."""
         return super().state_dict() | {"names": self.names.copy(), "seen": self.seen.copy()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from a saved state; what is held is counted again."""
+        """Go on from a saved state; what each group holds is found again."""
         super().load_state_dict(state)
         self.names, self.seen = state["names"].copy(), state["seen"].copy()
         self._index = {name: entry for entry, name in enumerate(self.names.tolist())}
-        self.held = np.zeros(len(self.seen), dtype=np.int64)
-        np.add.at(self.held, [self._index[group] for group in self.groups.tolist()], 1)
+        self._places = [[] for _ in self.names]
+        for place, group in enumerate(self.groups.tolist()):
+            self._places[self._index[group]].append(place)
+        self.held = np.array([len(places) for places in self._places], dtype=np.int64)
 
 
 class ClassBalanced(_Counted):
@@ -346,6 +420,9 @@ class TargetBalanced(_Counted):
         self.target = target
         self.loss, self.lowest = np.empty(0), np.empty(0)
         """The smoothed mean loss of each group now, and its lowest so far; NaN where none was observed."""
+        counts = np.arange(capacity + 1)
+        self._rise: Floats = np.append(-np.inf, np.diff(counts * np.log(np.maximum(counts, 1))))
+        """m log m - (m - 1) log (m - 1) for each count m: a group that holds nothing can give nothing."""
 
     def observe(self, ids: Ids, losses: Floats) -> None:
         """Take the losses of examples in training, new or replayed, to follow what their groups forget."""
@@ -361,11 +438,19 @@ class TargetBalanced(_Counted):
 
     def distribution(self) -> Floats:
         """The target, one share for each group."""
-        weights: Floats = np.sqrt(self.seen)
-        if self.target == "forget":
-            weights = self.seen * (FLOOR + np.nan_to_num(self.loss - self.lowest))
+        weights: Floats = np.exp(self._log_weights())
         weights /= weights.sum()
         return weights
+
+    def _log_weights(self, entries: int | slice = slice(None)) -> Any:
+        """The logarithm of the target, up to a constant; all but 0 for a group that is yet to be seen."""
+        frequency = np.log(np.maximum(self.seen[entries], 1e-300))
+        if self.target == "sqrt":
+            return frequency / 2
+        return frequency + np.log(FLOOR + np.fmax(self.loss[entries] - self.lowest[entries], 0))  # NaN is 0
+
+    def _weigh(self) -> None:
+        self._weights: Floats = self._log_weights()
 
     def _enter(self, more: int) -> None:
         super()._enter(more)
@@ -373,13 +458,15 @@ class TargetBalanced(_Counted):
         self.lowest = np.concatenate([self.lowest, np.full(more, np.nan)])
 
     def _place(self, entry: int) -> int | None:
-        with np.errstate(divide="ignore"):  # a group of this batch that is yet to come has no share, and holds nothing
-            log_target = np.log(self.distribution())
+        self._weights[entry] = self._log_weights(entry)  # one more was seen
+        held = int(self.held[entry])
+        if held == self.capacity:
+            return None
         # capacity * KL is the sum over groups of m log m - m log p, and a constant.
-        leaves = _m_log_m(self.held - 1) - _m_log_m(self.held) + log_target
-        leaves[(self.held == 0) | (np.arange(len(self.held)) == entry)] = np.inf
-        enters = _m_log_m(self.held[entry] + 1) - _m_log_m(self.held[entry]) - log_target[entry]
-        best = int(np.argmin(leaves))
+        leaves = self._weights - self._rise[self.held]
+        leaves[entry] = np.inf
+        best = int(leaves.argmin())
+        enters = self._rise[held + 1] - self._weights[entry]
         return self._any_of(best) if leaves[best] + enters < -1e-9 else None
 
     def state_dict(self) -> dict[str, Any]:
@@ -390,7 +477,3 @@ class TargetBalanced(_Counted):
         """Go on from a saved state."""
         super().load_state_dict(state)
         self.loss, self.lowest = state["loss"].copy(), state["lowest"].copy()
-
-
-def _m_log_m(counts: Any) -> Any:
-    return counts * np.log(np.maximum(counts, 1))

@@ -5,13 +5,18 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 import torch
+from torch import nn
 from torch.nn import functional
 
 from holdfast.algorithms.base import Algorithm
 from holdfast.algorithms.derpp import DarkReplay
+from holdfast.data.table import Data, Table
+from holdfast.engine.learner import Learner
 from holdfast.errors import UserError
 from holdfast.experiments.runner import make_learner
+from holdfast.models.base import Encoder, Model
 from holdfast.models.heads import Linear
+from holdfast.tasks import MaskedPhrase
 from smallest import prepared, trained
 
 
@@ -35,7 +40,7 @@ def test_each_kept_example_has_the_logits_of_the_step_at_which_it_was_new(settin
     assert dark.logits.shape == (40, width)
     for place, example in enumerate(dark.memory.ids.tolist()):
         assert torch.equal(dark.logits[place], spy.rows[example])
-    expected = 40 * (width * 8 + 8 + learner.data.tables[0].row_bytes)
+    expected = 256 // 8 + 40 * (width * 8 + 8 + learner.data.tables[0].row_bytes)
     assert dark.memory_bytes(learner) == expected
 
 
@@ -108,6 +113,68 @@ def test_an_example_whose_logits_were_never_seen_is_learned_by_its_target_alone(
     dark.after(learner, unseen)
     assert dark.logits[10:12].isnan().all()
     assert dark.loss(learner, seen, learner.outputs(seen)).item() == pytest.approx(0.0, abs=1e-20)
+
+
+class Phrases(Encoder):
+    """A vector for each hidden word: its embedding, whatever the place."""
+
+    width = 5
+
+    def __init__(self):
+        super().__init__()
+        self.embedding = nn.Embedding(7, 5)
+
+    def stem(self):
+        return [self.embedding]
+
+    def layers(self):
+        return []
+
+    def forward(self, inputs):
+        raise AssertionError
+
+    def words(self, inputs):
+        return self.embedding(inputs["text"])
+
+    def word_embedding(self):
+        return self.embedding
+
+
+def phrases():
+    """Twelve captions of four words, of which one, two or three are hidden."""
+    torch.manual_seed(0)
+    text = torch.randint(7, (12, 4))
+    hidden = 1 + torch.arange(12) % 3
+    places = torch.arange(3).expand(12, 3)
+    masked = places.where(places < hidden[:, None], -1)
+    targets = text[:, :3].where(places < hidden[:, None], -100)
+    task = MaskedPhrase("phrases", "phrases", 7, 0.0)
+    data = Data([Table("phrases", {"text": text, "masked": masked}, targets)])
+    encoder = Phrases()
+    return Learner(Model(encoder, {"phrases": encoder.head(task.reads)}).double(), data, {"phrases": task})
+
+
+def test_places_of_a_phrase_that_hide_no_word_are_not_held_to_logits():
+    learner, dark = phrases(), DarkReplay(capacity=12, size=12, alpha=1.0, beta=0.0)
+    dark.setup(learner)
+    batch = learner.fetch(np.arange(12))
+    dark.loss(learner, batch, tuple(output + 1 for output in learner.outputs(batch)))
+    dark.after(learner, batch)
+    kept = dark.logits.view(12, 3, 7)
+    hides = batch.parts[0].targets[torch.from_numpy(dark.memory.ids)] >= 0
+    assert torch.equal(~kept.isnan().all(-1), hides)
+    assert hides.sum() == 24
+    # Each hidden word is off by 1 in each of 7 logits; a phrase has 2 hidden words on average.
+    assert dark.loss(learner, batch, learner.outputs(batch)).item() == pytest.approx(14.0, abs=1e-12)
+
+
+def test_logits_that_would_fill_the_device_are_refused_with_their_bytes():
+    learner = phrases()
+    row = 3 * 7 * 8
+    most = (2 << 30) // row
+    DarkReplay(capacity=most).setup(learner)
+    with pytest.raises(UserError, match=rf"would take {(most + 1) * row:,} bytes.*set it to {most} or less"):
+        DarkReplay(capacity=most + 1).setup(learner)
 
 
 def test_a_memory_smaller_than_a_batch_is_refused():

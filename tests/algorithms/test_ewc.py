@@ -21,6 +21,7 @@ from holdfast.models.base import Encoder, Model
 from holdfast.models.transformer import Block
 from holdfast.tasks import Choose, Classify, MaskedPhrase, MultiLabel, SoftLabel
 from holdfast.types import Batch, Head, Protocol, Stage, Stream, Task, Training
+from smallest import prepared, trained
 
 WIDTH = 3
 
@@ -213,7 +214,7 @@ class OneOf(Ranks):
     def __init__(self, rank, size):
         self.rank, self.size = rank, size
 
-    def average_gradients(self, parameters):
+    def sum(self, tensors):
         pass
 
 
@@ -225,7 +226,7 @@ def test_the_shares_of_ranks_add_up(kind):
         learner = learner_of()
         learner.ranks = OneOf(rank, 3)
         shares.append(fisher(learner, IDS, learner.trainable(), kind, seed=5))
-    same({name: sum(share[name] for share in shares) / 3 for name in whole}, whole)
+    same({name: sum(share[name] for share in shares) for name in whole}, whole)
 
 
 def test_what_is_drawn_for_an_example_does_not_depend_on_the_order():
@@ -415,3 +416,23 @@ def test_refusals_come_before_training_in_one_sentence(monkeypatch):
     for kind in ("exact", "sampled"):
         with pytest.raises(UserError, match=r"task 'bowl' \(Bowl\) draws an answer is not known: choose empirical"):
             EWC(fisher=kind).setup(bowls()[0])
+
+
+@pytest.mark.parametrize(("fisher", "fidelity"), [("sampled", "paper"), ("batched", "released")])
+def test_beside_an_adapter_library_the_fisher_is_of_what_is_trained(fisher, fidelity):
+    """The library answers outside training by copies that it keeps; in both orders the weights themselves are held."""
+    settings = {"ewc__fisher": fisher, "ewc__fidelity": fidelity}
+    alone, _ = trained(prepared("adapter-library"))
+    found = []
+    for pair in ("ewc+adapter-library", "adapter-library+ewc"):
+        ready = prepared(pair, **settings)
+        learner, _ = trained(ready)
+        (held,) = next(a for a in ready.algorithms if isinstance(a, EWC)).penalties
+        for part in ("heads.patterns.classifier.weight", "encoder.block.0.added.library-1.attention.up.weight"):
+            assert held.weights[part].max() > 0, part
+        found.append((learner.model.state_dict(), held))
+    (one, first), (other, second) = found
+    for name, value in one.items():
+        assert torch.equal(value, other[name]), name
+    assert first.weights.keys() == second.weights.keys()
+    assert not torch.equal(one["heads.patterns.classifier.weight"], alone.model.heads["patterns"].classifier.weight)

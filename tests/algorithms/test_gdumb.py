@@ -7,10 +7,11 @@ from torch.nn import functional
 
 from holdfast.algorithms.gdumb import GDumb
 from holdfast.data.order import shuffled
-from holdfast.errors import UserError
+from holdfast.engine.checkpoint import Checkpoints
+from holdfast.errors import Stopped, UserError
 from holdfast.experiments.runner import make_learner
 from holdfast.models.heads import Linear
-from smallest import prepared, trained
+from smallest import StopAt, prepared, trained
 
 
 def test_the_last_weights_are_those_of_a_training_from_scratch_on_a_balanced_memory():
@@ -42,6 +43,7 @@ def test_classes_that_are_open_stay_open_when_the_weights_start_again():
     learner.model.heads["patterns"].classifier = head
     gdumb = GDumb()
     gdumb.setup(learner)
+    gdumb.begin(learner, ready.setup.stream.stages[0])
     start = head.weight.clone()
     learner.model.open_classes([0, 2])
     with torch.no_grad():
@@ -51,6 +53,22 @@ def test_classes_that_are_open_stay_open_when_the_weights_start_again():
     assert head.closed.tolist() == [False, True, False, True]
 
 
+@pytest.mark.parametrize("names", ["gdumb+adapters", "adapters+gdumb"])
+def test_what_other_algorithms_add_starts_again_too(names, tmp_path):
+    """Whoever comes first, and where the run is resumed in the second stage."""
+    ready = prepared(names)
+    (gdumb,) = (a for a in ready.algorithms if isinstance(a, GDumb))
+    whole, _ = trained(ready)
+    added = {name for name, _ in whole.model.named_parameters() if "added" in name}
+    assert added
+    assert added <= gdumb.start.keys()
+    with pytest.raises(Stopped):
+        trained(prepared(names), checkpoints=Checkpoints(tmp_path), watch=StopAt(9))
+    again, _ = trained(prepared(names), checkpoints=Checkpoints(tmp_path))
+    for name, value in whole.model.state_dict().items():
+        assert torch.equal(value, again.model.state_dict()[name])
+
+
 def test_a_memory_smaller_than_a_batch_is_refused():
-    with pytest.raises(UserError, match=r"gdumb\.capacity is 31"):
+    with pytest.raises(UserError, match=r"gdumb\.capacity is 31.* set train\.batch_size to 31 or less"):
         trained(prepared(), [GDumb(capacity=31)])

@@ -114,6 +114,13 @@ def test_where_no_stage_is_harmed_the_gradient_stays_to_the_bit():
     assert np.array_equal(before, after)
 
 
+def test_several_fits_of_a_stage_keep_its_last_examples_once():
+    ready = prepared("mntdp+gem", gem__examples=100)
+    trained(ready)
+    for stage, kept in zip(ready.setup.stream.stages, ready.algorithms[1].kept, strict=True):
+        assert sorted(kept) == sorted(stage.train), "all 80 of them, though 100 could be kept"
+
+
 @pytest.mark.parametrize("keep", ["last", "random"])
 def test_it_keeps_examples_of_each_stage(keep):
     ready = prepared(train__batch_size=30)

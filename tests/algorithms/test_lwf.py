@@ -8,11 +8,15 @@ import torch
 from torch import nn
 
 from holdfast.algorithms.lwf import LwF, divergence
-from holdfast.errors import UserError
+from holdfast.engine import compiled
+from holdfast.engine.checkpoint import Checkpoints
+from holdfast.engine.loop import NoLog, train
+from holdfast.errors import Stopped, UserError
+from holdfast.experiments.runner import make_learner
 from holdfast.models.transformer import Block
 from holdfast.tasks import Choose, Classify, MaskedPhrase, MultiLabel, SoftLabel
 from holdfast.types import Part
-from smallest import prepared, trained
+from smallest import StopAt, prepared, trained
 
 CLASSIFY = Classify("t", "h", 5, 0.2)
 ALL = torch.arange(5)
@@ -133,7 +137,7 @@ class Counted:
 
     def __init__(self, encoder: nn.Module) -> None:
         self.count = 0
-        encoder.register_forward_hook(self._add)
+        self.handle = encoder.register_forward_hook(self._add)
 
     def _add(self, encoder, inputs, output):
         self.count += 1
@@ -218,3 +222,80 @@ def test_old_heads_refuse_an_encoder_with_parts_for_each_head():
     with pytest.raises(UserError, match=r"parts for each head \(adapters\): set lwf\.on=seen"):
         LwF(on="old-heads").begin(learner, ready.setup.stream.stages[0])
     LwF(on="seen").begin(learner, ready.setup.stream.stages[0])
+
+
+# Beside algorithms that change the model as stages come
+
+
+@pytest.mark.parametrize("pair", ["lwf+mntdp", "mntdp+lwf"])
+def test_a_run_resumes_exactly_where_the_model_grows(pair, tmp_path):
+    """The teacher has the modules and the path of the stage that it was taught in, not those of the learner."""
+    settings = {"benchmark__stages": 4, "train__epochs": 1}
+    whole, _ = trained(prepared(pair, **settings))
+    for stop in (7, 19, 25):  # 3 steps in the first stage, then at most three fits of 3 steps: in the next three
+        folder = tmp_path / str(stop)
+        with pytest.raises(Stopped):
+            trained(prepared(pair, **settings), checkpoints=Checkpoints(folder), watch=StopAt(stop))
+        again, _ = trained(prepared(pair, **settings), checkpoints=Checkpoints(folder))
+        assert whole.model.state_dict().keys() == again.model.state_dict().keys()
+        for key, value in whole.model.state_dict().items():
+            assert torch.equal(value, again.model.state_dict()[key]), (stop, key)
+
+
+@pytest.mark.parametrize("grown", [1, 4])
+def test_a_saved_teacher_keeps_its_modules_and_paths(grown):
+    """Whether the model that it is copied from has fewer modules by then, or more."""
+    ready = prepared("mntdp+lwf", benchmark__stages=3, train__epochs=1)
+    learner, _ = trained(ready)
+    algorithm = ready.algorithms[1]
+    batch = learner.fetch(ready.setup.stream.stages[1].train[:9])
+    outputs = learner.outputs(batch)
+    expected, state = algorithm.loss(learner, batch, outputs), copy.deepcopy(algorithm.state_dict())
+    assert expected.item() == 0, "the teacher is the model itself"
+    encoder = learner.model.encoder
+    encoder.rebuild({"modules": [grown] * 2, "path": [[0], [grown - 1]], "paths": {}})
+    again = LwF()
+    again.setup(learner)
+    again.load_state_dict(learner, state)
+    assert again.teacher.encoder.structure() == algorithm.teacher.encoder.structure() == state["structure"]
+    assert again.teacher.encoder.structure() != encoder.structure()
+    assert again.loss(learner, batch, outputs).item() == 0
+    assert not any(p.requires_grad for p in again.teacher.parameters())
+    assert not any(module.training for module in again.teacher.modules())
+
+
+@pytest.mark.parametrize("pair", ["lwf+adapter-library", "adapter-library+lwf"])
+def test_an_adapter_library_is_refused(pair):
+    with pytest.raises(UserError, match=r"adapter-library has one for each stage.*leave one of the two out$"):
+        trained(prepared(pair))
+
+
+def test_old_heads_refuse_an_encoder_with_a_path_for_each_head():
+    with pytest.raises(UserError, match=r"\(mntdp's paths\): set lwf\.on=seen"):
+        trained(prepared("lwf+mntdp", lwf__on="old-heads"))
+
+
+def test_old_heads_take_one_pass_of_a_compiled_encoder_too(monkeypatch):
+    """With the `eager` backend, which traces as any other does."""
+    real = torch.compile
+    monkeypatch.setattr(compiled.torch, "compile", lambda f, **_: real(f, backend="eager", dynamic=False))
+    monkeypatch.setattr(compiled.Compiled, "step_done", staticmethod(lambda: None))  # there are no CUDA graphs
+    ready = prepared("lwf", lwf__on="old-heads", benchmark__setting="task", train__epochs=4)
+    learners = [make_learner(ready), make_learner(ready)]
+    learners[1]._call = compiled.Compiled(learners[1].model)
+    passes, again = [], LwF._on_old_heads
+
+    def watched(self, learner, part, teacher):
+        counted = Counted(learner.model.encoder)
+        losses = again(self, learner, part, teacher)
+        counted.handle.remove()  # or every step would be compiled anew
+        passes.append(counted.count)
+        return losses
+
+    monkeypatch.setattr(LwF, "_on_old_heads", watched)
+    setup = ready.setup
+    for learner in learners:
+        train(learner, setup.stream, ready.algorithms, setup.protocol, log=NoLog())
+    assert passes == [0] * 2 * 4 * 3, "two runs of four epochs of three steps"
+    for one, other in zip(learners[0].model.parameters(), learners[1].model.parameters(), strict=True):
+        torch.testing.assert_close(one, other)

@@ -11,6 +11,7 @@ from holdfast.models.base import Model
 from holdfast.models.perceptron import Perceptron
 from holdfast.tasks import Classify, MaskedPhrase
 from holdfast.types import Batch, Head, Inputs, Stage, Training
+from smallest import prepared, trained
 
 ROWS = 6
 IDS = np.arange(ROWS)
@@ -115,3 +116,14 @@ def test_a_place_without_a_word_does_not_count():
     algorithm.end(learner, Stage("s", np.arange(2), Training()))
     # Two places and one place, of slope 2 |f| each: on average 1.5 x 2 |f|.
     assert algorithm.penalty.weights["heads.h.bias"].tolist() == [3.0, 6.0, 9.0]
+
+
+def test_beside_an_adapter_library_it_is_the_importance_of_what_is_trained():
+    weights = []
+    for pair in ("mas+adapter-library", "adapter-library+mas"):
+        ready = prepared(pair)
+        trained(ready)
+        held = next(a for a in ready.algorithms if isinstance(a, MAS)).penalty
+        weights.append(held.weights["heads.patterns.classifier.weight"])
+    assert weights[0].max() > 0
+    assert torch.equal(*weights)

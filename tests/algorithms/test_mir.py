@@ -1,16 +1,21 @@
 import copy
+from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
 import torch
 from torch import nn
 
+from holdfast.algorithms.base import Algorithm
+from holdfast.algorithms.derpp import DarkReplay
 from holdfast.algorithms.mir import Mir, most_harmed, virtual_step
+from holdfast.data.table import Data, Table
 from holdfast.engine.learner import Learner
 from holdfast.errors import UserError
 from holdfast.experiments.runner import make_learner
-from holdfast.tasks import MaskedPhrase
-from holdfast.types import Batch, Part, Training
+from holdfast.models.resnet import TinyResNet18
+from holdfast.tasks import Classify, MaskedPhrase
+from holdfast.types import Batch, Inputs, Part, Training
 from smallest import prepared, trained
 
 TRAININGS = {
@@ -58,7 +63,7 @@ def rises_by_brute_force(learner, new, candidates, step):
 @pytest.mark.parametrize("fidelity", ["paper", "released"])
 @pytest.mark.parametrize("name", TRAININGS)
 def test_it_chooses_what_a_copy_of_model_and_optimiser_says(name, fidelity):
-    algorithm = Mir(capacity=80, size=7, candidates=30, reuse=False, fidelity=fidelity)
+    algorithm = Mir(capacity=80, size=7, candidates=30, fidelity=fidelity)
     learner, new = started(TRAININGS[name], algorithm)
     candidates = copy.deepcopy(algorithm.memory).sample(30)
     rises = rises_by_brute_force(learner, new, candidates, step=3)
@@ -97,19 +102,99 @@ def test_a_virtual_step_is_the_real_one_and_leaves_no_trace(name, steps):
     assert all(torch.equal(value, virtual[key]) for key, value in learner.model.state_dict().items())
 
 
-def test_reusing_the_gradient_is_the_joint_batch():
-    weights = []
-    for reuse in (True, False):
-        learner, _ = trained(prepared(train__schedule="linear"), [Mir(capacity=50, size=9, reuse=reuse)])
-        weights.append(learner.model.state_dict())
-    for key, value in weights[0].items():
-        torch.testing.assert_close(value, weights[1][key], atol=1e-9, rtol=0)
+@dataclass
+class Look(Algorithm):
+    """Looks at each batch, and changes nothing: MIR hands it the new examples too."""
+
+    batches: list = field(default_factory=list)
+
+    def loss(self, learner, batch, outputs):
+        self.batches.append(batch.ids)
+
+
+def largest_difference(one, other):
+    states = one.model.state_dict(), other.model.state_dict()
+    return max((states[0][key] - states[1][key]).abs().max().item() for key in states[0])
+
+
+@pytest.mark.parametrize("setting", ["class", "task"])
+@pytest.mark.parametrize("others", ["", "ewc", "mas"])
+def test_reusing_the_gradient_is_the_joint_batch(others, setting):
+    """On its own and before weight penalties, MIR saves a pass; with another to look on, it takes the joint batch."""
+    names, mir = "+".join(filter(None, ["mir", others])), {"mir__capacity": 50, "mir__size": 9}
+    settings = {"train__schedule": "linear", "benchmark__setting": setting} | mir
+    ready, look = prepared(names, **settings), Look()
+    fast, _ = trained(ready)
+    assert ready.algorithms[0].alone
+    whole = prepared(names, **settings)
+    slow, _ = trained(whole, [*whole.algorithms, look])
+    assert not whole.algorithms[0].alone
+    assert max(map(len, look.batches)) == 32 + 9
+    assert fast.examples_backward < slow.examples_backward
+    assert largest_difference(fast, slow) < 1e-9
+
+
+@pytest.mark.parametrize(
+    "names",
+    ["agem+mir", "gem+mir", "mir+agem", "mir+replay", "si+mir", "mir+lwf", "mir+er-ace", "mir+derpp", "ewc+mir"],
+)
+def test_whoever_looks_at_the_batch_or_the_gradient_sees_all_of_it(names):
+    """The same as with one more who only looks on; DER++ has logits of every example that it keeps."""
+    ready, watched = prepared(names), prepared(names)
+    learner, _ = trained(ready)
+    other, _ = trained(watched, [*watched.algorithms, Look()])
+    assert largest_difference(learner, other) == 0
+    assert not any(a.alone for a in ready.algorithms if isinstance(a, Mir))
+    for algorithm in ready.algorithms:
+        if isinstance(algorithm, DarkReplay):
+            assert not algorithm.logits[: len(algorithm.memory)].isnan().any()
+
+
+def normalised():
+    """A learner with batch normalisation, and a Mir whose memory holds the first half of its examples."""
+    torch.manual_seed(0)
+    images = torch.randint(256, (32, 3, 8, 8), dtype=torch.uint8)
+    task = Classify("images", "images", 4, 0.25)
+    model = TinyResNet18(channels=2).build(Inputs((3, 8, 8)), {"images": task.reads}).double()
+    learner = Learner(model, Data([Table("images", {"image": images}, torch.arange(32) % 4)]), {"images": task})
+    algorithm = Mir(capacity=16, size=8)
+    algorithm.beside([algorithm])
+    algorithm.setup(learner)
+    algorithm.memory.add(np.arange(16))
+    learner.train_mode()
+    return learner, algorithm
+
+
+def test_with_batch_normalisation_the_batch_is_whole_and_the_virtual_pass_leaves_no_trace():
+    learner, algorithm = normalised()
+    before = copy.deepcopy(learner.model.state_dict())
+    batch = algorithm.batch(learner, Batch(np.arange(16, 24)))
+    assert batch.ids[:8].tolist() == list(range(16, 24)), "the new examples are normalised with the chosen ones"
+    assert len(batch.ids) == 16
+    after = learner.model.state_dict()
+    assert any("running" in key for key in after)
+    assert all(torch.equal(value, after[key]) for key, value in before.items())
+    learner.outputs(learner.fetch(batch.ids))
+    assert any("running_mean" in key and not torch.equal(value, after[key]) for key, value in before.items())
+
+
+def test_a_virtual_step_does_not_mark_the_end_of_a_step():
+    """Compiled graphs may still own the gradients that the real step needs; and weights stay at their addresses."""
+    learner, new = started(TRAININGS["adam"], Mir())
+    batch = learner.fetch(new)
+    learner.backward(learner.loss(batch, learner.outputs(batch)), batch)
+    places = [p.data_ptr() for p in learner.parameters.values()]
+    learner.step = None
+    with virtual_step(learner, 3):
+        assert [p.data_ptr() for p in learner.parameters.values()] == places
+    assert [p.data_ptr() for p in learner.parameters.values()] == places
 
 
 def test_reuse_saves_a_pass_over_the_new_examples():
     passes = {}
     for reuse in (True, False):
-        algorithm = Mir(capacity=80, size=10, candidates=30, reuse=reuse)
+        algorithm = Mir(capacity=80, size=10, candidates=30)
+        algorithm.beside([algorithm] if reuse else [algorithm, Look()])
         learner, new = started(TRAININGS["sgd"], algorithm)
         learner.examples_forward = learner.examples_backward = 0
         batch = learner.fetch(algorithm.batch(learner, Batch(new)).ids)

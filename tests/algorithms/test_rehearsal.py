@@ -12,7 +12,7 @@ from holdfast.algorithms.base import Algorithm
 from holdfast.algorithms.rehearsal import Rehearsal
 from holdfast.data.order import mix, shuffled
 from holdfast.engine.checkpoint import Checkpoints
-from holdfast.errors import Stopped
+from holdfast.errors import Stopped, UserError
 from holdfast.experiments.runner import make_learner
 from holdfast.memory import PerTask
 from smallest import StopAt, prepared, trained
@@ -56,6 +56,19 @@ def test_a_longer_stage_with_a_schedule_resumes_exactly(stop, tmp_path):
     for name, value in whole.model.state_dict().items():
         assert torch.equal(value, again.model.state_dict()[name])
     assert log.scores[-1] == expected.scores[-1]
+
+
+def test_a_stream_that_repeats_all_earlier_data_is_refused_and_one_that_repeats_some_is_not_doubled():
+    with pytest.raises(UserError, match="leave rehearsal out"):
+        trained(prepared("cumulative+rehearsal"))
+    ready = prepared(train__epochs=1)
+    first, second = ready.setup.stream.stages
+    second = replace(second, train=np.concatenate([second.train, first.train[:30]]))
+    stream = replace(ready.setup.stream, stages=(first, second))
+    rehearsal = Rehearsal(count=1000)
+    learner, _ = trained(replace(ready, setup=replace(ready.setup, stream=stream)), [rehearsal])
+    assert learner.examples_backward == 80 + 160
+    assert sorted(rehearsal.memory.ids) == sorted({*first.train.tolist(), *second.train.tolist()})
 
 
 @dataclass

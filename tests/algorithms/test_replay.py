@@ -16,6 +16,7 @@ from holdfast.engine.checkpoint import Checkpoints
 from holdfast.errors import Stopped, UserError
 from holdfast.experiments.runner import make_learner
 from holdfast.memory import PerTask, Reservoir
+from holdfast.settings import build
 from smallest import StopAt, prepared, trained
 
 CLIMB = {"memory": "per-task", "share": 0.1, "every": 2, "mode": "separate", "source": "one"}
@@ -160,6 +161,16 @@ def test_per_task_and_experience_balanced_memories_hold_finished_stages_only():
         assert [len(stage & set(replay.kept.ids.tolist())) for stage in stages] == kept_of_each
 
 
+@pytest.mark.parametrize("names", ["gdumb+replay", "rehearsal+replay", "cumulative+replay", "mntdp+replay"])
+def test_an_example_that_comes_again_is_not_kept_again(names):
+    """In another stage, in another epoch, or in another fit of the same stage."""
+    ready = prepared(names, replay__capacity=1000)
+    trained(ready)
+    replay = ready.algorithms[-1]
+    assert len(set(replay.kept.ids.tolist())) == replay.kept.seen
+    assert len(replay.kept) == 160
+
+
 def test_every_nth_batch_is_joined():
     seen = Seen()
     trained(prepared(train__epochs=1), [Replay(every=2, size=5), seen])
@@ -226,6 +237,10 @@ def test_settings_that_contradict_each_other_are_refused(settings, words):
 def test_what_a_stream_cannot_give_is_refused_before_training():
     with pytest.raises(UserError, match=r"replay\.capacity is 20, less than the 32"):
         trained(prepared(), [Replay(capacity=20)])
+    with pytest.raises(UserError, match=r"keeps 2 examples of the smallest stage, less than the 32 of replay\.size"):
+        trained(prepared(), [Replay(memory="per-task", share=0.02, size=32)])
+    with pytest.raises(UserError, match=r"replay\.share"):
+        build(Replay, {"memory": "per-task", "share": 0.0}, "replay")
     for form in (CLIMB, CFST, {"source": "one"}):
         with pytest.raises(UserError, match="needs to know where one stage ends"):
             trained(prepared(benchmark__boundaries=False), [Replay(**form)])

@@ -173,7 +173,9 @@ def test_it_runs_over_resnet_and_vit(recipe):
 def test_what_cannot_be_is_refused():
     with pytest.raises(UserError, match="needs a modular network"):
         trained(prepared(), [rpsnet()])
-    with pytest.raises(UserError, match="of one batch"):
+    with pytest.raises(
+        UserError, match=r"^rpsnet\.capacity is 5, less than the 32 kept.*set train\.batch_size to 5 or less$"
+    ):
         trained(ready("branches"), [rpsnet(capacity=5)])
     found = ready("branches")
     stream = replace(found.setup.stream, stages=tuple(replace(s, validation=()) for s in found.setup.stream.stages))

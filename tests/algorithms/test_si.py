@@ -11,8 +11,10 @@ from holdfast.algorithms.si import SI
 from holdfast.data.table import Data, Table
 from holdfast.engine.learner import Learner
 from holdfast.engine.loop import NoLog, train
+from holdfast.errors import UserError
 from holdfast.models.base import Encoder, Model
 from holdfast.types import Batch, Protocol, Stage, Stream, Task, Training
+from smallest import prepared, trained
 
 CURVATURE = torch.tensor([1.0, 3.0, 0.0], dtype=torch.float64)
 
@@ -127,6 +129,18 @@ def test_a_movement_that_raised_the_loss_weighs_nothing():
     algorithm.end(learner, Stage("s", np.array([0]), Training()))
     expected = torch.tensor([0.0, 0.1 / (0.1**2 + 0.01), 0.0], dtype=torch.float64)
     torch.testing.assert_close(algorithm.penalty.weights["encoder.theta"], expected)
+
+
+def test_a_second_step_for_a_batch_and_a_search_over_paths_are_refused():
+    for names, settings, words in (
+        ("si+replay", {"replay__mode": "separate"}, r"set replay\.mode=joint"),
+        ("replay+si", {"replay__mode": "separate"}, r"set replay\.mode=joint"),
+        ("mir+si", {"mir__fidelity": "released"}, r"set mir\.fidelity=paper"),
+        ("si+mntdp", {}, "tries several"),
+        ("rpsnet+si", {}, "tries several"),
+    ):
+        with pytest.raises(UserError, match=words):
+            trained(prepared(names, **settings))
 
 
 def test_the_first_stage_is_fine_tuning_and_bytes_are_counted():

@@ -11,6 +11,8 @@ PAIRS = sorted(
     for other in ("frozen-bottom", "replay")
     if name != other
 )
+PAIRS += ["mntdp+lwf", "adapter-library+ewc"]
+"""Beside these, those in which one looks at a model that the other changes as stages come."""
 LAST_BATCH_OF_ONE = {"train__batch_size": 79}
 """Of 80 examples in a stage, one is left for the last batch: fewer than the ranks."""
 TWO_HEADS = {"benchmark__setting": "task"}

@@ -1,4 +1,5 @@
 import copy
+import json
 
 import pytest
 import torch
@@ -119,3 +120,21 @@ def test_what_is_not_modular_is_refused():
         modular(Perceptron().encoder(SMALL), "rpsnet", "branches")
     with pytest.raises(UserError, match=r"set model\.parts=stages"):
         modular(ModularVit(**SIZES).encoder(SMALL), "mntdp", "stages")
+
+
+@pytest.mark.parametrize("count", [1, 2, 5])
+def test_a_network_is_rebuilt_from_its_structure(count):
+    """From one with fewer modules, as many, or more."""
+    model = ModularPerceptron(width=5, depth=2, parts="stages").build(SMALL, {"old": Head("classify", 2)})
+    encoder = model.encoder
+    for layer in encoder.layers():
+        layer.grow(2)
+    encoder.path, encoder.paths = ((1,), (1,)), {"old": ((0,), (1,))}
+    structure = json.loads(json.dumps(encoder.structure()))
+    twin = ModularPerceptron(width=5, depth=2, parts="stages").build(SMALL, {"old": Head("classify", 2)})
+    for layer in twin.encoder.layers():
+        layer.grow(count)
+    twin.encoder.rebuild(structure)
+    twin.load_state_dict(model.state_dict())
+    assert (twin.encoder.path, twin.encoder.paths) == (encoder.path, encoder.paths)
+    assert torch.equal(twin(images(), "old"), model(images(), "old"))

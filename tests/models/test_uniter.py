@@ -223,3 +223,8 @@ def test_the_published_size():
     block = 4 * (768 * 768 + 768) + 2 * 768 * 3072 + 3072 + 768 + 4 * 768
     assert count == 12 * block + (2048 + 1 + 7 + 1 + 6) * 768 + 768 * 769
     assert all(NAMES.theirs(name) for name in encoder.state_dict())
+
+
+def test_text_comes_with_a_vocabulary():
+    with pytest.raises(AssertionError, match="text without a vocabulary"):
+        TinyUniter().encoder(Inputs(text=5, regions=(3, 4)))

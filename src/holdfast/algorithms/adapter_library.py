@@ -11,7 +11,8 @@ adapters in every block, and a copy of the heads as the stage left them.
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
@@ -53,17 +54,20 @@ class AdapterLibrary(Algorithm):
     def setup(self, learner: Learner) -> None:
         """Freeze the encoder; the sets come with their stages."""
         self.means, self.scatter, self.described, self.sets = [], None, 0, 0
-        places(learner, "an adapter library")
+        places(learner, "adapter-library")
         learner.freeze(learner.model.encoder)
+        learner.model.active = ""  # no set yet, and none by the name of a head
         learner.model.add_module("library", nn.ModuleDict())
 
     def begin(self, learner: Learner, stage: Stage) -> None:
-        """A new set, which is on for every example until the stage ends."""
+        """A new set, which is on for every example until the stage ends; the earlier ones stay as they are."""
+        if self.sets:
+            last = _name(self.sets - 1)
+            learner.freeze(*(block.added[last] for block in learner.model.encoder.blocks()))
         self._add(learner)
 
     def end(self, learner: Learner, stage: Stage) -> None:
         """Keep the heads, describe the stage, and from now on choose a set for each example."""
-        learner.model.active = ""  # a name that no set has: the encoder alone
         _kept(learner.model, self.sets - 1).load_state_dict(learner.model.heads.state_dict())
         chosen = shuffled(stage.train, seed=learner.seed, stage=len(self.means), epoch=-1)[: self.count]
         learner.model.eval()
@@ -126,26 +130,35 @@ def _kept(model: Model, number: int) -> nn.Module:
     return model.get_submodule(f"library.{_name(number)}")
 
 
+@contextmanager
+def _switched(model: Model, name: str) -> Iterator[None]:
+    """One set on, or with a name that no set has the encoder alone; then again the set of the stage."""
+    before, model.active = model.active, name
+    model.switch("")
+    try:
+        yield
+    finally:
+        model.active = before
+
+
 def seen(model: Model, inputs: Mapping[str, Tensor]) -> Tensor:
     """What the encoder alone gives for each example: the mean over its images or choices, in float64."""
-    model.switch("")
-    found: Tensor = model.encoder(inputs).to(torch.float64)
+    with _switched(model, ""):
+        found: Tensor = model.encoder(inputs).to(torch.float64)
     return found if found.ndim == 2 else found.flatten(1, -2).mean(1)
 
 
 def _chosen(model: Model, means: Tensor, root: Tensor, inputs: Mapping[str, Tensor], head: str) -> Tensor:
     """The outputs of a head, each example with the set whose stage is nearest in the whitened space."""
-    model.active = ""
     nearest = torch.cdist(seen(model, inputs) @ root, means).argmin(1)
     outputs: Tensor | None = None
     for number in range(len(means)):
         rows = (nearest == number).nonzero().squeeze(1)
         if len(rows) == 0:
             continue
-        model.active = _name(number)
-        model.switch(head)
         kept = _kept(model, number).get_submodule(head)
-        found: Tensor = kept(model.encoder, {name: column[rows] for name, column in inputs.items()})
+        with _switched(model, _name(number)):
+            found: Tensor = kept(model.encoder, {name: column[rows] for name, column in inputs.items()})
         outputs = found.new_empty((len(nearest), *found.shape[1:])) if outputs is None else outputs
         outputs[rows] = found
     assert outputs is not None, "a batch has examples"

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from holdfast.engine.learner import Learner
+    from holdfast.models.base import Model
 
 
 @dataclass
@@ -31,10 +32,11 @@ class AddedSets(Algorithm, ABC):
     """For each head, a set of further modules learns, and the heads; the encoder does not."""
 
     needs: ClassVar[frozenset[str]] = frozenset({"blocks"})
+    name: ClassVar[str]
 
     def setup(self, learner: Learner) -> None:
         """Freeze the encoder, then add the sets: one for each head."""
-        blocks = places(learner, type(self).__name__)
+        blocks = places(learner, self.name)
         learner.freeze(learner.model.encoder)
         for head in learner.model.heads:
             learner.model.add(head, [self.make(block) for block in blocks])
@@ -48,6 +50,8 @@ class AddedSets(Algorithm, ABC):
 class Adapters(AddedSets):
     """A set of adapters for each head learns, and the heads; the encoder does not."""
 
+    name: ClassVar[str] = "adapters"
+
     reduction: Annotated[int, Between(1)] = 16
     """How many times narrower a bottleneck is than the encoder."""
 
@@ -56,12 +60,24 @@ class Adapters(AddedSets):
         return adapters(block, self.reduction)
 
 
-def places(learner: Learner, what: str) -> Sequence[Block]:
-    """The blocks of a model, or a sentence where it has none."""
+def places(learner: Learner, name: str) -> Sequence[Block]:
+    """The blocks of a model that an algorithm can add to, or a sentence where it cannot."""
     blocks = learner.model.encoder.blocks()
     if not blocks:
-        name = type(learner.model.encoder).__name__
-        raise UserError(f"{name} has no transformer blocks to put {what} in: choose a transformer, such as vit or vilt")
-    if any(len(block.added) for block in blocks):
-        raise UserError(f"{what} cannot be combined with another algorithm that adds to the same blocks")
+        raise UserError(
+            f"{name} adds to transformer blocks, and this model has none: choose a transformer, such as vit or vilt"
+        )
+    if other := _partner(learner.model):
+        raise UserError(f"{name} and {other} add to the same blocks and cannot be combined: leave one of the two out")
     return blocks
+
+
+def _partner(model: Model) -> str | None:
+    """The algorithm that already adds to a model's blocks, if one does."""
+    if model.active is not None:
+        return "adapter-library"
+    for block in model.encoder.blocks():
+        for added in block.added.values():
+            assert isinstance(added, nn.ModuleDict)
+            return "lora" if "projection" in added else "adapters"
+    return None

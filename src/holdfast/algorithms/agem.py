@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import torch
 from torch import Tensor
+from torch._utils import _flatten_dense_tensors  # one call, where a sum for each tensor would be hundreds
 
 from holdfast.algorithms.base import Algorithm
 from holdfast.data.order import mix
@@ -30,7 +31,8 @@ class AGem(Algorithm):
     """The gradient is projected so that the mean loss of kept examples does not rise.
 
     Where the stream shows boundaries, what is kept is of past stages only; elsewhere it is of all that was seen.
-    A head that only the memory reads has the gradient that the equation gives it: 0 where nothing is taken out.
+    A head that only the memory reads has the gradient that the equation gives it: 0 where nothing is taken out. Unlike
+    no gradient, that lets AdamW's momentum and weight decay move it: keep the decay small, as with CLiMB's 0.01.
     """
 
     capacity: Annotated[int, Between(1)] = 200
@@ -60,8 +62,8 @@ class AGem(Algorithm):
         assign(learner, projected(own, reference))
 
     def after(self, learner: Learner, batch: Batch) -> None:
-        """Without boundaries, offer the new examples at once, each once: not again in later epochs."""
-        if not self.bounded and learner.epoch == 0:
+        """Without boundaries, offer the new examples at once."""
+        if not self.bounded:
             self.memory.add(batch.ids)
 
     def end(self, learner: Learner, stage: Stage) -> None:
@@ -84,7 +86,7 @@ class AGem(Algorithm):
 
 def gradients(learner: Learner) -> Gradients:
     """The gradients that the learner holds now."""
-    return {name: p.grad for name, p in learner.trainable().items() if p.grad is not None}
+    return {name: p.grad for name, p in learner.parameters.items() if p.grad is not None}
 
 
 def memory_gradients(learner: Learner, ids: Ids) -> Gradients:
@@ -96,7 +98,7 @@ def memory_gradients(learner: Learner, ids: Ids) -> Gradients:
 
 def assign(learner: Learner, found: Gradients) -> None:
     """Give the learner these gradients."""
-    for name, parameter in learner.trainable().items():
+    for name, parameter in learner.parameters.items():
         parameter.grad = found.get(name)
 
 
@@ -111,7 +113,7 @@ def projected(own: Gradients, reference: Gradients) -> Gradients:
     if not shared:
         return own
     products = torch._foreach_mul([own[name] for name in shared], [reference[name] for name in shared])
-    product = torch.stack([values.sum() for values in products]).sum()
+    product = _flatten_dense_tensors(products).sum()  # type: ignore[no-untyped-call]
     square = torch.stack(torch._foreach_norm(list(reference.values()))).square().sum()
     factor = torch.where(product < 0, -product / square, 0.0)
     scaled = torch._foreach_mul(list(reference.values()), factor)

@@ -9,7 +9,7 @@ from torch import Tensor
 from holdfast.types import Batch, Stage, Stream
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from holdfast.engine.learner import Learner
 
@@ -30,7 +30,7 @@ class Algorithm:
 
     | hook              | combines by                 | for                                      |
     |-------------------|-----------------------------|------------------------------------------|
-    | check             | each in order               | refusing what cannot be served           |
+    | check, beside     | each in order               | refusing what cannot be served           |
     | setup, begin, end | each in order               | freezing, adapters, Fisher, teachers     |
     | stage             | chain                       | rehearsal                                |
     | batch             | chain                       | replay                                   |
@@ -52,6 +52,12 @@ class Algorithm:
 
     def check(self, stream: Stream) -> None:
         """Refuse, with a `UserError`, a stream that it cannot serve: before anything is built."""
+
+    def beside(self, algorithms: Sequence[Algorithm]) -> None:
+        """See all algorithms of the run, itself included, in order; refuse, with a `UserError`, what it cannot go with.
+
+        Called after every `check`, before anything is built, and again where a run is resumed.
+        """
 
     def setup(self, learner: Learner) -> None:
         """Once, before the first step of a run or of its resumption."""

@@ -2,7 +2,7 @@
 
 Paper: Buzzega et al. 2020, "Dark Experience for General Continual Learning: a Strong, Simple Baseline".
 Equation: L = loss(B_new) + alpha * mean over B_1 of |z - h(x)|^2 + beta * loss(B_2), where B_1 and B_2 are drawn from
-memory one after the other, and z are the stored logits.
+memory one after the other, and z are the stored logits. B_1 and B_2 go through the model together.
 Cost: forward and backward passes over (new + 2 size) examples a step; on several ranks, logits of new examples are
 gathered. Memory: `capacity` examples, and a row of logits for each, as wide as the widest output so far.
 """
@@ -15,16 +15,21 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from holdfast.algorithms.base import Algorithm
 from holdfast.algorithms.rows import on_all_ranks, own_places, weighted
 from holdfast.data.order import mix
+from holdfast.errors import UserError
 from holdfast.memory import Reservoir, refuse_small
 from holdfast.models.heads import CLOSED
-from holdfast.types import Batch, Between, Ids, Stream
+from holdfast.types import Batch, Between, Ids, Part, Stream
 
 if TYPE_CHECKING:
     from holdfast.engine.learner import Learner
+
+LARGEST = 2 << 30
+"""The most bytes of logits."""
 
 
 @dataclass
@@ -42,38 +47,41 @@ class DarkReplay(Algorithm):
     """released: the mean of the squared differences over the logits, as in the authors' code, in place of their sum."""
     memory: Reservoir = field(init=False, repr=False, compare=False)
     logits: Tensor = field(init=False, repr=False, compare=False)
-    """A row for each place of the memory. NaN: a unit that was not there, or a class that was not open."""
+    """A row for each place of the memory.
+
+    NaN: a unit that was not there, a class that was not open, or a place of a phrase that hides no word."""
 
     def check(self, stream: Stream) -> None:
         """Refuse a memory that cannot fill one batch."""
         refuse_small("derpp", self.capacity, self.size, stream)
 
     def setup(self, learner: Learner) -> None:
-        """An empty memory."""
+        """An empty memory; refuse one whose logits would be too large."""
+        bytes_ = self.capacity * (row := _row_bytes(learner))
+        if bytes_ > LARGEST:
+            raise UserError(
+                f"derpp.capacity is {self.capacity}, whose logits would take {bytes_:,} bytes on the device, {row:,} "
+                f"for each example, and {LARGEST:,} are the most: set it to {LARGEST // row} or less"
+            )
         self.memory, self.logits = Reservoir(self.capacity, mix(learner.seed, 0xDE2)), torch.empty(0)
         self._new: list[tuple[Ids, Tensor]] = []
 
     def loss(self, learner: Learner, batch: Batch, outputs: tuple[Tensor, ...]) -> Tensor | None:
         """The distance from stored logits, and the loss of other kept examples."""
-        if learner.epoch == 0:
-            self._new = on_all_ranks(learner, batch, outputs)
+        if len(self.memory.unseen(batch.ids)):
+            self._new = on_all_ranks(learner, batch, _meant(learner, batch, outputs))
         if len(self.memory) == 0:
             return None
         size = self.size or len(batch.ids)
-        loss = self.alpha * self._distance(learner, self.memory.draw(size))
-        if self.beta:
-            kept = learner.fetch(self.memory.sample(size))
-            learner.examples_backward += len(kept.ids)
-            loss = loss + self.beta * learner.loss(kept, learner.outputs(kept))
-        return loss
+        dark = self.memory.draw(size)
+        return self._again(learner, dark, self.memory.draw(size) if self.beta else dark[:0])
 
     def after(self, learner: Learner, batch: Batch) -> None:
-        """Offer the new examples to the memory, each once, and store the logits of those that it took."""
-        if learner.epoch == 0:
-            before = self.memory.ids.copy()
-            self.memory.add(batch.ids)
-            taken = self.memory.ids != np.pad(before, (0, len(self.memory) - len(before)), constant_values=-1)
-            self._store(np.flatnonzero(taken))
+        """Offer the new examples to the memory, and store the logits of those that it took."""
+        before = self.memory.ids.copy()
+        self.memory.add(batch.ids)
+        taken = self.memory.ids != np.pad(before, (0, len(self.memory) - len(before)), constant_values=-1)
+        self._store(np.flatnonzero(taken))
 
     def memory_bytes(self, learner: Learner) -> int:
         """The kept examples, their ids and their logits."""
@@ -88,22 +96,30 @@ class DarkReplay(Algorithm):
         self.memory.load_state_dict(state["memory"])
         self.logits = state["logits"].to(learner.device)
 
-    def _distance(self, learner: Learner, places: Ids) -> Tensor:
-        """Give this rank's share of the mean squared distance from the logits stored at these places."""
+    def _again(self, learner: Learner, dark: Ids, plain: Ids) -> Tensor:
+        """Both terms, for the examples at these places of the memory, in one pass."""
+        places = np.concatenate([dark, plain])
         ids = self.memory.ids[places]
         batch = learner.fetch(ids)
         outputs = learner.outputs(batch)
         learner.examples_backward += len(ids)
-        rows = []
+        distances, losses = [], []
         for part, output, own in zip(batch.parts, outputs, own_places(learner, ids), strict=True):
-            now = output.flatten(1)
-            then = self.logits[torch.from_numpy(places[own]).to(now.device)][:, : now.shape[1]]
-            stored = ~then.isnan()
-            squares = torch.where(stored, now - then.nan_to_num(), 0).square().sum(-1)
-            if self.fidelity == "released":
-                squares = squares / stored.sum(-1).clamp(min=1)
-            rows.append(weighted(squares, part))
-        return learner.share(torch.cat(rows), len(ids))
+            count = int(np.searchsorted(own, len(dark)))  # rows are in the order of the ids: dark ones come first
+            first, rest = _rows(part, slice(count)), _rows(part, slice(count, None))
+            distances.append(weighted(self._distances(output[:count], places[own[:count]]), first))
+            if self.beta:
+                losses.append(weighted(learner.tasks[part.task].losses(output[count:], rest), rest))
+        loss = self.alpha * learner.share(torch.cat(distances), len(dark))
+        return loss + self.beta * learner.share(torch.cat(losses), len(plain)) if self.beta else loss
+
+    def _distances(self, outputs: Tensor, places: Ids) -> Tensor:
+        """The squared distance of each output from the logits stored at its place."""
+        now = outputs.flatten(1)
+        then = self.logits[torch.from_numpy(places).to(now.device)][:, : now.shape[1]]
+        stored = ~then.isnan()
+        squares = torch.where(stored, now - then.nan_to_num(), 0).square().sum(-1)
+        return squares / stored.sum(-1).clamp(min=1) if self.fidelity == "released" else squares
 
     def _store(self, taken: Ids) -> None:
         """Keep the logits of the new examples that the memory took at these places."""
@@ -111,13 +127,19 @@ class DarkReplay(Algorithm):
             return
         new = [(ids, rows.flatten(1)) for ids, rows in self._new]
         self._widen(max(rows.shape[1] for _, rows in new), like=new[0][1])
-        self.logits[torch.from_numpy(taken).to(self.logits.device)] = torch.nan
+        wanted, width = self.memory.ids[taken], self.logits.shape[1]
+        stored = np.zeros(len(taken), dtype=np.bool_)
         for ids, rows in new:
-            row_of = {example: row for row, example in enumerate(ids.tolist())}
-            pairs = [(p, row_of[i]) for p, i in zip(taken, self.memory.ids[taken].tolist(), strict=True) if i in row_of]
-            if pairs:
-                to, source = torch.tensor(pairs, device=rows.device).unbind(1)
-                self.logits[to, : rows.shape[1]] = rows[source].masked_fill(rows[source] <= CLOSED / 2, torch.nan)
+            order = np.argsort(ids)
+            source = order[np.searchsorted(ids, wanted, sorter=order).clip(max=len(ids) - 1)]
+            here = ids[source] == wanted
+            stored |= here
+            to, source_ = torch.from_numpy(np.stack([taken[here], source[here]])).to(rows.device)
+            found = rows[source_]
+            found = found.masked_fill(found <= CLOSED / 2, torch.nan)
+            self.logits[to] = functional.pad(found, (0, width - found.shape[1]), value=torch.nan)
+        if not stored.all():  # another algorithm has taken them out of the batch
+            self.logits[torch.from_numpy(taken[~stored]).to(self.logits.device)] = torch.nan
 
     def _widen(self, width: int, like: Tensor) -> None:
         """Make the rows of logits as wide as the widest output so far."""
@@ -126,3 +148,28 @@ class DarkReplay(Algorithm):
             if self.logits.ndim == 2:
                 wider[:, : self.logits.shape[1]] = self.logits
             self.logits = wider
+
+
+def _rows(part: Part, some: slice) -> Part:
+    weights = None if part.weights is None else part.weights[some]
+    return Part(part.task, {name: column[some] for name, column in part.inputs.items()}, part.targets[some], weights)
+
+
+def _meant(learner: Learner, batch: Batch, outputs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+    """The outputs, NaN where they mean nothing: at the places of a phrase that hide no word."""
+    return tuple(
+        output.detach().masked_fill((part.targets < 0).unsqueeze(-1), torch.nan)
+        if learner.tasks[part.task].reads.kind == "phrase"
+        else output
+        for part, output in zip(batch.parts, outputs, strict=True)
+    )
+
+
+def _row_bytes(learner: Learner) -> int:
+    """The bytes of one example's logits, for the task that has the most."""
+    widths = [1]
+    for table in learner.data.tables:
+        task = learner.tasks[table.task]
+        widths.append(task.outputs * (table.targets.shape[1] if task.reads.kind == "phrase" else 1))
+    size = 4 if learner.autocast is not None else next(learner.model.parameters()).element_size()
+    return max(widths) * size

@@ -59,9 +59,8 @@ class AsymmetricReplay(Algorithm):
         return loss + learner.loss(kept, learner.outputs(kept))
 
     def after(self, learner: Learner, batch: Batch) -> None:
-        """Offer the new examples to the memory, each once: not again in later epochs."""
-        if learner.epoch == 0:
-            self.memory.add(batch.ids)
+        """Offer the new examples to the memory."""
+        self.memory.add(batch.ids)
 
     def memory_bytes(self, learner: Learner) -> int:
         """The kept examples and their ids."""

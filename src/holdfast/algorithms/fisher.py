@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from holdfast.algorithms.importance import Named, Slopes, importance, plain_recurrence
+from holdfast.algorithms.importance import Named, Slopes, as_trained, importance, plain_recurrence
 from holdfast.data.order import mix
 from holdfast.errors import UserError
 from holdfast.tasks import Classify, MaskedPhrase, MultiLabel, SoftLabel
@@ -55,16 +55,14 @@ def batched(
     """
     totals = {name: torch.zeros_like(parameter) for name, parameter in parameters.items()}
     sums = {name: torch.zeros_like(parameter) for name, parameter in parameters.items()}
-    learner.model.eval()
-    for start in range(0, len(ids), size):
-        batch = learner.fetch(ids[start : start + size], augment=False)
-        with plain_recurrence(learner.model):
+    with as_trained(learner), plain_recurrence(learner.model):
+        for start in range(0, len(ids), size):
+            batch = learner.fetch(ids[start : start + size], augment=False)
             learner.backward(learner.loss(batch, learner.outputs(batch)), batch)
-        for name, parameter in parameters.items():
-            if parameter.grad is not None:
-                sums[name] = sums[name] + parameter.grad if running else parameter.grad
-                totals[name] += sums[name].square()
-    learner.train_mode()
+            for name, parameter in parameters.items():
+                if parameter.grad is not None:
+                    sums[name] = sums[name] + parameter.grad if running else parameter.grad
+                    totals[name] += sums[name].square()
     count = len(ids) if running else -(-len(ids) // size)
     return {name: total / count for name, total in totals.items()}
 

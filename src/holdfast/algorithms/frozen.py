@@ -1,6 +1,7 @@
 """Freezing: keep the encoder, or its lower part, as it was, and learn the rest.
 
 Paper: CLiMB (Srinivasan et al. 2022), section 3.2; there with K = 9 of ViLT's 12 layers.
+What other algorithms add to the encoder (adapters) learns, whichever of the two comes first.
 Cost: no more passes than fine-tuning; the backward pass ends at the lowest trainable layer. Memory: none.
 """
 
@@ -14,6 +15,8 @@ from holdfast.errors import UserError
 from holdfast.types import Between
 
 if TYPE_CHECKING:
+    from torch import nn
+
     from holdfast.engine.learner import Learner
 
 
@@ -23,7 +26,7 @@ class FrozenEncoder(Algorithm):
 
     def setup(self, learner: Learner) -> None:
         """Freeze the whole encoder."""
-        learner.freeze(learner.model.encoder)
+        _freeze(learner, learner.model.encoder)
 
 
 @dataclass
@@ -40,4 +43,13 @@ class FrozenBottom(Algorithm):
                 f"frozen-bottom.k is {self.k}, but this encoder has {len(encoder.layers())} layers: "
                 f"give a number from 0 to {len(encoder.layers())}"
             )
-        learner.freeze(*encoder.stem(), *encoder.layers()[: self.k])
+        _freeze(learner, *encoder.stem(), *encoder.layers()[: self.k])
+
+
+def _freeze(learner: Learner, *modules: nn.Module) -> None:
+    """Freeze an encoder's own modules: what was added to them learns, as it does where it is added later."""
+    added = [parameter for block in learner.model.encoder.blocks() for parameter in block.added.parameters()]
+    learning = [parameter for parameter in added if parameter.requires_grad]
+    learner.freeze(*modules)
+    for parameter in learning:
+        parameter.requires_grad_(True)

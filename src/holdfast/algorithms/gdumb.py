@@ -37,18 +37,18 @@ class GDumb(Algorithm):
 
     def check(self, stream: Stream) -> None:
         """Refuse a memory that cannot fill one batch."""
-        refuse_small("gdumb", self.capacity, None, stream)
+        refuse_small("gdumb", self.capacity, None, stream, sized=False)
 
     def setup(self, learner: Learner) -> None:
-        """An empty memory, and the weights to start from: all but which classes are open, which is a bool."""
+        """An empty memory."""
         group = grouping(learner, "class", "gdumb")
         self.memory = ClassBalanced(self.capacity, mix(learner.seed, 0xD04B), group, greedy=True)
-        self.stages = 0
-        weights = learner.model.state_dict().items()
-        self.start = {name: value.clone() for name, value in weights if value.dtype != torch.bool}
+        self.stages, self.start = 0, {}
 
     def begin(self, learner: Learner, stage: Stage) -> None:
-        """Offer the stage's examples to the memory, in random order."""
+        """Note the weights to start from; offer the stage's examples to the memory, in random order."""
+        if not self.start:
+            self._note(learner)
         self.memory.add(shuffled(stage.train, seed=learner.seed, stage=self.stages, epoch=0))
         self.stages += 1
 
@@ -73,6 +73,12 @@ class GDumb(Algorithm):
         return {"memory": self.memory.state_dict(), "stages": self.stages}
 
     def load_state_dict(self, learner: Learner, state: dict[str, Any]) -> None:
-        """The memory, and how many stages it has seen."""
+        """The memory, and how many stages it has seen. The weights are still those of the run's start."""
         self.memory.load_state_dict(state["memory"])
         self.stages = state["stages"]
+        self._note(learner)
+
+    def _note(self, learner: Learner) -> None:
+        """Copy the weights when every algorithm is set up: all but which classes are open, which is a bool."""
+        weights = learner.model.state_dict().items()
+        self.start = {name: value.clone() for name, value in weights if value.dtype != torch.bool}

@@ -18,6 +18,8 @@ import torch
 
 from holdfast.algorithms.agem import Gradients, assign, gradients, memory_gradients
 from holdfast.algorithms.base import Algorithm
+from holdfast.data.order import mix
+from holdfast.memory import Latest
 from holdfast.types import Array, Batch, Between, Ids, Stage
 
 if TYPE_CHECKING:
@@ -35,13 +37,13 @@ class Gem(Algorithm):
     strength: Annotated[float, Between(0)] = 0.3
     """The least weight of each past stage's gradient in a projected one: above 0, past stages gain."""
     keep: Literal["last", "random"] = "last"
-    """Which examples are kept: those seen last in a stage's first epoch, or any."""
+    """Which examples are kept: those seen last of a stage, by when they were first seen, or any."""
     kept: list[Ids] = field(init=False, repr=False, compare=False)
-    recent: Ids = field(init=False, repr=False, compare=False)
+    recent: Latest = field(init=False, repr=False, compare=False)
 
     def setup(self, learner: Learner) -> None:
         """No past stage."""
-        self.kept, self.recent = [], _NONE
+        self.kept, self.recent = [], Latest(self.examples, mix(learner.seed, 0x6E3))
 
     def grads(self, learner: Learner, batch: Batch) -> None:
         """Take out what would raise the loss of a past stage."""
@@ -56,30 +58,30 @@ class Gem(Algorithm):
 
     def after(self, learner: Learner, batch: Batch) -> None:
         """Note the last new examples."""
-        if self.keep == "last" and learner.epoch == 0:
-            self.recent = np.concatenate([self.recent, batch.ids])[-self.examples :]
+        if self.keep == "last":
+            self.recent.add(batch.ids)
 
     def end(self, learner: Learner, stage: Stage) -> None:
         """Keep examples of the stage."""
+        kept = self.recent.take()
         if self.keep == "random":
-            self.recent = stage.train[torch.randperm(len(stage.train))[: self.examples].numpy()]
-        self.kept, self.recent = [*self.kept, self.recent], _NONE
+            kept = stage.train[torch.randperm(len(stage.train))[: self.examples].numpy()]
+        if len(kept):  # none where a stage brought nothing new
+            self.kept = [*self.kept, kept]
 
     def memory_bytes(self, learner: Learner) -> int:
         """The kept examples and their ids."""
-        return sum(learner.data.example_bytes(ids) + ids.nbytes for ids in (*self.kept, self.recent))
+        kept = sum(learner.data.example_bytes(ids) + ids.nbytes for ids in self.kept)
+        return kept + learner.data.example_bytes(self.recent.ids) + self.recent.nbytes
 
     def state_dict(self) -> dict[str, Any]:
         """What is kept of each stage, and of this one."""
-        return {"kept": [{"ids": ids} for ids in self.kept], "recent": {"ids": self.recent}}
+        return {"kept": [{"ids": ids} for ids in self.kept], "recent": self.recent.state_dict()}
 
     def load_state_dict(self, learner: Learner, state: dict[str, Any]) -> None:
         """What is kept of each stage, and of this one."""
         self.kept = [entry["ids"] for entry in state["kept"]]
-        self.recent = state["recent"]["ids"]
-
-
-_NONE = np.empty(0, dtype=np.int64)
+        self.recent.load_state_dict(state["recent"])
 
 
 def _products(past: list[Gradients], own: Gradients) -> tuple[Array, Array]:
@@ -101,9 +103,10 @@ def _products(past: list[Gradients], own: Gradients) -> tuple[Array, Array]:
 def _sum(own: Gradients, past: list[Gradients], weights: Array) -> Gradients:
     total = dict(own)
     for found, weight in zip(past, weights.tolist(), strict=True):
-        for name, gradient in found.items():
-            scaled = gradient * weight
-            total[name] = total[name] + scaled if name in total else scaled
+        scaled = dict(zip(found, torch._foreach_mul(list(found.values()), weight), strict=True))
+        shared = [name for name in scaled if name in total]
+        sums = torch._foreach_add([total[name] for name in shared], [scaled[name] for name in shared]) if shared else ()
+        total |= scaled | dict(zip(shared, sums, strict=True))
     return total
 
 

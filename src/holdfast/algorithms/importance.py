@@ -16,7 +16,6 @@ from holdfast.types import Ids, Part, Task
 
 if TYPE_CHECKING:
     from holdfast.engine.learner import Learner
-    from holdfast.engine.ranks import Ranks
 
 logger = logging.getLogger("holdfast")
 
@@ -98,9 +97,22 @@ def on_device(tensors: Mapping[str, Tensor], device: torch.device) -> Named:
     return {name: value.to(device) for name, value in tensors.items()}
 
 
-def copies(parameters: Mapping[str, nn.Parameter]) -> Named:
-    """The values of parameters as they are now."""
-    return {name: parameter.detach().clone() for name, parameter in parameters.items()}
+def copies(tensors: Mapping[str, Tensor]) -> Named:
+    """The values of parameters, or of a whole model's state, as they are now."""
+    return {name: value.detach().clone() for name, value in tensors.items()}
+
+
+@contextmanager
+def as_trained(learner: Learner) -> Iterator[None]:
+    """Evaluation mode, but asked as in training: what is trained answers, not a choice among sets that are kept."""
+    model = learner.model
+    route, model.route = model.route, None
+    model.eval()
+    try:
+        yield
+    finally:
+        model.route = route
+        learner.train_mode()
 
 
 def importance(
@@ -117,23 +129,22 @@ def importance(
     carry = _Carry(model, parameters)
     ids = ids.copy()
     ids.sort()  # so that the parts of a batch, one after another, are in the order of the ids
-    model.eval()
-    for start in range(0, len(ids), ROWS):
-        own = ids[start : start + ROWS][ranks.rank :: ranks.size]
-        if len(own) == 0:
-            continue
-        first = 0
-        for part in learner.data.fetch(own, learner.device).parts:
-            rows = own[first : first + len(part.targets)]
-            first += len(rows)
-            with torch.no_grad():
-                output = learner.tasks[part.task].forward(model, part)
-            passes[0] += len(rows)
-            for vectors in slopes(learner.tasks[part.task], part, output, rows):
-                carry.add(totals, learner.tasks[part.task], part, vectors, size)
-                passes += len(rows)
-    learner.train_mode()
-    _sum_over_ranks([*totals.values(), passes], ranks)
+    with as_trained(learner):
+        for start in range(0, len(ids), ROWS):
+            own = ids[start : start + ROWS][ranks.rank :: ranks.size]
+            if len(own) == 0:
+                continue
+            first = 0
+            for part in learner.data.fetch(own, learner.device).parts:
+                rows = own[first : first + len(part.targets)]
+                first += len(rows)
+                with torch.no_grad():
+                    output = learner.tasks[part.task].forward(model, part)
+                passes[0] += len(rows)
+                for vectors in slopes(learner.tasks[part.task], part, output, rows):
+                    carry.add(totals, learner.tasks[part.task], part, vectors, size)
+                    passes += len(rows)
+    ranks.sum([*totals.values(), passes])
     learner.examples_forward += round(passes[0].item())
     learner.examples_backward += round(passes[1].item())
     return {name: total / len(ids) for name, total in totals.items()}
@@ -154,7 +165,7 @@ class _Carry:
     @torch.no_grad()
     def add(self, totals: Named, task: Task, part: Part, vectors: Tensor, size: Callable[[Tensor], Tensor]) -> None:
         """Add what these rows give to the totals."""
-        asked = _Asked(self.model, task)
+        asked = _OneExample(self.model, task)
 
         def along(weights: Named, inputs: Named, targets: Tensor, vector: Tensor) -> Tensor:
             output: Tensor = functional_call(asked, weights, (inputs, targets))
@@ -187,7 +198,7 @@ class _Carry:
                         total += size(gradient[f"model.{name}"])
 
 
-class _Asked(nn.Module):
+class _OneExample(nn.Module):
     """A model asked by one task about one example: what `functional_call` needs."""
 
     def __init__(self, model: nn.Module, task: Task) -> None:
@@ -213,14 +224,3 @@ def plain_recurrence(model: nn.Module) -> Iterator[None]:
             yield
     finally:
         set_flags(before)
-
-
-def _sum_over_ranks(tensors: list[Tensor], ranks: Ranks) -> None:
-    """Replace tensors by their sums over the ranks, by the way that gradients take."""
-    if ranks.size == 1:
-        return
-    holders = [nn.Parameter(tensor, requires_grad=False) for tensor in tensors]
-    for holder, tensor in zip(holders, tensors, strict=True):
-        holder.grad = tensor
-    ranks.average_gradients(holders)
-    torch._foreach_mul_(tensors, ranks.size)

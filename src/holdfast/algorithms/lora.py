@@ -9,7 +9,7 @@ Memory: none beside the model, which grows by 2 x rank x (width + inner) numbers
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from torch import nn
 
@@ -22,6 +22,8 @@ from holdfast.types import Between
 @dataclass
 class LowRank(AddedSets):
     """Low-rank additions for each head learn, and the heads; the encoder does not."""
+
+    name: ClassVar[str] = "lora"
 
     rank: Annotated[int, Between(1)] = 8
     scale: Annotated[float, Between(0)] = 16.0

@@ -14,18 +14,22 @@ Memory: a copy of the model.
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NoReturn
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from holdfast.algorithms.adapter_library import AdapterLibrary
 from holdfast.algorithms.base import Algorithm
+from holdfast.algorithms.mntdp import Mntdp
+from holdfast.algorithms.rows import weighted
 from holdfast.errors import UserError
 from holdfast.models.base import Model
+from holdfast.models.modular import ModularEncoder
 from holdfast.tasks import Classify, MaskedPhrase, MultiLabel, SoftLabel
 from holdfast.types import Batch, Between, Part, Stage, Task
 
@@ -46,6 +50,17 @@ class LwF(Algorithm):
     seen: dict[str, Tensor] = field(init=False, repr=False, compare=False)
     """The units of each head that past stages have taught."""
 
+    def beside(self, algorithms: Sequence[Algorithm]) -> None:
+        """Refuse algorithms that keep an encoder for each stage, or for each head where all are asked at once."""
+        for other in algorithms:
+            if isinstance(other, AdapterLibrary):
+                raise UserError(
+                    "lwf keeps an encoder to what it was, and adapter-library has one for each stage that never "
+                    "changes: leave one of the two out"
+                )
+            if self.on == "old-heads" and isinstance(other, Mntdp):
+                _refuse_parts("mntdp's paths")
+
     def setup(self, learner: Learner) -> None:
         """No teacher yet."""
         self.teacher, self.seen = None, {}
@@ -62,10 +77,7 @@ class LwF(Algorithm):
     def begin(self, learner: Learner, stage: Stage) -> None:
         """Refuse an encoder that is another one for each head; adapters are all there only now."""
         if self.on == "old-heads" and any(len(block.added) for block in learner.model.encoder.blocks()):
-            raise UserError(
-                "lwf.on is old-heads, which asks every head about one pass of the encoder, but this encoder has parts "
-                "for each head (adapters): set lwf.on=seen, or leave one of the two out"
-            )
+            _refuse_parts("adapters")
 
     def batch(self, learner: Learner, batch: Batch) -> Batch:
         """Let go of what the encoder gave in the last step."""
@@ -85,7 +97,7 @@ class LwF(Algorithm):
                     losses = self._on_seen(learner.tasks[part.task], part, output, self.teacher)
                 else:
                     losses = self._on_old_heads(learner, part, self.teacher)
-                rows.append(losses if part.weights is None else losses * part.weights.to(losses.dtype))
+                rows.append(weighted(losses, part))
         self._noted.clear()
         return self.strength * learner.share(torch.cat(rows), len(batch.ids))
 
@@ -97,7 +109,7 @@ class LwF(Algorithm):
         return divergence(task, part, taught, output, self.temperature, self.seen[task.head])
 
     def _on_old_heads(self, learner: Learner, part: Part, teacher: Model) -> Tensor:
-        features = next((output for inputs, output in self._noted if inputs is part.inputs), None)
+        features = next((output for inputs, output in reversed(self._noted) if _same(inputs, part.inputs)), None)
         if features is None:  # the task gave the encoder other inputs than the part's
             features = learner.model.encoder(part.inputs)
         with torch.no_grad():
@@ -113,7 +125,7 @@ class LwF(Algorithm):
 
     def end(self, learner: Learner, stage: Stage) -> None:
         """The model as it is now teaches the next stage what this one and those before have taught."""
-        self.teacher = _frozen_copy(learner.model)
+        self.teacher = copy.deepcopy(learner.model).eval().requires_grad_(False)
         for index, table in enumerate(learner.data.tables):
             start, stop = learner.data.offsets[index], learner.data.offsets[index + 1]
             ids = stage.train[(stage.train >= start) & (stage.train < stop)]
@@ -130,16 +142,24 @@ class LwF(Algorithm):
         return sum(value.nbytes for value in (*weights.values(), *self.seen.values()))
 
     def state_dict(self) -> dict[str, Any]:
-        """The teacher's weights, and what it was taught."""
-        return {"teacher": None if self.teacher is None else self.teacher.state_dict(), "seen": dict(self.seen)}
+        """The teacher's weights, the path through its modules, and what it was taught."""
+        state: dict[str, Any] = {"seen": dict(self.seen), "teacher": None, "structure": None}
+        if self.teacher is not None:
+            state["teacher"] = self.teacher.state_dict()
+            if isinstance(self.teacher.encoder, ModularEncoder):
+                state["structure"] = self.teacher.encoder.structure()
+        return state
 
     def load_state_dict(self, learner: Learner, state: dict[str, Any]) -> None:
         """Go on from a saved state."""
         self.seen = {head: units.to(learner.device) for head, units in state["seen"].items()}
         self.teacher = None
         if state["teacher"] is not None:
-            self.teacher = _frozen_copy(learner.model)
-            self.teacher.load_state_dict(state["teacher"])
+            teacher = copy.deepcopy(learner.model)
+            if isinstance(teacher.encoder, ModularEncoder):  # the learner's may have grown, or be on another path
+                teacher.encoder.rebuild(state["structure"])
+            teacher.load_state_dict(state["teacher"])
+            self.teacher = teacher.eval().requires_grad_(False)
 
 
 def divergence(task: Task, part: Part, taught: Tensor, output: Tensor, temperature: float, units: Tensor) -> Tensor:
@@ -177,8 +197,9 @@ class _Given:
         return self.features
 
 
-def _frozen_copy(model: Model) -> Model:
-    return copy.deepcopy(model).eval().requires_grad_(False)
+def _same(inputs: Mapping[str, Tensor], others: Mapping[str, Tensor]) -> bool:
+    """Whether two mappings hold the very same columns; a compiled model is given a mapping of its own."""
+    return inputs.keys() == others.keys() and all(inputs[name] is column for name, column in others.items())
 
 
 def _precision(learner: Learner) -> AbstractContextManager[Any]:
@@ -187,12 +208,19 @@ def _precision(learner: Learner) -> AbstractContextManager[Any]:
     return torch.autocast(learner.device.type, learner.autocast)
 
 
+def _refuse_parts(which: str) -> NoReturn:
+    raise UserError(
+        "lwf.on is old-heads, which asks every head about one pass of the encoder, but this encoder has parts for each "
+        f"head ({which}): set lwf.on=seen, or leave one of the two out"
+    )
+
+
 def _refuse(learner: Learner, on: str) -> None:
     """Refuse, before training, tasks whose answers cannot be distilled so."""
     for task in learner.tasks.values():
         if not isinstance(task, Classify | SoftLabel | MultiLabel | MaskedPhrase):
             raise UserError(
-                f"LwF compares a model's answers with its teacher's, and how task {task.name!r} "
+                f"lwf compares a model's answers with its teacher's, and how task {task.name!r} "
                 f"({type(task).__name__}) turns outputs into answers is not known: choose another algorithm"
             )
     kinds = {(task.reads.kind, task.reads.images) for task in learner.tasks.values()}

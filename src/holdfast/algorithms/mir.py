@@ -5,13 +5,14 @@ candidates for a batch of 32, and as ER-MIR-max (`by=max`), by the word of a phr
 Equation: of the candidates, those with the largest loss(x; w') - loss(x; w), where w' is what the optimiser would
 make of w by a step on the new examples alone; the step is then on the new and the chosen examples together.
 Cost: a forward and a backward pass over the new and as many chosen examples, two forward passes over the candidates,
-one more optimiser's step, and the wait for one small vector from the device. Memory: `capacity` examples.
+one more optimiser's step, and the wait for one small vector from the device. Beside algorithms that look at the batch
+or its gradients, and with batch normalisation, a second pass over the new examples. Memory: `capacity` examples.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
@@ -19,9 +20,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.modules.batchnorm import _BatchNorm
 
-from holdfast.algorithms.agem import Gradients, gradients
-from holdfast.algorithms.base import Algorithm, Fit
+from holdfast.algorithms.base import Algorithm, Fit, overridden
+from holdfast.algorithms.ewc import EWC
+from holdfast.algorithms.mas import MAS
 from holdfast.data.order import mix
 from holdfast.errors import UserError
 from holdfast.memory import Reservoir, refuse_small
@@ -34,11 +37,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class _New:
-    """What the virtual step has found out about the new examples: their mean loss and its gradients."""
+    """What the virtual step has found out about the new examples: their mean loss and its gradients, in order."""
 
     count: int
     loss: Tensor
-    gradients: Gradients
+    gradients: list[Tensor | None]
+
+    def share(self, batch: Batch) -> float:
+        """Their part of the mean over them and a batch."""
+        return self.count / (self.count + len(batch.ids))
 
 
 @dataclass
@@ -52,15 +59,12 @@ class Mir(Algorithm):
     """Among how many, drawn at random, they are chosen; None: twice as many."""
     by: Literal["mean", "max"] = "mean"
     """A phrase is harmed by the mean over its words, or by its worst word; elsewhere an example is one word."""
-    reuse: bool = True
-    """Whether the gradient of the new examples, known from the virtual step, is their share of the real one.
-
-    That is the joint batch's gradient where no row of a batch changes another's output, and a pass less. Turn it off
-    beside algorithms that read the batch's outputs (LwF, DER++), or with batch normalisation."""
     fidelity: Literal["paper", "released"] = "paper"
     """released: VisCOLL's code takes two steps, one on the new examples and then one on the chosen ones."""
     memory: Reservoir = field(init=False, repr=False, compare=False)
     steps: int = field(init=False, repr=False, compare=False)
+    alone: bool = field(init=False, default=False, repr=False, compare=False)
+    """Whether nobody else looks at the batch or its gradients before they are whole."""
     _new: _New | None = field(init=False, repr=False, compare=False)
     _scored: tuple[Batch, int, list[Tensor]] | None = field(init=False, repr=False, compare=False)
 
@@ -74,8 +78,21 @@ class Mir(Algorithm):
                 "raise it, or leave it out"
             )
 
+    def beside(self, algorithms: Sequence[Algorithm]) -> None:
+        """See whether the others allow a batch without the new examples: penalties do, once gradients are whole."""
+        here = next(i for i, algorithm in enumerate(algorithms) if algorithm is self)
+        looking = {id(a) for hook in ("batch", "loss", "grads") for a in overridden(list(algorithms), hook)}
+        free = [*algorithms[:here], *(a for a in algorithms[here + 1 :] if not isinstance(a, EWC | MAS))]
+        self.alone = not any(id(a) in looking for a in free)
+
     def setup(self, learner: Learner) -> None:
-        """An empty memory."""
+        """An empty memory.
+
+        The new examples' gradient is known from the virtual step. It is their share of the joint batch's, and saves a
+        pass, where no row of a batch changes another's output and no other algorithm wants to see them in the batch.
+        """
+        self._norms = [m for m in learner.model.modules() if isinstance(m, _BatchNorm)]
+        self._reuses = self.alone and not self._norms
         self.memory, self.steps = Reservoir(self.capacity, mix(learner.seed, 0x3174)), 0
         self._new = self._scored = None
 
@@ -94,37 +111,44 @@ class Mir(Algorithm):
         if self.fidelity == "released":  # the real step on the new examples will be the virtual one
             self._scored = candidates, count, before
             return batch
-        with _own_draws(learner):
+        with _own_draws(learner), _still(self._norms):
             new = learner.fetch(batch.ids)
             loss = learner.loss(new, learner.outputs(new))
             learner.backward(loss, new)
         with virtual_step(learner, self.steps):
             after = self._losses(learner, candidates)
         chosen = most_harmed(learner, candidates, count, before, after)
-        if not self.reuse:
+        if not self._reuses:
             return Batch(np.concatenate([batch.ids, chosen]))
-        self._new = _New(len(batch.ids), loss.detach(), gradients(learner))
+        self._new = _New(len(batch.ids), loss.detach(), [p.grad for p in learner.parameters.values()])
         return Batch(chosen)
 
     def loss(self, learner: Learner, batch: Batch, outputs: tuple[Tensor, ...]) -> Tensor | None:
-        """Make the mean over the batch a mean over it and the new examples, whose gradient is known."""
+        """Report the mean over the batch and the new examples; their gradients are put together in `grads`."""
         if self._new is None:
             return None
-        share = self._new.count / (self._new.count + len(batch.ids))
-        return share * (self._new.loss - learner.loss(batch, outputs))
+        with torch.no_grad():
+            return self._new.share(batch) * (self._new.loss - learner.loss(batch, outputs))
 
     def grads(self, learner: Learner, batch: Batch) -> None:
-        """Add the new examples' share."""
+        """Make the mean over the batch a mean over it and the new examples, whose gradient is known."""
         if self._new is None:
             return
-        share = self._new.count / (self._new.count + len(batch.ids))
-        for name, parameter in learner.trainable().items():
-            if (known := self._new.gradients.get(name)) is not None:
-                parameter.grad = known * share if parameter.grad is None else parameter.grad.add_(known, alpha=share)
+        share, both = self._new.share(batch), []
+        for parameter, known in zip(learner.parameters.values(), self._new.gradients, strict=True):
+            if parameter.grad is not None and known is not None:
+                both.append((parameter.grad, known))
+            elif known is not None:
+                parameter.grad = known * share
+            elif parameter.grad is not None:
+                parameter.grad *= 1 - share
+        if both:
+            own, new = zip(*both, strict=True)
+            torch._foreach_lerp_(own, new, share)
         self._new = None
 
     def after(self, learner: Learner, batch: Batch) -> None:
-        """Offer the new examples to the memory, each once; with the released code, first a step on the chosen ones."""
+        """Offer the new examples to the memory; with the released code, first a step on the chosen ones."""
         if self._scored is not None:
             candidates, count, before = self._scored
             self._scored = None
@@ -133,8 +157,7 @@ class Mir(Algorithm):
             learner.backward(learner.loss(chosen, learner.outputs(chosen)), chosen)
             learner.step(self.steps)
         self.steps += 1
-        if learner.epoch == 0:
-            self.memory.add(batch.ids)
+        self.memory.add(batch.ids)
 
     def memory_bytes(self, learner: Learner) -> int:
         """The kept examples and their ids."""
@@ -191,37 +214,56 @@ def most_harmed(learner: Learner, batch: Batch, count: int, before: list[Tensor]
 
 @contextmanager
 def _own_draws(learner: Learner) -> Iterator[None]:
-    """Draw for dropout and augmentation here without a trace: hooks that follow draw alike on every rank."""
+    """Draw for dropout and augmentation here as this rank; hooks that follow draw alike on every rank again."""
     seed = int(torch.randint(1 << 62, ()))
-    with torch.random.fork_rng([learner.device] if learner.device.type == "cuda" else []):
-        learner.draw_at(seed, learner.ranks.rank)
+    learner.draw_at(seed, learner.ranks.rank)
+    yield
+    learner.draw_at(seed, -1)
+
+
+@contextmanager
+def _still(norms: list[_BatchNorm]) -> Iterator[None]:
+    """Normalise by the batch without a trace in the running statistics: the step is not a real one."""
+    tracked = [norm.track_running_stats for norm in norms]
+    for norm in norms:
+        norm.track_running_stats = norm.track_running_stats and not norm.training
+    try:
         yield
+    finally:
+        for norm, before in zip(norms, tracked, strict=True):
+            norm.track_running_stats = before
 
 
 @contextmanager
 def virtual_step(learner: Learner, step: int) -> Iterator[None]:
-    """The weights as the optimiser's step with the present gradients would leave them; then as they were.
+    """The weights as the optimiser's step with the present gradients would leave them; then, to the bit, as they were.
 
-    The step is the real one, schedule and moments included, on copies that stand in for the weights and the
-    optimiser's state: what they stand in for is never written to.
+    The step is the real one, schedule and moments included. The optimiser's state is swapped for a copy; the weights
+    move where they are, because compiled graphs know them by their address, and are then copied back.
     """
     optimiser = learner.optimiser
-    moved = [p for p in learner.trainable().values() if p.grad is not None]
-    weights, states = [p.data for p in moved], optimiser.state
-    copies: defaultdict[Any, Any] = defaultdict(dict)
+    moved = [p for p in learner.parameters.values() if p.grad is not None]
+    states, copies = optimiser.state, defaultdict[Any, Any](dict)
     known = [p for p in moved if p in states]
     for key in states[known[0]] if known else ():
         values = [states[p][key] for p in known]
-        twins = torch._foreach_mul(values, 1) if isinstance(values[0], Tensor) else values  # a copy, in few kernels
+        twins = _copies(values) if isinstance(values[0], Tensor) else values
         for parameter, twin in zip(known, twins, strict=True):
             copies[parameter][key] = twin
+    with torch.no_grad():
+        weights = _copies(moved)
     try:
-        for parameter, twin in zip(moved, torch._foreach_mul(weights, 1) if weights else (), strict=True):
-            parameter.data = twin
         optimiser.state = copies
-        learner.step(step)
+        learner.set_rate(step)
+        optimiser.step()  # not the learner's step: compiled graphs may still own the gradients
         yield
     finally:
         optimiser.state = states
-        for parameter, weight in zip(moved, weights, strict=True):
-            parameter.data = weight
+        if moved:
+            with torch.no_grad():
+                torch._foreach_copy_(tuple(moved), weights)
+
+
+def _copies(tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:
+    """Copies of many tensors in few kernels."""
+    return tuple(torch._foreach_mul(list(tensors), 1)) if tensors else ()

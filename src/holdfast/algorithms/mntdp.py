@@ -21,9 +21,10 @@ import torch
 from torch import Tensor
 
 from holdfast.algorithms.base import Algorithm, Fit
+from holdfast.algorithms.importance import copies
 from holdfast.algorithms.rows import grouping, refuse_without_classes
-from holdfast.algorithms.rpsnet import Search, as_lists, as_path, copied, refuse_without_validation
-from holdfast.models.modular import ModularEncoder, Path, modular
+from holdfast.algorithms.search import Search, refuse_without_validation
+from holdfast.models.modular import ModularEncoder, ModulePath, as_lists, as_path, modular
 from holdfast.types import Between, Ids, Stage, Stream
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ class Mntdp(Algorithm):
 
     neighbours: Annotated[int, Between(1)] = 5
     """How many nearest examples vote."""
-    chosen: list[Path] = field(init=False, repr=False, compare=False)
+    chosen: list[ModulePath] = field(init=False, repr=False, compare=False)
     """The path of each stage so far."""
     heads: list[str] = field(init=False, repr=False, compare=False)
     """The heads of the stage that is learned."""
@@ -50,7 +51,7 @@ class Mntdp(Algorithm):
 
     def check(self, stream: Stream) -> None:
         """Refuse stages without data to choose by."""
-        refuse_without_validation("MNTDP", stream)
+        refuse_without_validation("mntdp", stream)
 
     def setup(self, learner: Learner) -> None:
         """No path yet."""
@@ -63,7 +64,7 @@ class Mntdp(Algorithm):
         tables = np.unique(np.searchsorted(learner.data.offsets[1:-1], stage.train, side="right"))
         self.heads = sorted({learner.tasks[learner.data.tables[index].task].head for index in tables})
         if not self.chosen:
-            self.search = Search([self.encoder.path], copied(learner))
+            self.search = Search([self.encoder.path], copies(learner.model.state_dict()))
             return
         best = nearest_path(learner, stage, list(dict.fromkeys(self.chosen)), self.neighbours)
         new = []
@@ -74,8 +75,8 @@ class Mntdp(Algorithm):
             layer.grow(used + 1)
             new.append((used,))
         depth = len(new)
-        paths: list[Path] = [(*best[: depth - k], *new[depth - k :]) for k in range(depth + 1)]
-        self.search = Search(paths, copied(learner))
+        paths: list[ModulePath] = [(*best[: depth - k], *new[depth - k :]) for k in range(depth + 1)]
+        self.search = Search(paths, copies(learner.model.state_dict()))
 
     def learn(self, learner: Learner, stage: Stage, fit: Fit) -> None:
         """Fit each path from the same weights, and go on with the best."""
@@ -102,8 +103,7 @@ class Mntdp(Algorithm):
         return {
             "chosen": [as_lists(path) for path in self.chosen],
             "heads": self.heads,
-            "paths": {name: as_lists(path) for name, path in self.encoder.paths.items()},
-            "modules": [len(layer.choices) for layer in self.encoder.layers()],
+            "structure": self.encoder.structure(),
             "search": None if self.search is None else self.search.state_dict(),
         }
 
@@ -112,19 +112,15 @@ class Mntdp(Algorithm):
         self.chosen = [as_path(path) for path in state["chosen"]]
         self.heads = state["heads"]
         self.search = None if state["search"] is None else Search.from_state(state["search"])
-        for layer, count in zip(self.encoder.layers(), state["modules"], strict=True):
-            layer.grow(count)
-        self.encoder.paths = {name: as_path(path) for name, path in state["paths"].items()}
-        if path := self.search.path if self.search else self.chosen[-1] if self.chosen else None:
-            self.encoder.path = path
+        self.encoder.rebuild(state["structure"])
 
-    def _switch(self, learner: Learner, path: Path) -> None:
+    def _switch(self, learner: Learner, path: ModulePath) -> None:
         """The heads of this stage, and those without a path of their own, see through this one."""
         self.encoder.path = path
         self.encoder.paths |= dict.fromkeys(self.heads, path)
 
 
-def nearest_path(learner: Learner, stage: Stage, paths: list[Path], neighbours: int) -> Path:
+def nearest_path(learner: Learner, stage: Stage, paths: list[ModulePath], neighbours: int) -> ModulePath:
     """The path whose features serve a vote of the nearest training examples best; the earliest of equals."""
     encoder = modular(learner.model.encoder, "mntdp", "stages")
     validation = np.concatenate([chosen.ids for chosen in stage.validation])

@@ -10,14 +10,16 @@ Cost: longer epochs, by the kept examples; no other passes. Memory: `count` exam
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 
 from holdfast.algorithms.base import Algorithm
 from holdfast.data.order import mix
+from holdfast.errors import UserError
 from holdfast.memory import PerTask
-from holdfast.types import Between, Stage
+from holdfast.types import Between, Stage, Stream
 
 if TYPE_CHECKING:
     from holdfast.engine.learner import Learner
@@ -33,13 +35,23 @@ class Rehearsal(Algorithm):
     """How many examples of each stage are kept; all, where it has fewer."""
     memory: PerTask = field(init=False, repr=False, compare=False)
 
+    def check(self, stream: Stream) -> None:
+        """Refuse a stream whose stages already hold all that came before."""
+        stages = stream.stages
+        if len(stages) > 1 and all(np.isin(a.train, b.train).all() for a, b in pairwise(stages)):
+            raise UserError(
+                "rehearsal adds examples of earlier stages, and each stage of this stream already holds all of them "
+                "(cumulative): leave rehearsal out"
+            )
+
     def setup(self, learner: Learner) -> None:
         """An empty memory."""
         self.memory = PerTask(mix(learner.seed, 0x2E4E), self.count)
 
     def stage(self, learner: Learner, stage: Stage) -> Stage:
-        """The stage's own examples, and kept ones."""
-        return replace(stage, train=np.concatenate([stage.train, self.memory.ids]))
+        """The stage's own examples, and kept ones that are not among them."""
+        kept = self.memory.ids[~np.isin(self.memory.ids, stage.train)]
+        return replace(stage, train=np.concatenate([stage.train, kept]))
 
     def end(self, learner: Learner, stage: Stage) -> None:
         """Keep a part of the finished stage's own examples."""

@@ -50,8 +50,10 @@ class Replay(Algorithm):
 
     capacity: Annotated[int, Between(1)] = 200
     """How many examples are kept; with per-task, of each stage."""
-    share: Annotated[float, Between(0, 1)] | None = None
-    """With per-task: which share of each stage's training data is kept, in place of a count."""
+    share: Annotated[float, Between(1e-6, 1)] | None = None
+    """With per-task: which share of each stage's training data is kept, in place of a count; at least one example.
+
+    Where that is less than a batch, all of it is replayed, unless `size` asks for more: that is refused."""
     size: Annotated[int, Between(1)] | None = None
     """How many kept examples are replayed at once; None: as many as are new or, of one task, its own batch size."""
     every: Annotated[int, Between(1)] = 1
@@ -93,6 +95,13 @@ class Replay(Algorithm):
             )
         if self.share is None:
             refuse_small("replay", self.capacity, self.size, stream)
+        elif self.size is not None:
+            least = min(max(round(self.share * len(stage.train)), 1) for stage in stream.stages)
+            if least < self.size:
+                raise UserError(
+                    f"replay.share is {self.share:g}, which keeps {least} examples of the smallest stage, less than "
+                    f"the {self.size} of replay.size: raise the share, or set replay.size to {least} or less"
+                )
 
     def setup(self, learner: Learner) -> None:
         """An empty memory."""
@@ -114,12 +123,12 @@ class Replay(Algorithm):
         self._observe(learner, batch, outputs)
 
     def after(self, learner: Learner, batch: Batch) -> None:
-        """A separate step; then offer the new examples to the memory, each once: not again in later epochs."""
+        """A separate step; then offer the new examples to the memory."""
         if self.mode == "separate" and self._due():
             kept, stage = self._draw(len(batch.ids))
             if len(kept):
                 self._step(learner, kept, stage)
-        if learner.epoch == 0 and self.memory not in BY_STAGE:
+        if self.memory not in BY_STAGE:
             self.kept.add(batch.ids)
         self.steps += 1
 

@@ -20,18 +20,16 @@ import torch
 from torch import Tensor
 
 from holdfast.algorithms.base import Algorithm, Fit
+from holdfast.algorithms.importance import copies
 from holdfast.algorithms.lwf import LwF
 from holdfast.algorithms.replay import Replay
-from holdfast.errors import UserError
-from holdfast.models.modular import ModularEncoder, Path, modular
+from holdfast.algorithms.search import Search, refuse_without_validation
+from holdfast.memory import refuse_small
+from holdfast.models.modular import ModularEncoder, ModulePath, as_lists, as_path, modular
 from holdfast.types import Batch, Between, Stage, Stream
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from holdfast.engine.learner import Learner
-
-Weights = dict[str, Tensor]
 
 
 @dataclass
@@ -52,14 +50,14 @@ class RpsNet(Algorithm):
     """The weight of distillation."""
     stages: int = field(init=False, repr=False, compare=False)
     """How many have begun."""
-    chosen: list[Path] = field(init=False, repr=False, compare=False)
+    chosen: list[ModulePath] = field(init=False, repr=False, compare=False)
     """The paths so far: one module for each layer."""
     search: Search | None = field(init=False, repr=False, compare=False)
 
     def check(self, stream: Stream) -> None:
         """Refuse a memory that cannot fill a batch, and stages without data to choose by."""
-        self._replay().check(stream)
-        refuse_without_validation("RPSnet", stream)
+        refuse_small("rpsnet", self.capacity, None, stream, sized=False)
+        refuse_without_validation("rpsnet", stream)
 
     def setup(self, learner: Learner) -> None:
         """All modules of all layers."""
@@ -80,7 +78,8 @@ class RpsNet(Algorithm):
                 if index:  # module 0 goes on learning
                     learner.freeze(layer.choices[index])
             drawn = torch.randint(self.modules, (self.candidates, len(encoder.layers()))).tolist()
-            self.search = Search([as_path([[index] for index in path]) for path in drawn], copied(learner))
+            paths = [as_path([[index] for index in path]) for path in drawn]
+            self.search = Search(paths, copies(learner.model.state_dict()))
         self.stages += 1
 
     def learn(self, learner: Learner, stage: Stage, fit: Fit) -> None:
@@ -115,7 +114,7 @@ class RpsNet(Algorithm):
         return kept + (0 if self.search is None else self.search.nbytes)
 
     def state_dict(self) -> dict[str, Any]:
-        """The paths, the search, the memory and the teacher with the path that it was taught on."""
+        """The paths, the search, the memory and the teacher."""
         return {
             "stages": self.stages,
             "chosen": [as_lists(path) for path in self.chosen],
@@ -125,20 +124,18 @@ class RpsNet(Algorithm):
         }
 
     def load_state_dict(self, learner: Learner, state: dict[str, Any]) -> None:
-        """Go on from a saved state. The teacher is a copy of the network, so first its path is switched on."""
+        """Go on from a saved state."""
         self.stages = state["stages"]
         self.chosen = [as_path(path) for path in state["chosen"]]
         self.search = None if state["search"] is None else Search.from_state(state["search"])
-        self._switch(learner, None)
+        self._switch(learner, None if self.search is None else self.search.path)
         self.replay.load_state_dict(learner, state["replay"])
         self.teacher.load_state_dict(learner, state["teacher"])
-        if self.search is not None:
-            self._switch(learner, self.search.path)
 
     def _replay(self) -> Replay:
         return Replay(capacity=self.capacity, memory="experience-balanced")
 
-    def _switch(self, learner: Learner, new: Path | None) -> None:
+    def _switch(self, learner: Learner, new: ModulePath | None) -> None:
         """Module 0, all paths so far, and a new one are on."""
         encoder = _encoder(learner)
         paths = [*self.chosen, *([] if new is None else [new])]
@@ -149,91 +146,3 @@ class RpsNet(Algorithm):
 
 def _encoder(learner: Learner) -> ModularEncoder:
     return modular(learner.model.encoder, "rpsnet", "branches")
-
-
-# Choosing among paths by validation data, for any algorithm that does
-
-
-class Search:
-    """Fits each of several paths from the same weights and keeps the best; it can be saved within a fit."""
-
-    def __init__(self, paths: list[Path], origin: Weights) -> None:
-        self.paths, self.origin = paths, origin
-        self.tried, self.winner, self.score = 0, 0, -1.0
-        self.best: Weights = {}
-
-    @property
-    def path(self) -> Path:
-        """The path that is tried."""
-        return self.paths[min(self.tried, len(self.paths) - 1)]
-
-    def run(self, learner: Learner, stage: Stage, fit: Fit, switch: Callable[[Path], None]) -> Path:
-        """The best path by the stage's validation data, the earliest of equals; the learner then has its weights."""
-
-        def start() -> None:
-            learner.model.load_state_dict(self.origin)
-            switch(self.path)
-
-        while self.tried < len(self.paths):
-            fit(start)
-            if (score := validation_score(learner, stage)) > self.score or not self.best:
-                self.winner, self.score, self.best = self.tried, score, copied(learner)
-            self.tried += 1
-        learner.model.load_state_dict(self.best)
-        return self.paths[self.winner]
-
-    @property
-    def nbytes(self) -> int:
-        """The bytes of the weights that it keeps."""
-        return sum(value.nbytes for value in (*self.origin.values(), *self.best.values()))
-
-    def state_dict(self) -> dict[str, Any]:
-        """The paths, how far it is, and the weights to begin with and the best ones."""
-        found = {"tried": self.tried, "winner": self.winner, "score": self.score}
-        return found | {"paths": [as_lists(path) for path in self.paths], "origin": self.origin, "best": self.best}
-
-    @classmethod
-    def from_state(cls, state: dict[str, Any]) -> Search:
-        """Go on from a saved state."""
-        search = cls([as_path(path) for path in state["paths"]], state["origin"])
-        search.tried, search.winner, search.score = state["tried"], state["winner"], state["score"]
-        search.best = state["best"]
-        return search
-
-
-def as_path(saved: Any) -> Path:
-    """A path from lists of lists."""
-    return tuple(tuple(on) for on in saved)
-
-
-def as_lists(path: Path) -> list[list[int]]:
-    """A path as a state holds it."""
-    return [list(on) for on in path]
-
-
-def copied(learner: Learner) -> Weights:
-    """The weights as they are now."""
-    return {name: value.detach().clone() for name, value in learner.model.state_dict().items()}
-
-
-def validation_score(learner: Learner, stage: Stage) -> float:
-    """The mean score on the stage's validation sets; every rank scores all of them, so that all choose alike."""
-    learner.model.eval()
-    scores = []
-    for chosen in stage.validation:
-        task, found = learner.tasks[chosen.task], []
-        for start in range(0, len(chosen.ids), 256):
-            batch = learner.data.fetch(chosen.ids[start : start + 256], learner.device)
-            with torch.no_grad():
-                (output,) = learner.forward(batch)
-            found.append(task.predictions(output, batch.parts[0]).cpu())
-        scores.append(task.score(torch.cat(found).numpy(), learner.data.targets(chosen.ids).numpy()))
-    learner.train_mode()
-    return sum(scores) / len(scores)
-
-
-def refuse_without_validation(name: str, stream: Stream) -> None:
-    """Refuse, before training, a stream whose stages have no data to choose a path by."""
-    for stage in stream.stages:
-        if not stage.validation:
-            raise UserError(f"{name} chooses by validation data, and stage {stage.name!r} has none: choose another")

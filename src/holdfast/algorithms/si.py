@@ -3,14 +3,16 @@
 Paper: Zenke et al. 2017, "Continual Learning Through Synaptic Intelligence"; strength 1 and damping 0.001 are its
 values for split MNIST.
 Equation: loss + strength * sum_i Omega_i (theta_i - theta*_i)^2, with theta* the weights at the start of the stage and
-Omega the sum over past stages of omega_i / ((theta_i(end) - theta_i(start))^2 + damping). omega_i is the fall of the
-loss along the way, the sum over steps of -g_i times the step's movement, with g the gradient without the penalty.
+Omega the sum over past stages of max(omega_i, 0) / ((theta_i(end) - theta_i(start))^2 + damping). omega_i is the fall
+of the loss along the way: the sum over steps of -g_i times the step's movement, with g the gradient without penalty.
+(The paper does not bound omega from below; a negative one would push its weight away from where it was.)
 Cost: no more passes than fine-tuning; a few sweeps over the weights in each step.
 Memory: three numbers for each weight.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
@@ -19,6 +21,9 @@ from torch import Tensor, nn
 
 from holdfast.algorithms.base import Algorithm
 from holdfast.algorithms.importance import Named, Penalty, copies, on_device
+from holdfast.algorithms.mir import Mir
+from holdfast.algorithms.replay import Replay
+from holdfast.errors import UserError
 from holdfast.types import Batch, Between, Stage
 
 if TYPE_CHECKING:
@@ -39,11 +44,30 @@ class SI(Algorithm):
     """omega: how far each weight's movement has lowered this stage's loss so far."""
     stages: int = field(init=False, repr=False, compare=False)
 
+    def beside(self, algorithms: Sequence[Algorithm]) -> None:
+        """Refuse what moves the weights outside the step whose gradient is followed, or tries several ways."""
+        for other in algorithms:
+            if isinstance(other, Replay) and other.mode == "separate":
+                raise UserError(
+                    "si follows one step for each batch, and replay.mode=separate takes a second one: "
+                    "set replay.mode=joint, or leave one of the two out"
+                )
+            if isinstance(other, Mir) and other.fidelity == "released":
+                raise UserError(
+                    "si follows one step for each batch, and mir.fidelity=released takes a second one: "
+                    "set mir.fidelity=paper, or leave one of the two out"
+                )
+            if "modular" in other.needs:
+                raise UserError(
+                    f"si follows one way of the weights through a stage, and {type(other).__name__} tries several: "
+                    "leave one of the two out"
+                )
+
     def setup(self, learner: Learner) -> None:
         """Nothing is held yet."""
         self.penalty, self.falls, self.stages = Penalty({}, {}), {}, 0
         self._followed: list[tuple[nn.Parameter, Tensor]] | None = None
-        self._step: list[tuple[nn.Parameter, Tensor, Tensor, Tensor]] = []
+        self._step: tuple[tuple[Tensor, ...], ...] = ()
 
     def begin(self, learner: Learner, stage: Stage) -> None:
         """Hold the weights as they are now, by their importance so far, and follow their way from here."""
@@ -60,7 +84,11 @@ class SI(Algorithm):
         if self._followed is None:
             parameters = dict(learner.model.named_parameters())
             self._followed = [(parameters[name], fall) for name, fall in self.falls.items()]
-        self._step = [(p, fall, p.grad.clone(), p.clone()) for p, fall in self._followed if p.grad is not None]
+        used = [(p, p.grad, fall) for p, fall in self._followed if p.grad is not None]
+        if used:
+            parameters_, gradients, falls = zip(*used, strict=True)
+            # Multiplied by 1: copies, in few kernels. Later hooks may change gradients in place.
+            self._step = parameters_, falls, torch._foreach_mul(gradients, 1), torch._foreach_mul(parameters_, 1)
         if self.stages:
             self.penalty.add_gradient(learner.model, self.strength)
 
@@ -68,10 +96,10 @@ class SI(Algorithm):
     def after(self, learner: Learner, batch: Batch) -> None:
         """Add what the step's movement did to the loss."""
         if self._step:
-            parameters, falls, gradients, before = zip(*self._step, strict=True)
-            back = torch._foreach_sub(before, parameters)
-            torch._foreach_addcmul_(falls, gradients, back)
-        self._step = []
+            parameters, falls, gradients, before = self._step
+            torch._foreach_sub_(before, parameters)
+            torch._foreach_addcmul_(falls, gradients, before)
+        self._step = ()
 
     def end(self, learner: Learner, stage: Stage) -> None:
         """Turn the way's falls into importance."""

@@ -12,8 +12,7 @@ from torch import Tensor
 from holdfast.models.base import Model
 
 OFTEN = {True: 3, False: 20}
-"""A shape is compiled when it has come so often with gradients, or without: a batch that is smaller than the others does
-not pay for its compilation."""
+"""A shape is compiled once it has come so often, with gradients or without: a last, smaller batch does not pay for it."""
 _MOST = 64
 """How many shapes, heads and modes are compiled at most."""
 
@@ -21,9 +20,9 @@ _MOST = 64
 class Compiled:
     """A model that is called like itself. Frequent shapes run compiled, on a GPU as CUDA graphs.
 
-    Compiling takes from seconds to a minute, once for each shape; where it fails, forward or backward, the model runs as
-    it is from then on, and one warning says so. What comes of it is equal but for rounding: whoever needs the last bit,
-    as for resuming exactly, does not compile.
+    Compiling takes from seconds to a minute, once for each shape; where it fails, forward or backward, the model runs
+    as it is from then on, and one warning says so. What comes of it is equal but for rounding: whoever needs the last
+    bit, as for resuming exactly, does not compile.
     """
 
     def __init__(self, model: Model) -> None:

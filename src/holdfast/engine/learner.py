@@ -46,7 +46,8 @@ class Learner:
         self.examples_backward = 0
         self.optimiser: torch.optim.Optimizer
         self._frozen: list[nn.Module] = []
-        self._trainable: dict[str, nn.Parameter] = {}
+        self.parameters: dict[str, nn.Parameter] = {}
+        """What the optimiser moves, by name: what was trainable when the fit began. It is not searched for anew."""
         self._rate, self._factors, self._augment = 0.0, _Schedule(Training(), 1), "none"
         self.restart(Training(), 1)
 
@@ -71,10 +72,10 @@ class Learner:
 
     def restart(self, training: Training, steps: int) -> None:
         """A new optimiser for what is trainable now, with a schedule over so many steps."""
-        self._trainable = self.trainable()
+        self.parameters = self.trainable()
         self._factors, self._rate = _Schedule(training, steps), training.learning_rate
         self._augment = training.augment
-        self.optimiser = _optimiser(training, self._trainable)
+        self.optimiser = _optimiser(training, self.parameters)
 
     # One step
 
@@ -130,20 +131,24 @@ class Learner:
     def backward(self, loss: Tensor, batch: Batch) -> None:
         """Gradients of a loss, averaged over the ranks."""
         self.examples_backward += len(batch.ids)
-        for parameter in self._trainable.values():  # what zero_grad does, at a tenth of its cost
+        for parameter in self.parameters.values():  # what zero_grad does, at a tenth of its cost
             parameter.grad = None
         loss.backward()  # type: ignore[no-untyped-call]
-        self.ranks.average_gradients(self._trainable.values())
+        self.ranks.average_gradients(self.parameters.values())
 
     def step(self, step: int) -> None:
         """Move the weights. `step` counts from the last `restart` and sets the learning rate."""
+        self.set_rate(step)
+        self.optimiser.step()
+        if isinstance(self._call, Compiled):
+            self._call.step_done()
+
+    def set_rate(self, step: int) -> None:
+        """Give the optimiser the learning rate of a step."""
         if self._factors.varies:
             rate = self._rate * self._factors(step)
             for group in self.optimiser.param_groups:
                 group["lr"] = rate
-        self.optimiser.step()
-        if isinstance(self._call, Compiled):
-            self._call.step_done()
 
     def _train_only(self, names: list[str]) -> None:
         chosen = set(names)
@@ -159,9 +164,9 @@ class Learner:
         return {
             "model": self.model.state_dict(),
             "trainable": list(self.trainable()),
-            "optimised": list(self._trainable),
+            "optimised": list(self.parameters),
             "frozen": [modules[id(module)] for module in self._frozen],
-            "optimiser": {name: dict(state[p]) for name, p in self._trainable.items() if p in state},
+            "optimiser": {name: dict(state[p]) for name, p in self.parameters.items() if p in state},
             "passes": [self.examples_forward, self.examples_backward],
         }
 
@@ -174,7 +179,7 @@ class Learner:
         self.train_mode()
         self.model.load_state_dict(state["model"])
         for name, moments in state["optimiser"].items():
-            parameter = self._trainable[name]
+            parameter = self.parameters[name]
             self.optimiser.state[parameter] = {
                 key: value.to(parameter.device) if isinstance(value, Tensor) else value
                 for key, value in moments.items()

@@ -96,7 +96,7 @@ def batches(stage: Stage) -> int:
 
 
 def refuse(algorithms: Sequence[Algorithm], stream: Stream) -> None:
-    """Refuse, before training, an algorithm that this stream cannot serve."""
+    """Refuse, before training, an algorithm that this stream cannot serve, or that cannot go with another."""
     for algorithm in algorithms:
         if "boundaries" in algorithm.needs and not stream.boundaries:
             raise UserError(
@@ -104,6 +104,8 @@ def refuse(algorithms: Sequence[Algorithm], stream: Stream) -> None:
                 "and this stream does not show it: choose an algorithm without that need, or a stream with boundaries"
             )
         algorithm.check(stream)
+    for algorithm in algorithms:
+        algorithm.beside(algorithms)
 
 
 def train(

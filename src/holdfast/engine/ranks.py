@@ -25,18 +25,25 @@ class Ranks:
 
     def average_gradients(self, parameters: Iterable[nn.Parameter]) -> None:
         """Replace each gradient by its mean over the ranks; a gradient that no rank has stays None."""
-        if self.size == 1:
-            return
+        if self.size > 1:
+            self._add_up((p.grad for p in parameters if p.grad is not None), divisor=self.size)
+
+    def sum(self, tensors: Iterable[Tensor]) -> None:
+        """Replace each tensor by its sum over the ranks."""
+        if self.size > 1:
+            self._add_up(tensors, divisor=1)
+
+    def _add_up(self, tensors: Iterable[Tensor], divisor: int) -> None:
+        """Replace tensors by their sums over the ranks, divided: one message for each type of number."""
         groups: dict[torch.dtype, list[Tensor]] = {}
-        for parameter in parameters:
-            if parameter.grad is not None:
-                groups.setdefault(parameter.grad.dtype, []).append(parameter.grad)
-        for grads in groups.values():
-            flat = torch.cat([grad.reshape(-1) for grad in grads])
+        for tensor in tensors:
+            groups.setdefault(tensor.dtype, []).append(tensor)
+        for group in groups.values():
+            flat = torch.cat([tensor.reshape(-1) for tensor in group])
             dist.all_reduce(flat)
-            flat /= self.size
-            pieces = torch.split(flat, [grad.numel() for grad in grads])
-            torch._foreach_copy_(grads, [p.view_as(g) for p, g in zip(pieces, grads, strict=True)])
+            flat /= divisor
+            pieces = torch.split(flat, [tensor.numel() for tensor in group])
+            torch._foreach_copy_(group, [p.view_as(t) for p, t in zip(pieces, group, strict=True)])
 
     def gather_rows(self, own: Tensor, total: int) -> Tensor:
         """The rows of all ranks in order, where rank r holds rows r, r + size, r + 2 size, ..."""

@@ -29,7 +29,7 @@ class Adapter(nn.Module):
         return out
 
 
-class LowRank(nn.Module):
+class LowRankUpdate(nn.Module):
     """A low-rank addition to the queries and values of an attention: Hu et al. 2021. It starts at zero."""
 
     def __init__(self, width: int, inner: int, rank: int, scale: float = 1.0) -> None:
@@ -56,4 +56,4 @@ def adapters(block: Block, reduction: int = 16) -> nn.ModuleDict:
 def low_rank(block: Block, rank: int = 8, scale: float = 1.0) -> nn.ModuleDict:
     """A low-rank update for a block's attention."""
     width, inner = block.attention.projection.in_features, block.attention.inner
-    return nn.ModuleDict({"projection": LowRank(width, inner, rank, scale)})
+    return nn.ModuleDict({"projection": LowRankUpdate(width, inner, rank, scale)})

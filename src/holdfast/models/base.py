@@ -116,6 +116,10 @@ class Recipe(ABC):
         """What the model would like to be given."""
         return Wants()
 
+    def front(self) -> nn.Module | None:
+        """A frozen network that sees every picture once, before training, and gives its feature map; None: no such."""
+        return None
+
     def source(self) -> str:
         """A hash of the weights that it starts from; empty where it starts from none."""
         return ""

@@ -102,6 +102,12 @@ class LxmertEncoder(Encoder):
         heights = [((level + 1) / len(tower), block) for tower in towers for level, block in enumerate(tower)]
         return [*(block for _, block in sorted(heights, key=lambda pair: pair[0])), *self.crossing]
 
+    def blocks(self) -> Sequence[Block]:
+        """All but the last crossing's block for regions, which no head reads: what is added there would never learn."""
+        last = self.crossing[-1]
+        assert isinstance(last, Crossing)
+        return [block for block in super().blocks() if block is not last.vision]
+
     def word_embedding(self) -> nn.Embedding:
         """The table of word pieces."""
         assert self.text.words is not None

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 from torch import Tensor, nn
 
@@ -21,7 +21,7 @@ from holdfast.models.transformer import Attention, Block, FeedForward
 from holdfast.models.vit import Patches, Vit
 from holdfast.types import Between, Head, Inputs
 
-Path: TypeAlias = tuple[tuple[int, ...], ...]
+ModulePath: TypeAlias = tuple[tuple[int, ...], ...]
 """For each layer, the modules that are on."""
 Parts: TypeAlias = Literal["branches", "stages"]
 
@@ -71,10 +71,26 @@ class ModularEncoder(Encoder):
         super().__init__()
         self.width, self.parts = width, parts
         self.start, self.layer, self.end = stem, nn.ModuleList(layers), end
-        self.path: Path = ((0,),) * len(layers)
-        self.paths: dict[str, Path] = {}
+        self.path: ModulePath = ((0,),) * len(layers)
+        self.paths: dict[str, ModulePath] = {}
         self.active = ""
         """The head that asks."""
+
+    def structure(self) -> dict[str, Any]:
+        """How many modules each layer has, and which of them are on: numbers and lists, as a state holds them."""
+        return {
+            "modules": [len(layer.choices) for layer in self.layers()],
+            "path": as_lists(self.path),
+            "paths": {head: as_lists(path) for head, path in self.paths.items()},
+        }
+
+    def rebuild(self, structure: Mapping[str, Any]) -> None:
+        """Have so many modules, and these of them on; their weights come with the model's."""
+        for layer, count in zip(self.layers(), structure["modules"], strict=True):
+            layer.grow(count)
+            del layer.choices[count:]
+        self.path = as_path(structure["path"])
+        self.paths = {head: as_path(path) for head, path in structure["paths"].items()}
 
     def stem(self) -> Sequence[nn.Module]:
         """What comes before the first layer."""
@@ -92,6 +108,16 @@ class ModularEncoder(Encoder):
             x = layer(x, on)
         out: Tensor = self.end(x).view(*images.shape[:-3], self.width)
         return out
+
+
+def as_path(saved: Sequence[Sequence[int]]) -> ModulePath:
+    """A path from lists of lists."""
+    return tuple(tuple(on) for on in saved)
+
+
+def as_lists(path: ModulePath) -> list[list[int]]:
+    """A path as a state holds it."""
+    return [list(on) for on in path]
 
 
 def modular(encoder: Encoder, name: str, parts: Parts) -> ModularEncoder:

@@ -3,10 +3,11 @@
 A question's last state looks twice at the cells of a feature map, and each look adds to it what was seen. The encoder's
 vector is the hidden layer of the classifier that follows, the penultimate layer of the whole network.
 
-The tiny one learns in a minute what the paper's learns in a day, with two changes: it sees through a small network that
-was trained before (`sight.py`), and its looks are `apart`: each reads words of its own, and the classifier is given the
-question, what each look saw, and their product, by which two things are easily found alike. With one look after the
-other in one sum, yes/no-questions stay at chance for thousands of steps.
+The tiny one learns in a minute what the paper's learns in a day. It sees through a small network that was trained
+before (`sight.py`), and its looks are `apart`: one pair of eyes looks several times, each time for words of its own,
+first for those at the beginning of the question, then for those at its end; and the question chooses among what was
+seen and the product of it all, by which two things are found alike. Where a cell lies it does not know: it finds things
+by what they are like.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ from holdfast.types import Between, Inputs, Wants
 PATCH = 4
 """The trunk's first convolution takes patches of so many pixels a side, side by side: the cheapest way down."""
 CONVOLUTIONS = 4
+SLOPE = 6.0
+"""How strongly the first look begins with the first words, and the last with the last, where looks are apart."""
 
 
 class Question(nn.Module):
@@ -39,13 +42,13 @@ class Question(nn.Module):
 
     def forward(self, text: Tensor, length: Tensor) -> Tensor:
         """Texts (rows, places) of so many pieces to (rows, width)."""
-        return self.last(self.states(text), length)
+        return self.last(self.states(self.words(text.long())), length)
 
-    def states(self, text: Tensor) -> Tensor:
-        """The state at each piece (rows, places, width)."""
+    def states(self, words: Tensor) -> Tensor:
+        """The state at each word (rows, places, width)."""
         # An LSTM looks only back, so running on over padding changes nothing before it, and no length is needed on the
         # host, as packing would.
-        states: Tensor = self.recurrent(self.words(text.long()))[0]
+        states: Tensor = self.recurrent(words)[0]
         return states
 
     def last(self, states: Tensor, length: Tensor) -> Tensor:
@@ -56,17 +59,20 @@ class Question(nn.Module):
 
 
 class Read(nn.Module):
-    """The words that one look is about: a mean of the question's states, weighted by what they say."""
+    """The words that one look is for: a mean of their vectors, weighted by the LSTM's states and by their places."""
 
-    def __init__(self, width: int) -> None:
+    def __init__(self, width: int, slope: float) -> None:
         super().__init__()
         self.score = nn.Linear(width, 1, bias=False)
+        self.slope = nn.Parameter(torch.tensor(slope))
 
-    def forward(self, states: Tensor, length: Tensor) -> Tensor:
-        """States (rows, places, width), of which so many are not padding, to (rows, width)."""
-        padding = torch.arange(states.shape[1], device=states.device) >= length.clamp(min=1).unsqueeze(1)
-        weights = self.score(states).squeeze(-1).masked_fill(padding, -torch.inf).softmax(-1)
-        out: Tensor = (weights.unsqueeze(1) @ states).squeeze(1)
+    def forward(self, words: Tensor, states: Tensor, length: Tensor) -> Tensor:
+        """Words (rows, places, width), of which so many are not padding, to (rows, width)."""
+        length = length.clamp(min=1).unsqueeze(1)
+        places = torch.arange(words.shape[1], device=words.device)
+        scores = self.score(states).squeeze(-1) + self.slope * (places / length).to(states.dtype)
+        weights = scores.masked_fill(places >= length, -torch.inf).softmax(-1)
+        out: Tensor = (weights.unsqueeze(1) @ words).squeeze(1)
         return out
 
 
@@ -97,28 +103,13 @@ class Trunk(nn.Module):
         return x + self.position
 
 
-class Frozen(nn.Module):
-    """Pixels to what a small trained network says of each cell; only where a cell lies is learned."""
-
-    def __init__(self, height: int, width: int) -> None:
-        super().__init__()
-        self.sight = trained_sight()
-        self.shape = (Sight.channels, -(-height // STRIDE), -(-width // STRIDE))
-        self.position = nn.Parameter(torch.zeros(1, *self.shape))
-
-    def forward(self, images: Tensor) -> Tensor:
-        """Images (rows, 3, height, width) to (rows, *shape)."""
-        out: Tensor = self.sight(images) + self.position
-        return out
-
-
 class Look(nn.Module):
     """One attention over cells."""
 
-    def __init__(self, width: int, hidden: int) -> None:
+    def __init__(self, query: int, cells: int, hidden: int) -> None:
         super().__init__()
-        self.cells = nn.Linear(width, hidden)
-        self.query = nn.Linear(width, hidden, bias=False)  # one bias in the sum is enough
+        self.cells = nn.Linear(cells, hidden)
+        self.query = nn.Linear(query, hidden, bias=False)  # one bias in the sum is enough
         self.score = nn.Linear(hidden, 1, bias=False)  # and softmax knows none
 
     def forward(self, query: Tensor, cells: Tensor) -> Tensor:
@@ -130,60 +121,101 @@ class Look(nn.Module):
 
 
 class SanEncoder(Encoder):
-    """Questions about images, or about maps of their features, to vectors."""
+    """Questions about images, or about maps of their features, to vectors: each look adds to the query what it saw."""
 
     def __init__(self, recipe: San, inputs: Inputs) -> None:
         super().__init__()
-        self.width = recipe.hidden
-        self.question = Question(inputs.vocabulary, recipe.embedding, recipe.recurrent, recipe.recurrent_layers)
-        self.trunk: Trunk | Frozen | None = None
-        if inputs.grid is None:
-            height, width = check_images("a SAN", inputs, PATCH)
-            learned = recipe.trunk == "learned"
-            self.trunk = Trunk(height, width, recipe.channels, recipe.cells) if learned else Frozen(height, width)
-        channels = (inputs.grid or self.trunk.shape)[0]  # type: ignore[union-attr]
-        self.projection = nn.Conv2d(channels, recipe.recurrent, 1)
-        self.looks = nn.ModuleList(Look(recipe.recurrent, recipe.attention) for _ in range(recipe.looks))
-        # Each look's own reading, where they are apart; the classifier then sees question, sights and their product.
-        self.reads = nn.ModuleList(Read(recipe.recurrent) for _ in range(recipe.looks if recipe.apart else 0))
-        self.hidden = nn.Linear(recipe.recurrent * (recipe.looks + 2 if recipe.apart else 1), recipe.hidden)
+        self.width, width = recipe.hidden, recipe.recurrent
+        self.question = Question(inputs.vocabulary, recipe.embedding, width, recipe.recurrent_layers)
+        self.trunk, (channels, _, _) = _trunk(recipe, inputs)
+        self.projection = nn.Conv2d(channels, width, 1)
+        self.looks = nn.ModuleList(Look(width, width, recipe.attention) for _ in range(recipe.looks))
+        self.hidden = nn.Linear(width, recipe.hidden)
 
     def stem(self) -> Sequence[nn.Module]:
         """The words, and the trunk where there is one."""
         return [self.question.words, *([] if self.trunk is None else [self.trunk])]
 
     def layers(self) -> Sequence[nn.Module]:
-        """The LSTM, the map's projection, each reading and each look, and the hidden layer."""
-        return [self.question.recurrent, self.projection, *self.reads, *self.looks, self.hidden]
+        """The LSTM, the map's projection, each look, and the hidden layer."""
+        return [self.question.recurrent, self.projection, *self.looks, self.hidden]
 
     def forward(self, inputs: Mapping[str, Tensor]) -> Tensor:
         """(rows, width); (rows, choices, width) or (rows, images, width) where there are several of either."""
         text, length = inputs["text"], inputs["text_length"]
-        several_texts = text.ndim == 3
-        states = self.question.states(text.flatten(0, -2))
-        query = self.question.last(states, length.flatten())
-        # What each look asks for, after the question itself: (rows, [choices,] 1 + reads, width).
-        asked = torch.stack([query, *(read(states, length.flatten()) for read in self.reads)], 1)
-        asked = asked.view(*text.shape[:-1], *asked.shape[1:])
-        seen = inputs["grid"] if self.trunk is None else inputs["image"]
-        several_images = seen.ndim == 5
-        seen = seen.flatten(0, -4)
-        grid = seen.to(query.dtype) if self.trunk is None else self.trunk(seen)
-        cells = self.projection(grid).flatten(2).transpose(1, 2)
-        if several_images:
-            assert not several_texts, "several images, or several texts"
-            cells, asked = cells.view(len(asked), -1, *cells.shape[1:]), asked.unsqueeze(1)
-        elif several_texts:
-            cells = cells.unsqueeze(1)
-        query, *own = asked.unbind(-2)
-        if own:
-            sights = [look(words, cells) for look, words in zip(self.looks, own, strict=True)]
-            query = torch.cat([query.expand_as(sights[0]), *sights, torch.stack(sights).prod(0)], -1)
-        else:
-            for look in self.looks:
-                query = query + look(query, cells)
+        query = self.question(text.flatten(0, -2), length.flatten())
+        cells = self.projection(_grid(self.trunk, inputs, query.dtype)).flatten(2).transpose(1, 2)
+        query, cells = _facing(query, cells, text, inputs)
+        for look in self.looks:
+            query = query + look(query, cells)
         out: Tensor = self.hidden(query).relu()
         return out
+
+
+class ApartEncoder(Encoder):
+    """Questions about images, or about maps of their features, to vectors: each look is for words of its own."""
+
+    def __init__(self, recipe: San, inputs: Inputs) -> None:
+        super().__init__()
+        self.width, width = recipe.hidden, recipe.recurrent
+        self.question = Question(inputs.vocabulary, recipe.embedding, width, recipe.recurrent_layers)
+        self.trunk, (channels, _, _) = _trunk(recipe, inputs)
+        slopes = torch.linspace(-SLOPE, SLOPE, recipe.looks).tolist()
+        self.reads = nn.ModuleList(Read(width, slope) for slope in slopes)
+        self.look = Look(recipe.embedding, channels, recipe.attention)
+        self.sights = nn.Linear(channels * (recipe.looks + 1), recipe.hidden)
+        self.choice = nn.Linear(width, recipe.hidden)
+        self.asked = nn.Linear(width, recipe.hidden)
+
+    def stem(self) -> Sequence[nn.Module]:
+        """The words, and the trunk where there is one."""
+        return [self.question.words, *([] if self.trunk is None else [self.trunk])]
+
+    def layers(self) -> Sequence[nn.Module]:
+        """The LSTM, each reading, the look, and what the hidden layer is made from."""
+        return [self.question.recurrent, *self.reads, self.look, self.sights, self.choice, self.asked]
+
+    def forward(self, inputs: Mapping[str, Tensor]) -> Tensor:
+        """(rows, width); (rows, choices, width) or (rows, images, width) where there are several of either."""
+        text, length = inputs["text"], inputs["text_length"].flatten()
+        words = self.question.words(text.flatten(0, -2).long())
+        states = self.question.states(words)
+        cells = _grid(self.trunk, inputs, states.dtype).flatten(2).transpose(1, 2)
+        asked = [self.question.last(states, length), *(read(words, states, length) for read in self.reads)]
+        (last, *own), (facing, *_) = zip(*(_facing(each, cells, text, inputs) for each in asked), strict=True)
+        seen = [self.look(each, facing) for each in own]
+        together = self.sights(torch.cat([*seen, torch.stack(seen).prod(0)], -1))
+        out: Tensor = (self.choice(last) * together + self.asked(last)).relu()
+        return out
+
+
+def _trunk(recipe: San, inputs: Inputs) -> tuple[nn.Module | None, tuple[int, int, int]]:
+    """What makes a feature map of the pixels, or None where the map is given; and the map's shape."""
+    if inputs.grid is not None:
+        return None, inputs.grid
+    height, width = check_images("a SAN", inputs, PATCH)
+    if recipe.trunk == "world":
+        return trained_sight(), (Sight.channels, -(-height // STRIDE), -(-width // STRIDE))
+    trunk = Trunk(height, width, recipe.channels, recipe.cells)
+    return trunk, trunk.shape
+
+
+def _grid(trunk: nn.Module | None, inputs: Mapping[str, Tensor], dtype: torch.dtype) -> Tensor:
+    """The feature map of each image (rows, or rows * images, channels, height, width)."""
+    seen = inputs["grid" if trunk is None else "image"].flatten(0, -4)
+    grid: Tensor = seen.to(dtype) if trunk is None else trunk(seen)
+    return grid
+
+
+def _facing(query: Tensor, cells: Tensor, text: Tensor, inputs: Mapping[str, Tensor]) -> tuple[Tensor, Tensor]:
+    """Queries and cells such that each query meets its cells, where a row has several texts or several images."""
+    query = query.view(*text.shape[:-1], -1)
+    if len(cells) > len(query):
+        assert text.ndim == 2, "several images, or several texts"
+        return query.unsqueeze(1), cells.view(len(query), -1, *cells.shape[1:])
+    if text.ndim == 3:
+        return query, cells.unsqueeze(1)
+    return query, cells
 
 
 @dataclass(frozen=True)
@@ -203,21 +235,25 @@ class San(Recipe):
     trunk: Literal["learned", "world"] = "learned"
     """learned: convolutions that learn from the pixels. world: a small frozen network that knows the world's blocks."""
     apart: bool = False
-    """Whether each look reads words of its own, and is seen on its own by the classifier."""
+    """Whether each look is for words of its own, and what the looks saw is compared."""
 
     def encoder(self, inputs: Inputs) -> Encoder:
         """A network for these questions and images.
 
-        >>> TinySan().encoder(Inputs((3, 64, 64), text=12, vocabulary=30)).trunk.shape
-        (16, 8, 8)
+        >>> San(channels=32).encoder(Inputs((3, 64, 64), text=12, vocabulary=30)).trunk.shape
+        (32, 8, 8)
         """
         if not inputs.text:
             raise UserError("a SAN needs questions, and this benchmark has no text: choose another model")
-        return SanEncoder(self, inputs)
+        return ApartEncoder(self, inputs) if self.apart else SanEncoder(self, inputs)
 
     def wants(self) -> Wants:
         """A feature map, where there is one."""
         return Wants(sees="grid")
+
+    def front(self) -> nn.Module | None:
+        """The frozen network that sees the pictures, where it is one."""
+        return trained_sight() if self.trunk == "world" else None
 
     def source(self) -> str:
         """A hash of the frozen network's weights, where it is one."""
@@ -228,7 +264,7 @@ class San(Recipe):
 class TinySan(San):
     """A small SAN that learns in a minute, for a CPU."""
 
-    embedding: Annotated[int, Between(1)] = 32
+    embedding: Annotated[int, Between(1)] = 64
     recurrent: Annotated[int, Between(1)] = 64
     recurrent_layers: Annotated[int, Between(1)] = 1
     attention: Annotated[int, Between(1)] = 64

@@ -40,6 +40,7 @@ class Attention(nn.Module):
         self, x: Tensor, mask: Tensor | None = None, source: Tensor | None = None, added: nn.Module | None = None
     ) -> Tensor:
         """Attend from x (rows, length, width) to the places of itself, or of `source`, that the mask lets through."""
+        assert source is None or added is None, "what is added reads one sequence"
         rows, length, _ = x.shape
         if source is None:
             projected = self.projection(x)

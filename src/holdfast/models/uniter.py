@@ -181,6 +181,7 @@ def words_and_regions(model: str, inputs: Inputs) -> int:
         )
     if not inputs.text:
         raise UserError(f"{model} needs text, and this benchmark has none: choose another model")
+    assert inputs.vocabulary, "text without a vocabulary"
     return inputs.regions[1]
 
 

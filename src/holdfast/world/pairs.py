@@ -97,8 +97,8 @@ def _noun(scene: Scene, random: np.random.Generator) -> Match:
     """Something that is there, and something that is not."""
     here = scene.things[random.integers(len(scene.things))]
     other, missing = absent(scene, random)
-    words = (article(described(thing, ())) for thing in (here, other.things[missing]))
-    return Match(*(_sentence(f"there is {word}") for word in words), "noun")
+    true, false = (article(described(thing, ())) for thing in (here, other.things[missing]))
+    return Match(_sentence(f"there is {true}"), _sentence(f"there is {false}"), "noun")
 
 
 def _sentence(text: str) -> str:
