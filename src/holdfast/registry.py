@@ -34,6 +34,11 @@ BENCHMARKS: dict[str, Entry] = {
         "holdfast.benchmarks.patterns.benchmark:Patterns",
         "ten procedural image classes in stages: no download, seconds to run",
     ),
+    "clvqa": Entry(
+        "holdfast.benchmarks.clvqa.benchmark:Clvqa",
+        "Wh- and yes/no-questions on CLEVR in either order, with one output layer",
+        ("greco",),
+    ),
 }
 
 _DATASETS = {

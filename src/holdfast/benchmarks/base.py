@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.types import Inputs, Protocol, Score, Stream, Task, Wants
+from holdfast.types import Array, Inputs, Protocol, Score, Stream, Task, Wants
 
 if TYPE_CHECKING:
     from holdfast.data.table import Data
+    from holdfast.engine.learner import Learner
 
 
 @dataclass(frozen=True)
@@ -34,12 +35,27 @@ class Setup:
     stream: Stream
     protocol: Protocol
     inputs: Inputs
+    chance: Mapping[str, float] = field(default_factory=dict)
+    """What guessing scores on each evaluation set, where that is worth a word."""
+    problems: tuple[str, ...] = ()
+    """A sentence on each bad record that was left out."""
+    finish: Callable[[Learner, int, int], Sequence[tuple[Score, Array]]] | None = None
+    """What is still to be scored once the last stage is learned: given the learner, the stages and the steps so far, it
+    gives scores and what is behind each of them."""
 
 
 class Benchmark(ABC):
     """A benchmark with its settings as fields; `seed` is the run's, for what a benchmark draws at random."""
 
     default_model: ClassVar[str]
+    reference: ClassVar[str] = ""
+    """The transform of the stream whose run some measures of the other runs are taken against."""
+    places: ClassVar[frozenset[str]] = frozenset({"data", "skip_bad", "features"})
+    """Settings that say where data lies, not what it is: in a run's id, the data's fingerprint stands for them."""
+
+    def model(self) -> str:
+        """The name of the model where a user names none."""
+        return self.default_model
 
     @abstractmethod
     def setup(self, wants: Wants) -> Setup:
@@ -49,6 +65,11 @@ class Benchmark(ABC):
     @abstractmethod
     def summary(scores: Sequence[Score]) -> dict[str, float]:
         """The benchmark's measures from a score log; one that is undefined is a NaN with a reason."""
+
+    @staticmethod
+    def relative(scores: Sequence[Score], reference: Sequence[Score]) -> dict[str, float]:
+        """The measures that follow from a score log and that of the reference's run, where a benchmark has such."""
+        return {}
 
 
 def score_matrix(

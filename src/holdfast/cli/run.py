@@ -34,6 +34,8 @@ def run(
     scale: Annotated[str | None, typer.Option(help="How much data: tiny, small, large, paper.")] = None,
     setting: Annotated[str | None, typer.Option(help="The benchmark's setting, such as class or task.")] = None,
     order: Annotated[str | None, typer.Option(help="The order of the stages.")] = None,
+    data: Annotated[str | None, typer.Option(help="The folder of the official files; else the world's.")] = None,
+    skip_bad: Annotated[int, typer.Option(min=0, help="Drop at most so many bad records, and tell them.")] = 0,
     seed: Annotated[int, typer.Option(min=0, help="The first seed.")] = 0,
     seeds: Annotated[int, typer.Option(min=1, help="How many seeds, counted from the first.")] = 1,
     settings: Annotated[
@@ -43,6 +45,9 @@ def run(
     device: Annotated[str, typer.Option(help="cpu, cuda, cuda:N, or auto.")] = "auto",
     ranks: Annotated[int, typer.Option(min=1, help="How many processes train one run together.")] = 1,
     precision: Annotated[str, typer.Option(help="float32, float64 or bfloat16.")] = "float32",
+    compiled: Annotated[
+        bool, typer.Option("--compile", help="Compile the shapes that come often; on a GPU, as CUDA graphs.")
+    ] = False,
     predictions: Annotated[
         bool, typer.Option("--predictions", help="Keep every prediction behind every score.")
     ] = False,
@@ -60,11 +65,11 @@ def run(
         raise UserError("--algorithm is empty: name one, such as finetune; `holdfast list algorithms` shows all")
     values = settings_for(algorithms, _settings(settings or []))
     requests = [
-        Request(benchmark, name, model, scale, setting, order, s, precision, predictions, values[name])  # type: ignore[arg-type]
+        Request(benchmark, name, model, scale, setting, order, s, precision, predictions, values[name], data, skip_bad)  # type: ignore[arg-type]
         for name in algorithms
         for s in range(seed, seed + seeds)
     ]
-    _run_all(requests, out, device, ranks, save_steps, save_seconds, as_json)
+    _run_all(requests, out, device, ranks, save_steps, save_seconds, compiled, as_json)
 
 
 def _run_all(
@@ -74,6 +79,7 @@ def _run_all(
     ranks: int,
     save_steps: int | None,
     save_seconds: float,
+    compiled: bool,
     as_json: bool,
 ) -> None:
     from rich.console import Console
@@ -83,7 +89,7 @@ def _run_all(
     from holdfast.cli.screen import Bar, print_grid, print_json
     from holdfast.engine.ranks import join, leave
     from holdfast.experiments.config import check, prepare
-    from holdfast.experiments.runner import find_device, interruptible, run
+    from holdfast.experiments.runner import complete, find_device, interruptible, run
     from holdfast.experiments.store import Store
     from holdfast.reports.tables import comparison
 
@@ -115,6 +121,7 @@ def _run_all(
                         watch=bar,
                         waiting=lambda holder: console.print(f"this run is being worked on by {holder}: waiting"),
                         ranks=group,
+                        compiled=compiled,
                     )
             except Stopped:
                 console.print(f"stopped and saved in {found}: run the same command to go on", markup=False)
@@ -134,6 +141,7 @@ def _run_all(
     leave()
     if not group.first:
         return
+    records = {name: complete(record, checked[0].benchmark, store) for name, record in records.items()}
     if as_json:
         print_json([record.to_json() for record in records.values()])
     elif records:

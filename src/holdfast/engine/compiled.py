@@ -12,7 +12,7 @@ from torch import Tensor
 from holdfast.models.base import Model
 
 OFTEN = {True: 3, False: 20}
-"""A shape is compiled once it has come so often, with gradients or without: a last, smaller batch does not pay for it."""
+"""A shape is compiled once it has come so often, with gradients or without: a last batch does not pay for that."""
 _MOST = 64
 """How many shapes, heads and modes are compiled at most."""
 

@@ -14,6 +14,7 @@ from holdfast import registry
 from holdfast.algorithms.base import Algorithm
 from holdfast.benchmarks.base import Benchmark, Setup
 from holdfast.errors import UserError, nearest
+from holdfast.experiments.front import through
 from holdfast.models.base import Recipe
 from holdfast.settings import build, fields
 from holdfast.types import Between, Training
@@ -36,6 +37,10 @@ class Request:
     precision: Literal["float32", "float64", "bfloat16"] = "float32"
     predictions: bool = False
     settings: Mapping[str, Any] = field(default_factory=dict)
+    data: str | None = None
+    """The folder of the official files; None: the world's."""
+    skip_bad: Annotated[int, Between(0)] = 0
+    """How many bad records of the data may be dropped."""
 
     def command(self) -> str:
         """The command that asks for the same.
@@ -44,9 +49,9 @@ class Request:
         'holdfast run patterns --algorithm er --seed 2 --set replay.capacity=50'
         """
         words = ["holdfast", "run", self.benchmark, "--algorithm", self.algorithm]
-        for name in ("model", "scale", "setting", "order", "seed", "precision"):
+        for name in ("model", "scale", "setting", "order", "data", "skip_bad", "seed", "precision"):
             if (value := getattr(self, name)) != getattr(Request, name):
-                words += [f"--{name}", str(value)]
+                words += [f"--{name.replace('_', '-')}", str(value)]
         words += ["--predictions"] if self.predictions else []
         for name, value in self.settings.items():
             words += ["--set", f"{name}={','.join(map(str, value)) if isinstance(value, list | tuple) else value}"]
@@ -120,13 +125,16 @@ def check(request: Request) -> Checked:
 
     benchmark_name = registry.resolve(request.benchmark, "benchmark", registry.BENCHMARKS)
     kind: type[Benchmark] = registry.BENCHMARKS[benchmark_name].load()
-    asked = {name: getattr(request, name) for name in ("scale", "setting", "order")}
-    given = {name: value for name, value in asked.items() if value is not None} | settings["benchmark"]
+    asked = {name: getattr(request, name) for name in ("scale", "setting", "order", "data", "skip_bad")}
+    given = {name: value for name, value in asked.items() if value not in (None, 0)} | settings["benchmark"]
+    for name in ("data", "skip_bad"):
+        if name in given and name not in fields(kind):
+            raise UserError(f"{benchmark_name} draws its own data: leave --{name.replace('_', '-')} out")
     if "seed" in given:
         raise UserError("benchmark.seed is the run's seed: give it with --seed")
     benchmark = build(kind, given | {"seed": request.seed}, benchmark_name)
     build(Training, settings["train"], "train")
-    model_name = registry.resolve(request.model or benchmark.default_model, "model", registry.MODELS)
+    model_name = registry.resolve(request.model or benchmark.model(), "model", registry.MODELS)
     recipe: Recipe = build(registry.MODELS[model_name].load(), settings["model"], "model")
     algorithms = tuple(build(kind, settings[name], name) for name, kind, _ in entries)
     names = {
@@ -152,7 +160,7 @@ def prepare(request: Request | Checked) -> Prepared:
         if stage.training.patience is not None and not stage.validation:
             raise UserError(f"train.patience needs validation data, and stage {stage.name!r} has none")
     config = Config(
-        benchmark={"name": checked.names["benchmark"], **_plain(checked.benchmark)},
+        benchmark={"name": checked.names["benchmark"], **_plain(checked.benchmark, checked.benchmark.places)},
         model={"name": checked.names["model"], **_plain(checked.recipe), **_source(checked.recipe)},
         algorithms=[
             {**name, **_plain(algorithm)}
@@ -165,6 +173,8 @@ def prepare(request: Request | Checked) -> Prepared:
         predictions=request.predictions,
         data=setup.data.fingerprint(),
     )
+    if (front := checked.recipe.front()) is not None:
+        setup = through(setup, front)
     return Prepared(config, request.command(), checked.benchmark, setup, checked.recipe, checked.algorithms)
 
 
@@ -226,9 +236,9 @@ def _source(recipe: Recipe) -> dict[str, str]:
     return {"source": source} if (source := recipe.source()) else {}
 
 
-def _plain(thing: Any) -> dict[str, Any]:
+def _plain(thing: Any, without: frozenset[str] = frozenset()) -> dict[str, Any]:
     """The settings of a dataclass as JSON values."""
-    values = {name: getattr(thing, name) for name in fields(type(thing))}
+    values = {name: getattr(thing, name) for name in fields(type(thing)) if name not in without}
     for name, value in values.items():
         if isinstance(value, float) and not math.isfinite(value):
             raise UserError(f"{type(thing).__name__}.{name} is {value}: it must be finite")

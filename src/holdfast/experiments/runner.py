@@ -8,15 +8,16 @@ import signal
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import FrameType
 from typing import Any
 
 import numpy as np
 import torch
 
+from holdfast.benchmarks.base import Benchmark
 from holdfast.data.order import mix
 from holdfast.engine import checkpoint
 from holdfast.engine.checkpoint import Checkpoints
@@ -25,12 +26,14 @@ from holdfast.engine.learner import Learner
 from holdfast.engine.loop import Log, NoLog, Position, Watch, refuse, train
 from holdfast.engine.ranks import Ranks
 from holdfast.errors import RunError, Stopped, UserError
-from holdfast.experiments.config import Prepared
+from holdfast.experiments.config import Config, Prepared
 from holdfast.experiments.store import Record, RunFolder, ScoreFile, Store
 from holdfast.version import __version__
 
 DEVICE_SHARE = 0.5
 """Data is put on a GPU as a whole where it takes at most this share of the memory that is free there."""
+SHOWN = 5
+"""Of so many bad records a record tells what was wrong."""
 
 
 def run(
@@ -43,6 +46,7 @@ def run(
     watch: Watch | None = None,
     waiting: Callable[[str], None] = lambda holder: None,
     ranks: Ranks | None = None,
+    compiled: bool = False,
 ) -> Record:
     """Carry out a run, or go on with it, or return its record if it is done.
 
@@ -56,7 +60,7 @@ def run(
     )
     if not ranks.first:
         if ranks.agree(None) == "train":
-            _train(prepared, NoLog(), checkpoints, place, watch, ranks)
+            _train(prepared, NoLog(), checkpoints, place, watch, ranks, compiled)
         ranks.wait()
         record = folder.record()
         assert record is not None, "the first rank wrote the record before it came here"
@@ -66,7 +70,7 @@ def run(
             record = folder.record()
             ranks.agree("train" if record is None else "done")
             if record is None:
-                record = _first_rank(prepared, folder, checkpoints, place, watch, ranks)
+                record = _first_rank(prepared, folder, checkpoints, place, watch, ranks, compiled)
             checkpoints.clear()
             ranks.wait()
             return record
@@ -81,16 +85,17 @@ def _first_rank(
     place: torch.device,
     watch: Watch,
     ranks: Ranks,
+    compiled: bool,
 ) -> Record:
     config, log = prepared.config, ScoreFile(folder.path, prepared.config.predictions)
-    here = environment(place, ranks) | {"command": prepared.command}
+    here = environment(place, ranks) | {"command": prepared.command, "compiled": compiled}
     failure = folder.path / "failure.txt"
     sweep(folder.path)
     failure.unlink(missing_ok=True)
     write_json(folder.path / "environment.json", here)
     write_json(folder.path / "config.json", config.to_json())
     try:
-        at, learner = _train(prepared, log, checkpoints, place, watch, ranks)
+        at, learner = _train(prepared, log, checkpoints, place, watch, ranks, compiled)
     except UserError:
         if not folder.checkpoints.exists():  # it never began: no run to list
             (folder.path / "config.json").unlink()
@@ -102,13 +107,11 @@ def _first_rank(
             failure.write_text(traceback.format_exc(), encoding="utf-8")
         raise
     scores = log.scores()
-    measures = prepared.benchmark.summary(scores)
     record = Record(
         id=config.id,
         config=config.to_json(),
         environment=here,
-        summary={name: None if math.isnan(value) else float(value) for name, value in measures.items()},
-        reasons={n: getattr(v, "reason", "not a number") for n, v in measures.items() if math.isnan(v)},
+        **_measured(prepared.benchmark.summary(scores)),
         scores=scores,
         cost={
             "steps": at.total,
@@ -118,16 +121,48 @@ def _first_rank(
             "memory_bytes": sum(a.memory_bytes(learner) for a in prepared.algorithms),
             "parameters": sum(p.numel() for p in learner.model.parameters()),
         },
+        chance=prepared.setup.chance,
+        dropped=len(prepared.setup.problems),
+        problems=prepared.setup.problems[:SHOWN],
     )
     checkpoint.write(folder.weights, learner.model.state_dict())
     write_json(folder.path / "record.json", record.to_json())
     return record
 
 
+def complete(record: Record, benchmark: Benchmark, store: Store) -> Record:
+    """Add the measures that are taken against another run, once the store holds that run's record."""
+    if not benchmark.reference:
+        return record
+    other = replace(Config(**record.config), transforms=[benchmark.reference], algorithms=[])
+    reference = record if other.id == record.id else store.folder(other.id).record()
+    if reference is None:
+        return record
+    found = _measured(benchmark.summary(record.scores) | benchmark.relative(record.scores, reference.scores))
+    completed = replace(record, **found)
+    if completed != record:
+        write_json(store.folder(record.id).path / "record.json", completed.to_json())
+    return completed
+
+
+def _measured(measures: Mapping[str, float]) -> dict[str, Any]:
+    """Measures as a record has them: a number, or none and the reason."""
+    return {
+        "summary": {name: None if math.isnan(value) else float(value) for name, value in measures.items()},
+        "reasons": {n: getattr(v, "reason", "not a number") for n, v in measures.items() if math.isnan(v)},
+    }
+
+
 def _train(
-    prepared: Prepared, log: Log, checkpoints: Checkpoints, place: torch.device, watch: Watch, ranks: Ranks
+    prepared: Prepared,
+    log: Log,
+    checkpoints: Checkpoints,
+    place: torch.device,
+    watch: Watch,
+    ranks: Ranks,
+    compiled: bool,
 ) -> tuple[Position, Learner]:
-    learner = make_learner(prepared, place, ranks)
+    learner = make_learner(prepared, place, ranks, compiled)
     at = train(
         learner,
         prepared.setup.stream,
@@ -137,10 +172,16 @@ def _train(
         checkpoints=checkpoints,
         watch=watch,
     )
+    if prepared.setup.finish is not None:  # a run that was stopped here takes these scores again: the log was cut
+        watch.evaluating("what comes last")
+        for score, behind in prepared.setup.finish(learner, at.stage, at.total):
+            log.add(score, behind)
     return at, learner
 
 
-def make_learner(prepared: Prepared, place: torch.device | None = None, ranks: Ranks | None = None) -> Learner:
+def make_learner(
+    prepared: Prepared, place: torch.device | None = None, ranks: Ranks | None = None, compiled: bool = False
+) -> Learner:
     """The learner of a run at its beginning: the same weights on every rank and machine; by default on the CPU."""
     place = place or torch.device("cpu")
     setup, config = prepared.setup, prepared.config
@@ -153,7 +194,9 @@ def make_learner(prepared: Prepared, place: torch.device | None = None, ranks: R
     model = prepared.recipe.build(setup.inputs, heads)
     model.to(torch.float64 if config.precision == "float64" else torch.float32)
     autocast = torch.bfloat16 if config.precision == "bfloat16" else None
-    return Learner(model, data, setup.tasks, seed=config.seed, device=place, ranks=ranks, autocast=autocast)
+    return Learner(
+        model, data, setup.tasks, seed=config.seed, device=place, ranks=ranks, autocast=autocast, compiled=compiled
+    )
 
 
 def find_device(name: str) -> torch.device:

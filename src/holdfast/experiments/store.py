@@ -20,7 +20,7 @@ import socket
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
@@ -45,6 +45,12 @@ class Record:
     """Why a measure of the summary has no value."""
     scores: tuple[Score, ...]
     cost: Mapping[str, float]
+    chance: Mapping[str, float] = field(default_factory=dict)
+    """What guessing scores on each evaluation set, where the benchmark says so."""
+    dropped: int = 0
+    """How many bad records of the data were left out, as `--skip-bad` allows."""
+    problems: tuple[str, ...] = ()
+    """What was wrong with the first few of them."""
     schema: int = SCHEMA
 
     @property
@@ -65,7 +71,8 @@ class Record:
                     f"{where} was written by a newer holdfast (schema {value['schema']}; this one reads up to "
                     f"{SCHEMA}): upgrade holdfast to read it"
                 )
-            return Record(**{**value, "scores": tuple(Score(**score) for score in value["scores"])})
+            scores = tuple(Score(**score) for score in value["scores"])
+            return Record(**{**value, "scores": scores, "problems": tuple(value.get("problems", ()))})
         except (KeyError, TypeError) as error:
             raise UserError(f"{where} is no record of a run: {type(error).__name__}: {error}") from None
 

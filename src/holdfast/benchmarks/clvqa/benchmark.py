@@ -1,0 +1,176 @@
+"""The benchmark `clvqa`: settings, and how its parts are put together.
+
+The model reads a question, sees a picture and answers; it never learns which task a question is from. A training stage
+holds the questions of one task; after each stage both tasks are scored. One task alone (`--order wh`) is the
+independent model of the paper.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated, ClassVar, Literal
+
+from holdfast.benchmarks.base import Benchmark, Setup
+from holdfast.benchmarks.clvqa import protocol, tasks
+from holdfast.benchmarks.clvqa.stream import SETTINGS, balanced, halves, task_order
+from holdfast.benchmarks.source import Source, Split, open_source
+from holdfast.data.features import Features, open_features
+from holdfast.data.table import Data
+from holdfast.errors import UserError
+from holdfast.types import (
+    Between,
+    EvaluationSet,
+    Example,
+    Inputs,
+    Protocol,
+    Score,
+    Stage,
+    Stream,
+    Training,
+    Wants,
+)
+
+SIDES = {"tiny": 32, "small": 64, "large": 96, "paper": 224}
+EPOCHS = {"tiny": 2, "small": 12, "large": 20, "paper": 100}
+"""At most so many."""
+PATIENCE = {"tiny": 3, "small": 6, "large": 3, "paper": 3}
+"""The paper's, but at small: there yes/no-questions stand still for some epochs before they are understood."""
+WARMUP = {"tiny": 0.0, "small": 0.25, "large": 0.0, "paper": 0.0}
+"""A small model that meets its second task at full speed loses its eyes with the old answers, and stays at chance."""
+RATES = {"tiny": 3e-3, "small": 3e-3, "large": 1e-3, "paper": 5e-4}
+"""The paper's at its scale; a small model learns the faster at a higher one."""
+
+
+@dataclass(frozen=True)
+class Clvqa(Benchmark):
+    """Wh- and yes/no-questions on CLEVR, one after the other, with one output layer for all answers."""
+
+    default_model: ClassVar[str] = "san-tiny"
+    reference: ClassVar[str] = "cumulative"
+
+    scale: Literal["tiny", "small", "large", "paper"] = "small"
+    setting: Literal["two", "types"] = "two"
+    """two: Wh- and yes/no-questions. types: all five types of CLEVR's questions, each a stage."""
+    order: str = ""
+    """Tasks with `>` between them, as in yn>wh; by default wh>yn, or all types. One task alone is learned alone."""
+    data: str = ""
+    """The folder of the official files; without it, the world's at this scale."""
+    skip_bad: Annotated[int, Between(0)] = 0
+    features: str = ""
+    """The feature maps of all pictures, as `holdfast features` writes them, for a model that sees a grid."""
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        task_order(self.order, self.setting)  # a mistake is told before any data is read
+
+    def model(self) -> str:
+        """The paper's own at its scale, a small one elsewhere."""
+        return "san" if self.scale == "paper" else self.default_model
+
+    def setup(self, wants: Wants) -> Setup:
+        """Read the questions, and lay them out in stages."""
+        return self._laid_out(*self._read(wants))
+
+    def functions(self, wants: Wants) -> dict[str, list[str]]:
+        """What each question of each test set asks, as the last function of its program, in the sets' own order."""
+        train, val, inputs = self._read(wants)
+        tests = [each for each in self._laid_out(train, val, inputs).protocol.evaluations if each.split == "test"]
+        asked = val.notes["function"]
+        return {each.name: [tasks.FUNCTIONS[n] for n in asked[each.ids - len(train.ids)]] for each in tests}
+
+    @staticmethod
+    def summary(scores: Sequence[Score]) -> dict[str, float]:
+        """The measures of a run."""
+        return protocol.summary(scores)
+
+    @staticmethod
+    def relative(scores: Sequence[Score], reference: Sequence[Score]) -> dict[str, float]:
+        """The measures that need the cumulative run."""
+        return protocol.relative(scores, reference)
+
+    def _read(self, wants: Wants) -> tuple[Split, Split, Inputs]:
+        if wants.sees == "regions":
+            raise UserError("clvqa has pictures and no regions: choose a model that sees pictures, such as san-tiny")
+        maps = open_features(Path(self.features)) if self.features and wants.sees == "grid" else None
+        source = open_source("clevr", data=self.data, scale=self.scale, skip_bad=self.skip_bad)
+        side = wants.side or SIDES[self.scale]
+        words, longest = source.tokenizer(lambda: self._texts(source), wants.vocabulary, self.setting)
+        train, val = (
+            source.split(
+                tasks.TASK.name,
+                split,
+                target=tasks.answer_numbers,
+                notes={"function": tasks.function_numbers, "picture": tasks.image_numbers},
+                keep=self._asked,
+                kept=self.setting,
+                pictures=maps is None,
+                image_size=side if maps is None else None,
+                tokenizer=words,
+                length=longest,
+            )
+            for split in ("train", "val")
+        )
+        grid = None
+        if maps is not None:
+            train, val = (_with_maps(each, name, maps) for each, name in ((train, "train"), (val, "val")))
+            channels, down, across = maps.values.shape[1:]
+            grid = channels, down, across
+        inputs = Inputs(
+            image=(3, side, side) if maps is None else None,
+            text=longest,
+            vocabulary=len(words.vocabulary),
+            grid=grid,
+        )
+        return train, val, inputs
+
+    def _laid_out(self, train: Split, val: Split, inputs: Inputs) -> Setup:
+        data = Data([train.table, val.table])
+        names, first = SETTINGS[self.setting], len(train.table)
+        order = task_order(self.order, self.setting)
+        rows = balanced({name: tasks.of_task(train.notes["function"], name) for name in names}, train.ids, self.seed)
+        parts = dict(zip(("validation", "test"), halves(val.notes["picture"]), strict=True))
+        sets = {
+            (split, name): EvaluationSet(name, tasks.TASK.name, split, first + part[tasks.of_task(found, name)])  # type: ignore[arg-type]
+            for split, part in parts.items()
+            for found in [val.notes["function"][part]]
+            for name in dict.fromkeys([*order, *names])
+        }
+        for (split, name), each in sets.items():
+            if not len(each.ids) or not len(rows[name]):
+                raise UserError(f"the data has no questions of the task {name!r} for {split}: give the whole of CLEVR")
+        training = Training(
+            EPOCHS[self.scale],
+            batch_size=64,
+            optimiser="adam",
+            learning_rate=RATES[self.scale],
+            patience=PATIENCE[self.scale],
+            warmup=WARMUP[self.scale],
+        )
+        stages = tuple(Stage(name, rows[name], training, (sets["validation", name],)) for name in order)
+        answers = {name: data.targets(rows[name]).numpy() for name in names}
+        chance = tasks.random_scores(answers, {n: data.targets(sets["test", n].ids).numpy() for n in names})
+        return Setup(
+            data,
+            {tasks.TASK.name: tasks.TASK},
+            Stream(stages),
+            Protocol(tuple(sets.values())),
+            inputs,
+            chance=chance,
+            problems=(*train.problems, *val.problems),
+        )
+
+    def _asked(self, example: Example) -> bool:
+        function = example.extra["program"][-1]["function"]
+        return any(function in tasks.KINDS[name] for name in SETTINGS[self.setting])
+
+    def _texts(self, source: Source) -> Iterator[str]:
+        return (e.text for split in ("train", "val") for e in source.examples(split) if self._asked(e))
+
+
+def _with_maps(split: Split, name: str, maps: Features) -> Split:
+    """The feature map of each question's picture, by the official name of its file."""
+    folder = f"{name}/" if "/" in str(maps.ids[0]) else ""
+    files = [f"{folder}CLEVR_{name}_{number:06d}.png" for number in split.notes["picture"]]
+    return replace(split, table=replace(split.table, inputs={**split.table.inputs, "grid": maps.column(files)}))

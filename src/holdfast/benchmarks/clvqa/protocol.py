@@ -1,0 +1,53 @@
+"""When the tasks are evaluated, and which measures follow: the paper's, from the matrix of accuracies.
+
+Backward transfer is the cited definition (Diaz-Rodriguez et al., 2018): the supplement prints it with one more factor
+N, with which two tasks would leave [-1, 1]; see `metrics.backward_transfer`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from holdfast import metrics
+from holdfast.benchmarks.base import Measure, score_matrix
+from holdfast.types import Score
+
+MEASURES = {
+    "wh": Measure("Wh"),
+    "yn": Measure("Y/N"),
+    "mean_accuracy": Measure("Mean acc"),
+    "backward_transfer": Measure("BWT"),
+    "remembering": Measure("Rem"),
+    "intransigence": Measure("Int", higher=False),
+    "cl_score": Measure("CL score"),
+}
+_ALONE = "needs one stage for each task, and there are {} for {}"
+_REFERENCE = "needs --algorithm cumulative with the same settings and seed in the same store"
+
+
+def summary(scores: Sequence[Score], split: str = "test") -> dict[str, float]:
+    """The measures of a run alone: its accuracy on both tasks at the end, and what its own matrix says."""
+    names, _, matrix = score_matrix(scores, split)
+    last = dict(zip(names, matrix[-1].tolist(), strict=True)) if len(matrix) else {}
+    found: dict[str, float] = {name: last.get(name, metrics.Undefined("was not measured")) for name in ("wh", "yn")}
+    if matrix.shape[0] != matrix.shape[1]:
+        reason = metrics.Undefined(_ALONE.format(*matrix.shape))
+        return found | {name: reason for name in MEASURES if name not in found}
+    return found | {
+        "mean_accuracy": metrics.mean_accuracy(matrix),
+        "backward_transfer": metrics.backward_transfer(matrix),
+        "remembering": metrics.remembering(matrix),
+        "intransigence": metrics.Undefined(_REFERENCE),
+        "cl_score": metrics.Undefined(_REFERENCE),
+    }
+
+
+def relative(scores: Sequence[Score], reference: Sequence[Score], split: str = "test") -> dict[str, float]:
+    """The measures that need the cumulative run: Int, and the CL score (Mean acc, Rem and Int, weighing the same)."""
+    alone = summary(scores, split)
+    (names, _, matrix), (others, _, together) = score_matrix(scores, split), score_matrix(reference, split)
+    if matrix.shape[0] != matrix.shape[1] or names != others or matrix.shape != together.shape:
+        return {}
+    intransigence = metrics.intransigence(matrix, together.diagonal())
+    parts = {name: alone[name] for name in ("mean_accuracy", "remembering")} | {"intransigence": intransigence}
+    return {"intransigence": intransigence, "cl_score": metrics.cl_score(parts)}

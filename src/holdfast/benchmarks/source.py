@@ -1,0 +1,249 @@
+"""Where a benchmark's data comes from: the official files, or the world's; and where what is made of them is kept.
+
+```
+CACHE/world/<dataset>-<scale>-<seed>-<hash>/   the world's files, written once; the hash is that of the writer's code
+CACHE/tables/<hash>/                           prepared tables, by what they were made from
+```
+
+CACHE is `$HOLDFAST_CACHE`, or `holdfast` in the user's cache folder. Nothing in it is precious: it is made again.
+"""
+
+from __future__ import annotations
+
+import ast
+import fcntl
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from torch import Tensor
+
+from holdfast import registry
+from holdfast.data.prepared import Prepared, Values, files_fingerprint, prepare
+from holdfast.data.table import Column, Table
+from holdfast.data.text import Tokenizer, train
+from holdfast.datasets.base import Dataset, Reading
+from holdfast.errors import UserError
+from holdfast.types import Example
+from holdfast.world.estimate import estimate
+from holdfast.world.whole import is_written, write_whole
+
+PIECES = 8000
+"""The size of a vocabulary of word pieces that is trained on a benchmark's own text."""
+
+
+@dataclass(frozen=True)
+class Split:
+    """One split, prepared: its table, the ids of its rows, further columns that no model sees, and what was dropped."""
+
+    table: Table
+    ids: NDArray[np.str_]
+    notes: Mapping[str, NDArray[np.int64]]
+    problems: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Source:
+    """The files of one dataset, and how many of its records may be bad."""
+
+    dataset: Dataset
+    folder: Path
+    skip_bad: int = 0
+
+    def examples(self, split: str, reading: Reading | None = None) -> Iterator[Example]:
+        """The examples of a split, as its reader gives them."""
+        return self.dataset.examples(self.folder, split, reading or Reading(skip=self.skip_bad))
+
+    def fingerprint(self, *settings: object) -> str:
+        """A hash of the files' names, sizes and times, of the code that reads them, and of any settings."""
+        return files_fingerprint(
+            self.folder, self.dataset.name, code_hash(_module(registry.DATASETS[self.dataset.name])), *settings
+        )
+
+    def tokenizer(
+        self, texts: Callable[[], Iterator[str]], vocabulary: Path | None = None, kept: str = "all"
+    ) -> tuple[Tokenizer, int]:
+        """Word pieces, those of a file or trained on the texts, and the length of the longest text in them.
+
+        `kept` says in a word which texts these are.
+        """
+        words = "" if vocabulary is None else Tokenizer.load(vocabulary).fingerprint
+        place = cache_folder() / "tables" / f"{self.fingerprint('words', PIECES, words, kept)}.json"
+        if not place.exists():
+            with _bar(f"reading the words of {self.dataset.name}"):
+                found = list(texts())
+                pieces = Tokenizer.load(vocabulary) if vocabulary else train(found, PIECES)
+                longest = max(int(pieces.encode(found[at : at + 10_000], 512)[1].max()) for at in _starts(found))
+                _write_json(place, {"vocabulary": pieces.vocabulary, "longest": longest})
+        known = json.loads(place.read_text(encoding="utf-8"))
+        return Tokenizer(tuple(known["vocabulary"])), known["longest"]
+
+    def split(
+        self,
+        task: str,
+        split: str,
+        *,
+        target: Values,
+        notes: Mapping[str, Values],
+        keep: Callable[[Example], bool] = lambda example: True,
+        kept: str = "all",
+        pictures: bool = True,
+        **settings: Any,
+    ) -> Split:
+        """A split as a table (see `data.prepared.prepare` for the settings), from the cache where it is there.
+
+        `notes` become arrays beside the table; `kept` says in a word which examples `keep` keeps. Functions are known
+        by their modules' code, not by their values: a table in the cache is opened without reading the dataset.
+        """
+        words = {name: value.fingerprint if isinstance(value, Tokenizer) else value for name, value in settings.items()}
+        source = self.fingerprint(
+            task,
+            split,
+            kept,
+            pictures,
+            sorted(notes),
+            sorted(words.items()),
+            code_hash(*sorted({function.__module__ for function in (target, keep, *notes.values())})),
+        )
+        folder = cache_folder() / "tables" / source
+        dropped = folder.with_name(f"{source}.dropped.json")
+
+        def rows() -> Iterator[Example]:
+            reading = Reading(skip=self.skip_bad)
+            for example in self.examples(split, reading):
+                if keep(example):
+                    yield example if pictures else replace(example, images=())
+            # Before the table is there: whoever finds the table finds what it lacks.
+            _write_json(dropped, [str(problem) for problem in reading.problems])
+
+        with _bar(f"preparing {self.dataset.name}, {split}") as progress:
+            found: Prepared = prepare(
+                task,
+                rows(),
+                folder,
+                target=target,
+                columns=notes,
+                source=source,
+                skip=self.skip_bad,
+                workers=os.cpu_count() or 1,
+                progress=progress,
+                **settings,
+            )
+        problems = (*json.loads(dropped.read_text(encoding="utf-8")), *found.problems)
+        if len(problems) > self.skip_bad:
+            others = f" ({self.skip_bad} others may be left out)" if self.skip_bad else ""
+            raise UserError(problems[self.skip_bad] + others)
+        inputs = {name: column for name, column in found.table.inputs.items() if name not in notes}
+        values = {name: _array(found.table.inputs[name]) for name in notes}
+        return Split(replace(found.table, inputs=inputs), found.ids, values, problems)
+
+
+def open_source(name: str, *, data: str = "", scale: str = "tiny", skip_bad: int = 0) -> Source:
+    """A dataset's official files in the folder `data`, or, without one, the world's at a scale."""
+    dataset: Dataset = registry.DATASETS[name].load()
+    if not data:
+        return Source(dataset, world(name, scale), skip_bad)
+    for folder in (Path(data), Path(data) / name):
+        if folder.is_dir() and dataset.present(folder):
+            return Source(dataset, folder, skip_bad)
+    raise UserError(f"{data} holds no {name}: `holdfast data check {data}` says what it holds")
+
+
+def world(name: str, scale: str, seed: int = 0) -> Path:
+    """The folder of the world's dataset at a scale; it is written first where it is not there.
+
+    Of two processes that want the same, one writes and the other waits.
+    """
+    folder = cache_folder() / "world" / f"{name}-{scale}-{seed}-{code_hash(_module(registry.WRITERS[name]))[:12]}"
+    if is_written(folder, scale, seed):
+        return folder
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    seconds = estimate(name, scale).seconds
+    with (
+        _bar(f"writing the world's {name} at {scale}, once (about {seconds:.0f} s)"),
+        folder.with_name(f".{folder.name}.lock").open("w") as lock,
+    ):
+        fcntl.flock(lock, fcntl.LOCK_EX)  # it ends with the process, however that ends
+        if not is_written(folder, scale, seed):
+            write_whole(registry.WRITERS[name].load(), folder, scale, seed)
+    return folder
+
+
+def cache_folder() -> Path:
+    """Where data is kept that can be made again."""
+    if own := os.environ.get("HOLDFAST_CACHE"):
+        return Path(own)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "holdfast"
+
+
+@cache
+def code_hash(*modules: str) -> str:
+    """A hash of the source of some modules and of all of ours that they import: what other code made is made anew.
+
+    >>> code_hash("holdfast.world.scene") == code_hash("holdfast.world.scene") != code_hash("holdfast.world.blocks")
+    True
+    """
+    waiting, sources = list(modules), dict[str, bytes]()
+    while waiting:
+        name = waiting.pop()
+        found = None if name in sources else find_spec(name)
+        if found is None or found.origin is None:
+            continue
+        sources[name] = Path(found.origin).read_bytes()
+        for node in ast.walk(ast.parse(sources[name])):
+            if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("holdfast."):
+                waiting += [
+                    node.module,
+                    *(f"{node.module}.{each.name}" for each in node.names if _is_package(node.module)),
+                ]
+    digest = hashlib.blake2b(digest_size=16)
+    for name in sorted(sources):
+        digest.update(f"{name};".encode() + sources[name])
+    return digest.hexdigest()
+
+
+def _is_package(name: str) -> bool:
+    found = find_spec(name)
+    return found is not None and found.submodule_search_locations is not None
+
+
+def _module(entry: registry.Entry) -> str:
+    return entry.place.partition(":")[0]
+
+
+@contextmanager
+def _bar(title: str) -> Iterator[Callable[[int, int], None]]:
+    """A progress bar on standard error, where that is a terminal; it moves where it is told how far things are."""
+    console = Console(stderr=True)
+    columns = TextColumn("{task.description}"), BarColumn(bar_width=24), TimeElapsedColumn()
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task(title, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def _array(column: Column) -> NDArray[np.int64]:
+    assert isinstance(column, Tensor)
+    return np.asarray(column.numpy(), np.int64)
+
+
+def _starts(texts: list[str]) -> range:
+    return range(0, len(texts), 10_000)
+
+
+def _write_json(path: Path, value: object) -> None:
+    """Whole or not at all, whoever else writes the same."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary.write_text(json.dumps(value, ensure_ascii=False), encoding="utf-8")
+    temporary.rename(path)

@@ -1,0 +1,237 @@
+"""Wh- and yes/no-questions: what is learned from which questions, and which measures follow."""
+
+import json
+import math
+import shutil
+
+import numpy as np
+import pytest
+
+from holdfast import run
+from holdfast.benchmarks.clvqa import analysis, protocol, tasks
+from holdfast.benchmarks.clvqa.benchmark import Clvqa
+from holdfast.benchmarks.clvqa.stream import balanced, halves
+from holdfast.errors import UserError
+from holdfast.experiments.config import Request, prepare
+from holdfast.experiments.runner import complete
+from holdfast.experiments.store import Store
+from holdfast.papers import table
+from holdfast.types import Score, Wants
+
+WANTS = Wants(side=16)
+QUICK = {"train.epochs": 1}
+
+
+def questions(folder, split):
+    """The official file, by the id of each question."""
+    path = folder / f"CLEVR_v1.0/questions/CLEVR_{split}_questions.json"
+    return {str(q["question_index"]): q for q in json.loads(path.read_text())["questions"]}
+
+
+def log(*rows, names=("wh", "yn")):
+    """A score log whose matrix is these rows."""
+    return [
+        Score(stage, 10 * stage, name, "test", 100, value)
+        for stage, row in enumerate(rows, 1)
+        for name, value in zip(names, row, strict=True)
+    ]
+
+
+def test_the_answers_are_clevrs_28_and_the_papers_categories():
+    assert len(tasks.ANSWERS) == len(set(tasks.ANSWERS)) == 28
+    published = {row["predicted"] for row in table("clvqa", 1)}
+    assert published == set(tasks.CATEGORIES) - {"count"}
+    assert {row["question_type"] for row in table("clvqa", 1)} == {*tasks.KINDS["wh"], *tasks.KINDS["yn"]}
+
+
+def test_a_stage_holds_the_questions_of_its_task(tiny_clevr):
+    setup = Clvqa(scale="tiny").setup(WANTS)
+    official = questions(tiny_clevr, "train")
+    counts = {}
+    for stage, prefixes in zip(setup.stream.stages, ("query_", "equal_"), strict=True):
+        targets = setup.data.targets(stage.train).tolist()
+        words = [tasks.ANSWERS[number] for number in targets]
+        asked = [q for q in official.values() if q["program"][-1]["function"].startswith(prefixes)]
+        asked = [q for q in asked if q["program"][-1]["function"] != "equal_integer"]
+        assert set(words) <= {q["answer"] for q in asked}
+        counts[stage.name] = len(asked)
+    assert [len(stage.train) for stage in setup.stream.stages] == [min(counts.values())] * 2
+    assert counts["wh"] > counts["yn"], "the larger one was cut"
+    assert set(setup.stream.stages[0].train).isdisjoint(setup.stream.stages[1].train)
+
+
+def test_one_output_layer_and_nothing_tells_the_task(tiny_clevr):
+    setup = Clvqa(scale="tiny").setup(WANTS)
+    (task,) = setup.tasks.values()
+    assert (task.head, task.outputs) == ("answers", 28)
+    assert {name for t in setup.data.tables for name in t.inputs} == {"image", "text", "text_length"}
+    assert {t.task for t in setup.data.tables} == {e.task for e in setup.protocol.evaluations} == {task.name}
+
+
+def test_no_picture_is_in_both_halves_of_val(tiny_clevr):
+    setup = Clvqa(scale="tiny").setup(WANTS)
+    column = setup.data.tables[1].inputs["image"]
+    first = len(setup.data.tables[0])
+    shown = {"validation": set(), "test": set()}
+    for each in setup.protocol.evaluations:
+        shown[each.split] |= set(column.index[each.ids - first].tolist())
+    assert shown["validation"]
+    assert shown["test"]
+    assert shown["validation"].isdisjoint(shown["test"])
+    again = Clvqa(scale="tiny", seed=5).setup(WANTS)
+    for one, other in zip(setup.protocol.evaluations, again.protocol.evaluations, strict=True):
+        assert one.ids.tolist() == other.ids.tolist(), "whatever the run's seed"
+
+
+def test_halves_and_balance_by_hand():
+    images = np.repeat([3, 1, 4, 5], [2, 1, 3, 1])
+    first, second = halves(images)
+    assert sorted([*first, *second]) == list(range(7))
+    assert {len(set(images[part])) for part in (first, second)} == {2}
+    rows = {"wh": np.arange(5), "yn": np.arange(5, 8)}
+    names = np.array([f"q{n}" for n in range(8)])
+    found = balanced(rows, names, seed=1)
+    assert found["yn"].tolist() == [5, 6, 7]
+    assert len(set(found["wh"])) == 3
+    assert any(balanced(rows, names, seed=s)["wh"].tolist() != found["wh"].tolist() for s in range(2, 6))
+
+
+def test_orders(tiny_clevr):
+    both = Clvqa(scale="tiny").setup(WANTS)
+    turned = Clvqa(scale="tiny", order="yn>wh").setup(WANTS)
+    alone = Clvqa(scale="tiny", order="wh").setup(WANTS)
+    assert [stage.name for stage in turned.stream.stages] == ["yn", "wh"]
+    assert [e.name for e in turned.protocol.evaluations] == ["yn", "wh"] * 2
+    assert alone.stream.stages[0].train.tolist() == both.stream.stages[0].train.tolist(), "the same questions alone"
+    assert [e.name for e in alone.protocol.evaluations] == ["wh", "yn"] * 2, "scored on both"
+    types = Clvqa(scale="tiny", setting="types").setup(WANTS)
+    assert [stage.name for stage in types.stream.stages] == ["wh", "yn", "count", "exist", "compare_integer"]
+    assert len({len(stage.train) for stage in types.stream.stages}) == 1
+    for order, sentence in {"wh>count": "no task 'count'", "wh>wh": "each task comes once"}.items():
+        with pytest.raises(UserError, match=sentence):
+            Clvqa(order=order)
+
+
+def test_guessing_scores_what_the_paper_prints(tiny_clevr):
+    shares = np.repeat(np.arange(15), [3] * 8 + [8] * 3 + [12] * 4)  # each type a quarter, its answers alike
+    found = tasks.random_scores({"wh": shares, "yn": np.repeat([15, 16], 48)}, {"wh": shares, "yn": np.array([15, 16])})
+    assert found["wh"] == pytest.approx((1 / 8 + 1 / 3 + 1 / 2 + 1 / 2) / 16 / 2)
+    assert found["yn"] == 0.25
+    published = {row["task"]: row["accuracy"] for row in table("clvqa", "main").select(method="random", setup="wh-yn")}
+    assert abs(found["wh"] - published["wh"]) < 0.01
+    assert found["yn"] == published["yn"]
+    setup = Clvqa(scale="tiny").setup(WANTS)
+    assert setup.chance["yn"] == pytest.approx(0.25, abs=0.02)
+
+
+def test_the_measures_of_a_worked_example():
+    naive, together = log((0.8, 0.0), (0.0, 0.6)), log((0.8, 0.0), (0.75, 0.7))
+    found = protocol.summary(naive)
+    assert (found["wh"], found["yn"]) == (0.0, 0.6)
+    assert found["mean_accuracy"] == pytest.approx(1.4 / 3)
+    assert found["backward_transfer"] == pytest.approx(-0.8), "the cited one: the supplement's factor 2 gives -1.6"
+    assert found["remembering"] == pytest.approx(0.2)
+    assert "cumulative" in found["intransigence"].reason
+    more = protocol.relative(naive, together)
+    assert more["intransigence"] == pytest.approx(0.1)
+    assert more["cl_score"] == pytest.approx((1.4 / 3 + 0.2 + (1 - 1.1 / 2)) / 3)
+    assert protocol.relative(together, together)["intransigence"] == 0
+
+
+def test_what_one_task_alone_cannot_say_is_undefined():
+    found = protocol.summary(log((0.8, 0.1)))
+    assert (found["wh"], found["yn"]) == (0.8, 0.1)
+    assert math.isnan(found["remembering"])
+    assert found["cl_score"].reason == "needs one stage for each task, and there are 1 for 2"
+    assert protocol.relative(log((0.8, 0.1)), log((0.8, 0.0), (0.75, 0.7))) == {}
+    assert set(found) == set(protocol.MEASURES)
+
+
+def test_a_moved_folder_is_the_same_run_and_other_data_is_not(tiny_clevr, tmp_path):
+    moved = shutil.copytree(tiny_clevr, tmp_path / "elsewhere")
+    ids = [prepare(Request("clvqa", scale="tiny", data=data)).config.id for data in (None, str(moved))]
+    assert ids[0] == ids[1]
+    path = moved / "CLEVR_v1.0/questions/CLEVR_val_questions.json"
+    path.write_text(path.read_text().replace("Are there", "Is there"))
+    path.write_text(path.read_text().replace("What is the color", "Which is the color"))
+    assert prepare(Request("clvqa", scale="tiny", data=str(moved))).config.id != ids[0]
+
+
+def test_intransigence_comes_with_the_cumulative_run_in_any_order(tmp_path):
+    naive = run("clvqa", "naive", scale="tiny", out=tmp_path, settings=QUICK)
+    assert naive.summary["intransigence"] is None
+    store = Store(tmp_path)
+    assert complete(naive, Clvqa(), store) == naive
+    together = run("clvqa", "cumulative", scale="tiny", out=tmp_path, settings=QUICK)
+    after, own = (complete(record, Clvqa(), store) for record in (naive, together))
+    last = [{s.name: s.score for s in r.scores if s.split == "test" and s.stage == 2} for r in (naive, together)]
+    assert after.summary["intransigence"] == pytest.approx(last[1]["yn"] - last[0]["yn"])
+    assert own.summary["intransigence"] == 0
+    assert store.folder(naive.id).record() == after, "and stays"
+    other = run("clvqa", "naive", scale="tiny", out=tmp_path, seed=1, settings=QUICK)
+    assert complete(other, Clvqa(), store).summary["intransigence"] is None, "of the same seed only"
+
+
+def test_what_was_dropped_is_in_the_record(tiny_clevr, tmp_path):
+    broken = shutil.copytree(tiny_clevr, tmp_path / "clevr")
+    path = broken / "CLEVR_v1.0/questions/CLEVR_train_questions.json"
+    content = json.loads(path.read_text())
+    content["questions"][2]["answer"] = "mauve"
+    path.write_text(json.dumps(content))
+    asked = {"scale": "tiny", "data": str(broken), "settings": QUICK}
+    with pytest.raises(UserError, match="question 2: its answer 'mauve'"):
+        run("clvqa", out=tmp_path / "runs", **asked)
+    record = run("clvqa", out=tmp_path / "runs", skip_bad=3, **asked)
+    assert record.dropped == 1
+    assert "'mauve' is none of CLEVR's" in record.problems[0]
+    assert Store(tmp_path / "runs").folder(record.id).record().dropped == 1
+
+
+def test_refusals():
+    with pytest.raises(UserError, match="patterns draws its own data: leave --data out"):
+        prepare(Request("patterns", data="somewhere"))
+    with pytest.raises(UserError, match="no regions"):
+        prepare(Request("clvqa", model="uniter-tiny", scale="tiny"))
+    with pytest.raises(UserError, match="no task 'wx': there are wh, yn"):
+        prepare(Request("clvqa", order="wx"))
+
+
+def test_feature_maps_in_place_of_pictures(tiny_clevr, tmp_path):
+    names = [
+        f"{split}/CLEVR_{split}_{n:06d}.png" for split, count in (("train", 40), ("val", 20)) for n in range(count)
+    ]
+    maps = np.random.default_rng(0).standard_normal((60, 5, 3, 4)).astype(np.float16)
+    np.save(tmp_path / "maps.npy", maps)
+    np.save(tmp_path / "maps.id.npy", np.array(names))
+    settings = {"benchmark.features": str(tmp_path / "maps.npy"), "model.recurrent": 8, "model.attention": 8}
+    ready = prepare(Request("clvqa", model="san", scale="tiny", settings=settings | {"model.hidden": 8}))
+    assert ready.setup.inputs.grid == (5, 3, 4)
+    assert ready.setup.inputs.image is None
+    official = list(questions(tiny_clevr, "train").values())
+    asked = [q for q in official if q["program"][-1]["function"] in tasks.FUNCTIONS[:8]]
+    batch = ready.setup.data.fetch(np.array([0, 30]), "cpu")
+    for row, number in enumerate((0, 30)):
+        assert np.array_equal(batch.parts[0].inputs["grid"][row].numpy(), maps[asked[number]["image_index"]])
+
+
+def test_the_papers_layout_beside_ours(tmp_path, capsys):
+    from holdfast.cli.clvqa import confusion
+
+    record = run("clvqa", "naive", scale="tiny", out=tmp_path, predictions=True, settings=QUICK)
+    confusion(record.id, out=tmp_path, data="", as_json=True)
+    found = json.loads(capsys.readouterr().out)
+    assert found["paper"]["query_size"]["yes_no"] == 6666
+    kept = np.load(next((tmp_path / record.id / "predictions").glob("002-*-test-yn.npy")))
+    yes_no = sum(tasks.ANSWERS[number] in ("yes", "no") for number in kept)
+    equal = [row for name, row in found["ours"].items() if name.startswith("equal_")]
+    assert sum(row["yes_no"] for row in equal) == yes_no
+    assert sum(sum(row.values()) for row in equal) == len(kept)
+
+
+def test_every_table_of_the_paper_is_found():
+    runs = [("finetune", o) for o in ("wh", "yn")] + [
+        (a, o) for a in ("finetune", "cumulative", "rehearsal", "ewc") for o in ("wh>yn", "yn>wh")
+    ]
+    titles = [analysis.published(*each).title for each in runs]
+    assert sorted(titles) == sorted(f"table {n} of the paper" for n in range(1, 11))
+    assert analysis.published("lwf", "wh>yn") is None

@@ -1,0 +1,126 @@
+"""Where data comes from: written once, prepared once, moved freely; what was dropped is told."""
+
+import json
+import shutil
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+
+import pytest
+
+from holdfast.benchmarks import source
+from holdfast.benchmarks.clvqa import tasks
+from holdfast.benchmarks.source import Source, cache_folder, code_hash, open_source, world
+from holdfast.datasets.clevr import DATASET
+from holdfast.errors import UserError
+
+
+def split_of(where: Source, name: str = "val"):
+    words, longest = where.tokenizer(lambda: (e.text for e in where.examples(name)))
+    return where.split(
+        "clevr",
+        name,
+        target=tasks.answer_numbers,
+        notes={"function": tasks.function_numbers},
+        pictures=False,
+        tokenizer=words,
+        length=longest,
+    )
+
+
+@pytest.fixture
+def folder(tiny_clevr, tmp_path):
+    """A copy that a test may break."""
+    return shutil.copytree(tiny_clevr, tmp_path / "clevr")
+
+
+def test_the_cache_is_where_the_user_says(monkeypatch, tmp_path):
+    monkeypatch.setenv("HOLDFAST_CACHE", str(tmp_path / "own"))
+    assert cache_folder() == tmp_path / "own"
+    monkeypatch.delenv("HOLDFAST_CACHE")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert cache_folder() == tmp_path / "holdfast"
+
+
+def _write(number: int) -> str:
+    return str(world("sst2", "tiny"))
+
+
+def test_two_processes_write_the_world_once(monkeypatch, tmp_path):
+    monkeypatch.setenv("HOLDFAST_CACHE", str(tmp_path))
+    with ProcessPoolExecutor(2, get_context("spawn")) as pool:
+        places = set(pool.map(_write, range(2)))
+    assert len(places) == 1
+    assert [p.name for p in (tmp_path / "world").iterdir() if not p.name.startswith(".")] == [
+        places.pop().split("/")[-1]
+    ]
+
+
+def test_another_world_is_another_folder(monkeypatch, tmp_path):
+    monkeypatch.setenv("HOLDFAST_CACHE", str(tmp_path))
+    before = world("sst2", "tiny")
+    monkeypatch.setattr(source, "code_hash", lambda *modules: "f" * 32)
+    assert world("sst2", "tiny") != before
+
+
+def test_the_hash_of_code_follows_imports(monkeypatch, tmp_path):
+    package = tmp_path / "pond"
+    package.mkdir()
+    monkeypatch.syspath_prepend(str(tmp_path))
+    for name, text in {
+        "__init__": "",
+        "far": "depth = 1\n",
+        "aside": "",
+        "near": "from holdfast.errors import UserError\n",
+    }.items():
+        (package / f"{name}.py").write_text(text)
+    before = code_hash.__wrapped__("pond.near"), code_hash.__wrapped__("pond.far")
+    (package / "far.py").write_text("depth = 2\n")
+    assert code_hash.__wrapped__("pond.near") == before[0]
+    assert code_hash.__wrapped__("pond.far") != before[1]
+    assert code_hash.__wrapped__("holdfast.world.writers.clevr") != code_hash.__wrapped__("holdfast.world.writers.gqa")
+    with_errors = code_hash.__wrapped__("pond.near", "holdfast.errors")
+    assert with_errors == before[0], "what it imports was in it already"
+
+
+def test_official_files_are_found_by_their_names(folder, tmp_path):
+    assert open_source("clevr", data=str(folder)).folder == folder
+    assert open_source("clevr", data=str(tmp_path)).folder == folder, "one folder that holds several datasets"
+    with pytest.raises(UserError, match="holds no clevr: `holdfast data check"):
+        open_source("clevr", data=str(folder / "CLEVR_v1.0" / "images"))
+
+
+def test_a_table_is_prepared_once_and_opened_without_reading(folder):
+    first = split_of(Source(DATASET, folder))
+    unreadable = Source(DATASET.__class__(**{**vars(DATASET), "read": None}), folder)
+    again = split_of(unreadable)
+    assert again.table.inputs["text"].tolist() == first.table.inputs["text"].tolist()
+    assert "function" not in again.table.inputs, "the model is not told what a question asks"
+    assert again.notes["function"].tolist() == first.notes["function"].tolist()
+
+
+def test_a_changed_file_is_read_anew(folder):
+    before = split_of(Source(DATASET, folder))
+    path = folder / "CLEVR_v1.0/questions/CLEVR_val_questions.json"
+    content = json.loads(path.read_text())
+    del content["questions"][3:]
+    path.write_text(json.dumps(content))
+    assert (len(before.ids), len(split_of(Source(DATASET, folder)).ids)) == (199, 3)
+
+
+def test_bad_records_are_dropped_up_to_a_number_and_told(folder):
+    path = folder / "CLEVR_v1.0/questions/CLEVR_val_questions.json"
+    content = json.loads(path.read_text())
+    content["questions"][5]["answer"] = "mauve"
+    content["questions"][7]["program"] = []
+    path.write_text(json.dumps(content))
+    with pytest.raises(UserError, match="question 5: its answer 'mauve' is none of CLEVR's"):
+        split_of(Source(DATASET, folder))
+    found = split_of(Source(DATASET, folder, skip_bad=2))
+    assert len(found.ids) == 197
+    assert [line.split(": ")[1] for line in found.problems] == [
+        "its answer 'mauve' is none of CLEVR's",
+        "its program is empty",
+    ]
+    assert split_of(Source(DATASET, folder, skip_bad=5)).problems == found.problems, "also from the cache"
+    with pytest.raises(UserError, match="question 7: its program is empty"):
+        split_of(Source(DATASET, folder, skip_bad=1))
