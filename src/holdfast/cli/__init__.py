@@ -23,9 +23,9 @@ INTERRUPTED = 130
 def main() -> None:
     """Run the command line: exit status 0 done, 1 a run failed, 2 the call or the data was wrong, 130 interrupted."""
     try:
-        from holdfast.cli import bench, clvqa, data, features, listing, papers, pretrain, run
+        from holdfast.cli import bench, clvqa, data, features, listing, papers, pretrain, run, tune
 
-        for group in (run, listing, clvqa, data, features, papers, pretrain, bench):
+        for group in (run, tune, listing, clvqa, data, features, papers, pretrain, bench):
             group.register(app)
         app()
     except UserError as error:

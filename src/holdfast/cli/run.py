@@ -63,7 +63,7 @@ def run(
     algorithms = [word.strip() for word in algorithm.split(",") if word.strip()]
     if not algorithms:
         raise UserError("--algorithm is empty: name one, such as finetune; `holdfast list algorithms` shows all")
-    values = settings_for(algorithms, _settings(settings or []))
+    values = settings_for(algorithms, parse_settings(settings or []))
     requests = [
         Request(benchmark, name, model, scale, setting, order, s, precision, predictions, values[name], data, skip_bad)  # type: ignore[arg-type]
         for name in algorithms
@@ -156,7 +156,8 @@ def _run_all(
         raise RunError(f"{len(failed)} of {len(checked)} runs failed; run the same command to try them again")
 
 
-def _settings(words: list[str]) -> dict[str, str]:
+def parse_settings(words: list[str]) -> dict[str, str]:
+    """Settings by name, from words such as `train.epochs=3`."""
     values = {}
     for word in words:
         name, equals, value = word.partition("=")

@@ -1,0 +1,44 @@
+import math
+
+import pytest
+
+from holdfast.errors import UserError
+from holdfast.experiments.config import prepare
+from holdfast.experiments.runner import run
+from holdfast.experiments.store import Store
+from holdfast.experiments.tune import on_validation, tune
+from smallest import request
+
+MEASURES = ["final_accuracy", "forgetting"]
+
+
+def test_the_grid_is_run_and_scored_on_validation_data_alone(tmp_path):
+    def carry_out(asked):
+        return run(prepare(asked), Store(tmp_path))
+
+    trials = tune(request("replay"), {"replay.capacity": ["40", "120"]}, "final_accuracy", [0, 1], carry_out, MEASURES)
+    assert [trial.settings for trial in trials] == [{"replay.capacity": "40"}, {"replay.capacity": "120"}]
+    assert len(list(Store(tmp_path).runs())) == 4
+    for trial in trials:
+        for record, value in zip(trial.records, trial.values, strict=True):
+            last = [s for s in record.scores if s.split == "validation" and s.stage == 2]
+            assert value == pytest.approx(math.fsum(s.score for s in last) / len(last))
+            assert not {s.score for s in on_validation(record.scores)} - {
+                s.score for s in record.scores if s.split == "validation"
+            }
+
+
+@pytest.mark.parametrize(
+    ("grid", "by", "sentence"),
+    [
+        ({"replay.capacity": ["40"]}, "final_acuracy", "did you mean final_accuracy"),
+        ({}, "final_accuracy", "nothing to choose among"),
+        ({"replay.capacity": ["40", "many"]}, "final_accuracy", "must be a whole number"),
+    ],
+)
+def test_mistakes_are_told_before_the_first_run(grid, by, sentence):
+    def never(asked):
+        raise AssertionError
+
+    with pytest.raises(UserError, match=sentence):
+        tune(request("replay"), grid, by, [0], never, MEASURES)
