@@ -2,7 +2,7 @@ import shlex
 
 import pytest
 
-from holdfast.cli.run import _settings
+from holdfast.cli.run import parse_settings
 from holdfast.errors import UserError
 from holdfast.experiments.config import Request, check, prepare, settings_for
 from holdfast.experiments.store import algorithm_of
@@ -163,7 +163,7 @@ def test_the_command_of_a_run_repeats_it(request_):
         int(flags["--seed"]),
         flags["--precision"],
         predictions,
-        _settings(settings),
+        parse_settings(settings),
     )
     assert prepare(again).config.id == ready.config.id
 

@@ -60,6 +60,8 @@ def confusion(
     print_grid(_grid(ours, f"what run {looked.id} answers"))
     if theirs is not None:
         print_grid(_grid(theirs, theirs.title))
+        if not data:
+            typer.echo("Ours is on the world's CLEVR, the paper's on the real one: this is no reproduction of it.")
 
 
 def tsne(
