@@ -14,8 +14,9 @@ from holdfast.benchmarks.clvqa.stream import balanced, halves
 from holdfast.errors import UserError
 from holdfast.experiments.config import Request, prepare
 from holdfast.experiments.runner import complete
-from holdfast.experiments.store import Store
+from holdfast.experiments.store import Record, Store
 from holdfast.papers import table
+from holdfast.reports.tables import comparison
 from holdfast.types import Score, Wants
 
 WANTS = Wants(side=16)
@@ -235,3 +236,12 @@ def test_every_table_of_the_paper_is_found():
     titles = [analysis.published(*each).title for each in runs]
     assert sorted(titles) == sorted(f"table {n} of the paper" for n in range(1, 11))
     assert analysis.published("lwf", "wh>yn") is None
+
+
+def test_guessing_has_a_row_of_its_own():
+    score = Score(1, 9, "wh", "test", 4, 0.5)
+    config = {"benchmark": {"name": "clvqa"}, "algorithms": [], "transforms": [], "seed": 0, "model": {}}
+    record = Record("a" * 12, config, {}, {"wh": 0.5}, {}, (score,), {}, chance={"wh": 0.046, "yn": 0.25})
+    rows = {row[0]: row[1:3] for row in comparison([record]).rows}
+    assert rows["guessing"] == ("4.6", "25.0")
+    assert rows["finetune"] == ("50.0", "–")

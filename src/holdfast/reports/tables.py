@@ -44,6 +44,8 @@ def comparison(records: Sequence[Record]) -> Grid:
         for name in (name for name in shown if group[0].summary.get(name) is None):
             reason = group[0].reasons.get(name, "this record was made before there was such a measure")
             missing.setdefault((title, reason), []).append(shown[name].title)
+    if guessed := {name: records[0].chance[name] for name in shown if name in records[0].chance}:
+        rows.append(("guessing", *(_mean([guessed.get(name)], m) for name, m in shown.items())))
     seeds = max(len(group) for group in groups.values())
     if seeds > 1:
         notes = [f"In percent; the mean of {seeds} seeds, ± its 95 % t-interval."]
