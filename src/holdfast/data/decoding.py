@@ -5,12 +5,14 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -95,9 +97,7 @@ def _map(
         for start, chunk in chunks:
             yield _fill_rows(images, sizes, start, chunk, fit), len(chunk)
         return
-    # Spawned, not forked: a fork would copy the locks of whatever threads the caller's libraries have running.
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(workers, context, initializer=end_with_parent) as pool:
+    with worker_pool(workers) as pool:
         try:
             # A window of chunks in flight: arrays that wait to be sent would otherwise all be copied at once.
             waiting = []
@@ -109,13 +109,30 @@ def _map(
             for future, count in waiting:
                 yield future.result(), count
         except BrokenProcessPool:
-            raise RunError(
-                "a process that decodes images ended early: give it more memory, or workers=1 "
-                "(a script that prepares with workers keeps its calls under `if __name__ == '__main__':`)"
-            ) from None
+            raise RunError("a process that decodes images ended early: give it more memory, or workers=1") from None
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
+
+
+def worker_pool(workers: int) -> ProcessPoolExecutor:
+    """Worker processes that are ready: they run functions of ours alone.
+
+    Spawned, not forked: a fork would copy the locks of whatever threads the caller's libraries have running. A spawned
+    process runs the user's script again unless that hides behind `if __name__ == "__main__":`; ours never needs the
+    script, so it is kept from them, and a plain script works.
+    """
+    pool = ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), initializer=end_with_parent)
+    main = vars(sys.modules["__main__"])
+    hidden: dict[str, Any] = {name: main.pop(name) for name in ("__file__", "__spec__") if name in main}
+    main["__spec__"] = None
+    try:
+        for _ in range(workers):  # each task starts a process while none is idle, and none is within microseconds
+            pool.submit(int)
+    finally:
+        main.pop("__spec__")
+        main |= hidden
+    return pool
 
 
 def end_with_parent() -> None:

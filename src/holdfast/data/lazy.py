@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import multiprocessing
 import os
 import warnings
 import weakref
@@ -31,7 +30,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.data.decoding import Fit, Picture, end_with_parent
+from holdfast.data.decoding import Fit, Picture, worker_pool
 from holdfast.data.images import decode, header_size
 from holdfast.errors import RunError, UserError
 from holdfast.types import Array
@@ -277,16 +276,12 @@ def _release(memory: SharedMemory, futures: Sequence[Future[dict[int, str]]]) ->
 @functools.cache
 def _pool(workers: int, process: int) -> ProcessPoolExecutor:
     """The workers of all columns of a process. Spawned: a fork would copy the locks of the caller's threads."""
-    context = multiprocessing.get_context("spawn")
-    return ProcessPoolExecutor(workers, context, initializer=end_with_parent)
+    return worker_pool(workers)
 
 
 def _ended() -> RunError:
     _pool.cache_clear()  # the next request starts new workers
-    return RunError(
-        "a process that decodes images ended early: give it more memory, or workers=0 "
-        "(a script that decodes with workers keeps its calls under `if __name__ == '__main__':`)"
-    )
+    return RunError("a process that decodes images ended early: give it more memory, or workers=0")
 
 
 def _decode_rows(name: str, shape: tuple[int, ...], start: int, paths: Sequence[Path], fit: Fit) -> dict[int, str]:

@@ -11,11 +11,9 @@ import json
 import os
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import cycle
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Annotated, Literal, TypeVar
 
@@ -25,6 +23,7 @@ from torch import Tensor
 
 import holdfast.world
 from holdfast import registry
+from holdfast.data.decoding import worker_pool
 from holdfast.data.order import mix
 from holdfast.data.table import Data, Shared, Table
 from holdfast.data.text import NEUTRAL_NAMES, Tokenizer
@@ -249,7 +248,7 @@ def _on_all_cores(
     make: Callable[[int], T], count: int, progress: Callable[[int, int], None] = lambda done, total: None
 ) -> Iterator[T]:
     """What a function makes of each number, in order."""
-    with ProcessPoolExecutor(os.cpu_count(), get_context("spawn")) as pool:
+    with worker_pool(os.cpu_count() or 1) as pool:
         for done, found in enumerate(pool.map(make, range(count), chunksize=64), 1):
             progress(done, count)
             yield found

@@ -173,7 +173,7 @@ def _train(
         watch=watch,
     )
     if prepared.setup.finish is not None:  # a run that was stopped here takes these scores again: the log was cut
-        watch.evaluating("what comes last")
+        watch.evaluating("what was learned")
         for score, behind in prepared.setup.finish(learner, at.stage, at.total):
             log.add(score, behind)
     return at, learner
