@@ -34,6 +34,19 @@ BENCHMARKS: dict[str, Entry] = {
         "holdfast.benchmarks.patterns.benchmark:Patterns",
         "ten procedural image classes in stages: no download, seconds to run",
     ),
+    "cfst:cgqa": Entry(
+        "holdfast.benchmarks.cfst.benchmark:Cgqa",
+        "pairs of GQA's concepts in stages, then few-shot tests of composition",
+    ),
+    "cfst:cobj": Entry(
+        "holdfast.benchmarks.cfst.benchmark:Cobj",
+        "pairs of Objects365's concepts in stages, then few-shot tests of composition",
+    ),
+    "cfst:cpin": Entry(
+        "holdfast.benchmarks.cfst.benchmark:Cpin",
+        "groups of animals' parts in stages, then few-shot tests of composition",
+    ),
+    "cfst:cifar100": Entry("holdfast.benchmarks.cfst.benchmark:Cifar100", "CIFAR-100 in ten stages of ten classes"),
     "clvqa": Entry(
         "holdfast.benchmarks.clvqa.benchmark:Clvqa",
         "Wh- and yes/no-questions on CLEVR in either order, with one output layer",

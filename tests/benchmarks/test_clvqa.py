@@ -241,7 +241,7 @@ def test_every_table_of_the_paper_is_found():
 def test_guessing_has_a_row_of_its_own():
     score = Score(1, 9, "wh", "test", 4, 0.5)
     config = {"benchmark": {"name": "clvqa"}, "algorithms": [], "transforms": [], "seed": 0, "model": {}}
-    record = Record("a" * 12, config, {}, {"wh": 0.5}, {}, (score,), {}, chance={"wh": 0.046, "yn": 0.25})
+    record = Record("a" * 12, config, {}, {"wh": 0.5, "yn": None}, {}, (score,), {}, chance={"wh": 0.046, "yn": 0.25})
     rows = {row[0]: row[1:3] for row in comparison([record]).rows}
     assert rows["guessing"] == ("4.6", "25.0")
     assert rows["finetune"] == ("50.0", "–")

@@ -8,7 +8,7 @@ one of them), or online (F = decay * F + F_k, and only the last stage's weights)
 Presets: CLiMB strength=100 half=false where=encoder past=one share=0.01; Greco et al. strength=100, 1000 or 10000;
 CFST past=sum with strength from 0.1 to 100 by dataset.
 Cost: a step takes no more passes than fine-tuning, only two sweeps over the weights; the end of a stage takes the
-passes of the Fisher (see fisher.py) over `share` of its data.
+passes of the Fisher (see fisher.py) over `share` of its data, at most `most` examples.
 Memory: two numbers for each weight; with past=one, two for each weight and past stage.
 """
 
@@ -49,6 +49,8 @@ class EWC(Algorithm):
     where: Literal["all", "encoder"] = "all"
     share: Annotated[float, Between(0, 1)] = 1.0
     """The share of a stage's examples that its Fisher is taken from; at least one example."""
+    most: Annotated[int, Between(1)] = 1000
+    """At most so many examples, drawn at random: a sample tells about as much, and each costs passes of its own."""
     fidelity: Literal["paper", "released"] = "paper"
     """released: CLiMB's code, whose gradients run on over the batches of a batched Fisher."""
     penalties: list[Penalty] = field(init=False, repr=False, compare=False)
@@ -92,7 +94,7 @@ class EWC(Algorithm):
 
     def _fisher(self, learner: Learner, stage: Stage, parameters: dict[str, nn.Parameter]) -> Named:
         seed = mix(learner.seed, 0xF15, self.stages)
-        count = max(1, round(self.share * len(stage.train)))
+        count = max(1, min(round(self.share * len(stage.train)), self.most))
         ids = np.random.default_rng(seed).permutation(stage.train)[:count]
         if self.fisher == "batched":
             return batched(learner, ids, parameters, stage.training.batch_size, running=self.fidelity == "released")

@@ -5,7 +5,7 @@ Equation: loss + strength * sum_i Omega_i (theta_i - theta*_i)^2, with theta* th
 and Omega the sum over past stages of the mean over examples of |d ||f(x)||^2 / d theta_i|; f is the task's output
 before any softmax, and the places of a phrase that hide no word do not count.
 Cost: a step takes no more passes than fine-tuning; the end of a stage takes two forward passes and one backward pass
-over `share` of its data. Memory: two numbers for each weight.
+over `share` of its data, at most `most` examples. Memory: two numbers for each weight.
 """
 
 from __future__ import annotations
@@ -37,6 +37,8 @@ class MAS(Algorithm):
     strength: Annotated[float, Between(0)] = 1.0
     share: Annotated[float, Between(0, 1)] = 1.0
     """The share of a stage's examples that are looked at; at least one example."""
+    most: Annotated[int, Between(1)] = 1000
+    """At most so many examples, drawn at random: a sample tells about as much, and each costs passes of its own."""
     penalty: Penalty | None = field(init=False, repr=False, compare=False)
     stages: int = field(init=False, repr=False, compare=False)
 
@@ -52,7 +54,7 @@ class MAS(Algorithm):
     def end(self, learner: Learner, stage: Stage) -> None:
         """Add the stage's importance, and hold the weights as they are now."""
         parameters = learner.trainable()
-        count = max(1, round(self.share * len(stage.train)))
+        count = max(1, min(round(self.share * len(stage.train)), self.most))
         ids = np.random.default_rng(mix(learner.seed, 0x3A5, self.stages)).permutation(stage.train)[:count]
         weights, anchors = importance(learner, ids, parameters, _norm_slope, torch.abs), copies(parameters)
         if self.penalty is not None:

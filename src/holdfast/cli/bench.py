@@ -16,6 +16,7 @@ def register(app: typer.Typer) -> None:
     group.command()(reading)
     group.command()(models)
     group.command()(algorithms)
+    group.command()(fewshot)
     app.add_typer(group, name="bench")
 
 
@@ -168,3 +169,21 @@ def algorithms(
         for f in found
     )
     print_grid(Grid("a step in the second stage", ("algorithm", "ms", "times fine-tuning", "at most", "met"), rows))
+
+
+def fewshot(
+    device: Annotated[str, typer.Option(help="cpu, cuda, cuda:N, or auto.")] = "auto",
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON on standard output.")] = False,
+) -> None:
+    """Time CFST's 300 few-shot tasks of one mode together beside one task after another."""
+    from holdfast.bench.fewshot import fewshot as measure
+    from holdfast.cli.screen import print_grid, print_json
+    from holdfast.experiments.runner import find_device
+    from holdfast.reports.tables import Grid
+
+    found = [asdict(each) for each in measure(find_device(device))]
+    if as_json:
+        print_json(found)
+        return
+    rows = tuple(tuple(f"{v:.2f}" if isinstance(v, float) else str(v) for v in each.values()) for each in found)
+    print_grid(Grid("300 tasks of one mode", tuple(found[0]), rows))

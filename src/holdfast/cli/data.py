@@ -18,6 +18,7 @@ from typing import Annotated
 import typer
 
 from holdfast import registry
+from holdfast.cli.build import build
 from holdfast.errors import RunError, UserError
 
 Json = Annotated[bool, typer.Option("--json", help="As JSON on standard output.")]
@@ -33,6 +34,7 @@ def register(app: typer.Typer) -> None:
     group.command()(check)
     group.command()(show)
     group.command()(prepare)
+    group.command()(build)
     app.add_typer(group, name="data")
 
 

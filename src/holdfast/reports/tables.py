@@ -26,7 +26,9 @@ class Grid:
 def measures(benchmark: str) -> Mapping[str, Measure]:
     """How the measures of a benchmark are shown; none where this version does not know the benchmark."""
     try:
-        found: Mapping[str, Measure] = importlib.import_module(f"holdfast.benchmarks.{benchmark}.protocol").MEASURES
+        found: Mapping[str, Measure] = importlib.import_module(
+            f"holdfast.benchmarks.{benchmark.partition(':')[0]}.protocol"
+        ).MEASURES
     except ModuleNotFoundError:
         return {}
     return found
@@ -35,7 +37,8 @@ def measures(benchmark: str) -> Mapping[str, Measure]:
 def comparison(records: Sequence[Record]) -> Grid:
     """One row an algorithm, one column a measure: the mean over seeds, and its 95 % t-interval."""
     benchmark = records[0].config["benchmark"]["name"]
-    shown = measures(benchmark)
+    known = measures(benchmark)
+    shown = {name: m for name, m in known.items() if any(name in record.summary for record in records)} or known
     groups = _by_configuration(records)
     rows = []
     missing: dict[tuple[str, str], list[str]] = {}  # measures without a value, by row and reason

@@ -1,0 +1,1 @@
+"""The benchmarks of CFST: combinations of concepts, learned in stages, then tested for compositionality."""

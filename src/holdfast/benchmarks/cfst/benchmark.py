@@ -1,0 +1,308 @@
+"""The benchmarks `cfst:cgqa`, `cfst:cobj`, `cfst:cpin` and `cfst:cifar100`: settings, and how their parts fit.
+
+A run learns combinations of concepts in stages, with one growing head (class-incremental) or a head for each stage
+(task-incremental, the paper's star). At its end, few-shot tests ask how well the extractor serves combinations that it
+has not learned. CIFAR-100 has no combinations, and no such tests.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from holdfast.benchmarks.base import Benchmark, Setup
+from holdfast.benchmarks.cfst import combinations, fewshot, paper, protocol, stream, tasks
+from holdfast.benchmarks.cfst.build import MARK, READERS, build
+from holdfast.benchmarks.cfst.combinations import of_folder
+from holdfast.benchmarks.cfst.plan import LAYOUTS
+from holdfast.benchmarks.cfst.stream import Rows
+from holdfast.benchmarks.source import Source, Split, code_hash, open_source, world
+from holdfast.data.prepared import class_numbers
+from holdfast.data.sampling import cut
+from holdfast.data.table import Data, Table
+from holdfast.datasets.base import DataError
+from holdfast.errors import UserError
+from holdfast.types import Array, Between, EvaluationSet, Ids, Inputs, Protocol, Score, Stage, Stream, Training, Wants
+
+if TYPE_CHECKING:
+    from holdfast.engine.learner import Learner
+
+LEAST = 48
+"""The least side of a composed picture, whatever a small model was made for: below it, its cells tell too little."""
+EPOCHS = {"tiny": 2, "small": 16, "large": 30}
+RATES = {"resnet": 3e-3, "vit": 1e-4}
+"""The paper's for plain fine-tuning on CGQA; `preset` has those of each method."""
+BATCHES = {"tiny": 32, "small": 32, "large": 100, "paper": paper.BATCH}
+"""Away from the paper's scale a stage has few examples, and a small model learns the faster in smaller steps."""
+VALIDATION = 0.1
+"""The share of CIFAR-100's training data that is kept for validation."""
+BUILT = {"tiny": (16, 4, 20), "small": (60, 10, 20), "large": (300, 50, 100), "paper": (1000, 50, 100)}
+"""The pictures of a combination for training, validation and test, where the world's CPIN is built."""
+PAIR = 2
+"""The classes of a test on fresh, or on old concepts."""
+SPLITS: tuple[Literal["validation", "test"], ...] = ("validation", "test")
+
+
+@dataclass(frozen=True)
+class FewShotTest:
+    """A few-shot test: the examples of its mode, those of them that it draws from, and the class of each of these."""
+
+    name: str
+    mode: Ids
+    rows: Ids
+    labels: NDArray[np.int64]
+    way: int
+
+
+@dataclass(frozen=True)
+class Cfst(Benchmark):
+    """What the four have in common: classes in stages."""
+
+    default_model: ClassVar[str] = "resnet18-tiny"
+    name: ClassVar[str]
+
+    scale: Literal["tiny", "small", "large", "paper"] = "small"
+    setting: Literal["class", "task"] = "class"
+    """class: one head, which grows with each stage. task: a head for each stage, and the stage is told at test time."""
+    tasks: Annotated[int, Between(1)] | None = None
+    """How many stages the classes are dealt out to; by default stages of ten classes."""
+    per_class: Annotated[int, Between(1)] | None = None
+    """How many images of each class are trained on; by default all."""
+    side: Annotated[int, Between(8)] | None = None
+    """The side of the images; by default what the model was made for, where that is enough to see something."""
+    data: str = ""
+    """The folder of the archive; without it, the world's at this scale."""
+    skip_bad: Annotated[int, Between(0)] = 0
+    seed: int = 0
+
+    def model(self) -> str:
+        """The paper's own at its scale, a small one elsewhere."""
+        return "resnet18" if self.scale == "paper" else self.default_model
+
+    def preset(self, model: str, algorithm: str) -> dict[str, Any]:
+        """The paper's settings for a method at the paper's scale."""
+        return paper.preset(self.name, model, algorithm, self.setting) if self.scale == "paper" else {}
+
+    @staticmethod
+    def summary(scores: Sequence[Score]) -> dict[str, float]:
+        """The measures of a run."""
+        return protocol.summary(scores)
+
+    def _training(self, side: int) -> Training:
+        """The paper's for ResNet and, by the side of its images, for ViT."""
+        kind = "vit" if side >= paper.SIDES["vit"] else "resnet"
+        return Training(
+            epochs=paper.EPOCHS[kind] if self.scale == "paper" else EPOCHS[self.scale],
+            batch_size=BATCHES[self.scale],
+            optimiser="adam",
+            learning_rate=RATES[kind],
+            schedule="cosine" if kind == "vit" else "constant",
+            augment="randaugment" if kind == "vit" else "flip",
+            patience=paper.PATIENCE,
+        )
+
+    def _laid_out(
+        self, tables: Sequence[tuple[Split, NDArray[np.int64]]], rows: Mapping[str, Rows], side: int
+    ) -> tuple[Setup, list[Table]]:
+        """Heads, stages and evaluations, and the tables, which are those of whole splits in their order."""
+        classes = 1 + max(int(places.max()) for _, places in tables)
+        each = stream.classes_each(classes, self.tasks)
+        kinds = tasks.kinds(self.setting, classes, each)
+        names = [kind.name for kind in kinds]
+        sets = {
+            (split, number): EvaluationSet(tasks.stage_name(number), kind.name, split, rows[split].of(number, each))
+            for split in SPLITS
+            for number, kind in enumerate(kinds)
+        }
+        stages = tuple(
+            Stage(
+                tasks.stage_name(number),
+                rows["train"].of(number, each),
+                self._training(side),
+                (sets["validation", number],),
+                tuple(range(number * each, (number + 1) * each)) if self.setting == "class" else None,
+            )
+            for number in range(len(kinds))
+        )
+        parts = [part for split, places in tables for part in stream.tables(split.table, places, names, each)]
+        setup = Setup(
+            Data(parts),
+            {kind.name: kind for kind in kinds},
+            Stream(stages),
+            Protocol(tuple(sets.values())),
+            Inputs(image=(3, side, side)),
+            chance={tasks.stage_name(number): kind.chance for number, kind in enumerate(kinds)},
+            problems=tuple(problem for split, _ in tables for problem in split.problems),
+        )
+        return setup, parts
+
+
+@dataclass(frozen=True)
+class Composed(Cfst):
+    """What CGQA, COBJ and CPIN have in common: combinations of concepts, and few-shot tests of others."""
+
+    tests: Annotated[int, Between(2)] = fewshot.TASKS
+    """How many few-shot tasks each test has."""
+    way: Annotated[int, Between(2)] | None = None
+    """The classes of a few-shot task; by default ten, or as many as there are."""
+    frozen: bool = True
+    """Whether the extractor stays as it is in the tests; else it is fine-tuned for each few-shot task, and slowly."""
+
+    @abstractmethod
+    def _source(self) -> Source:
+        """The files."""
+
+    def setup(self, wants: Wants) -> Setup:
+        """Read the combinations, and lay them out in stages; the few-shot tests' examples come after them."""
+        source = self._source()
+        built = of_folder(source.folder / LAYOUTS[self.name].root, self.name)
+        listed = built or combinations.listed(self.name)
+        side = self.side or max(wants.side or paper.SIDES["resnet"], LEAST)
+        ordered = replace(source, dataset=stream.by_list(source.dataset, listed.trained))
+        order = stream.mark(listed.trained)
+
+        def read(split: str) -> Split:
+            notes = {"concepts": tasks.concept_bits(listed.concepts)}
+            return ordered.split("cfst", split, target=class_numbers, notes=notes, kept=order, image_size=side)
+
+        train, val, test = (read(split) for split in ("train", "val", "test"))
+        places = stream.places_of([train, val, test])
+        starts = np.cumsum([0, *map(len, places)])
+        found = [Rows(start + np.arange(len(at)), at) for start, at in zip(starts, places, strict=False)]
+        found[0] = stream.some_of_each(found[0], train.ids, self.per_class, self.seed)
+        rows = dict(zip(("train", *SPLITS), found, strict=True))
+        setup, parts = self._laid_out(list(zip((train, val, test), places, strict=True)), rows, side)
+
+        modes: dict[str, Split] = {}
+        for mode in listed.modes:
+            try:
+                modes[mode] = read(mode)
+            except DataError as error:
+                if not error.missing:  # what was built of little data may have no pictures of a test
+                    raise
+        fresh = int(np.bitwise_or.reduce(train.notes["concepts"][setup.stream.stages[-1].train]))
+        return self._with_tests(setup, parts, modes, fresh)
+
+    def _with_tests(self, setup: Setup, parts: Sequence[Table], modes: Mapping[str, Split], fresh: int) -> Setup:
+        """The same with the examples of the few-shot tests; `fresh` are the concepts of the last stage.
+
+        These examples are of no stage. Their tables name a task because every table does; their targets are the classes
+        of their own test, and no loss ever reads them.
+        """
+        task = setup.stream.stages[-1].validation[0].task
+        data = Data([*parts, *(replace(split.table, task=task) for split in modes.values())])
+        asked: list[FewShotTest] = []
+        for number, (mode, split) in enumerate(modes.items(), len(parts)):
+            ids, labels, bits = data.ids(number), split.table.targets.numpy(), split.notes["concepts"]
+            way = self.way or min(fewshot.WAY, len(fewshot.classes_of(labels)))
+            if way < PAIR:
+                continue  # it says so in the summary: this was not tested
+            fewshot.draw(labels, np.random.default_rng(0), tasks=1, way=way)  # too few are told before any training
+            asked.append(FewShotTest(mode, ids, np.arange(len(ids)), labels, way))
+            for group, chosen in (("f", bits & ~fresh == 0), ("o", bits & fresh == 0)):
+                rows = np.flatnonzero(chosen)
+                if mode in protocol.COMPARED and len(fewshot.classes_of(labels[rows])) >= PAIR:
+                    asked.append(FewShotTest(f"{mode}({group})", ids, rows, labels[rows], PAIR))
+        return replace(
+            setup,
+            data=data,
+            finish=partial(self._finish, asked, setup.tasks[task].head),
+            chance={**setup.chance, **{test.name: 1 / test.way for test in asked}},
+            problems=(*setup.problems, *(problem for split in modes.values() for problem in split.problems)),
+        )
+
+    def _finish(
+        self, tests: Sequence[FewShotTest], head: str, learner: Learner, stage: int, step: int
+    ) -> list[tuple[Score, Array]]:
+        """The few-shot tests, on what the extractor has become; the features of a mode are computed once."""
+        found: list[tuple[Score, Array]] = []
+        seen: Ids | None = None
+        for test in tests:
+            random = np.random.default_rng([self.seed, *test.name.encode()])  # whichever other tests there are
+            drawn = fewshot.draw(test.labels, random, tasks=self.tests, way=test.way)
+            heads = fewshot.new_heads(self.tests, test.way, learner.model.encoder.width, random)
+            if not self.frozen:
+                accuracies = fewshot.unfrozen_accuracies(learner, test.mode[test.rows], head, drawn, heads)
+            else:
+                if test.mode is not seen:
+                    seen, features = test.mode, fewshot.extract(learner, test.mode, head)
+                accuracies = fewshot.accuracies(features[torch.from_numpy(test.rows)], drawn, heads)
+            found += protocol.scored(test.name, accuracies, drawn.query.size, stage, step)
+        return found
+
+
+@dataclass(frozen=True)
+class Cgqa(Composed):
+    """Pairs of concepts of GQA."""
+
+    name: ClassVar[str] = "cgqa"
+
+    def _source(self) -> Source:
+        return open_source("cgqa", data=self.data, scale=self.scale, skip_bad=self.skip_bad)
+
+
+@dataclass(frozen=True)
+class Cobj(Composed):
+    """Things of Objects365 that are seen together."""
+
+    name: ClassVar[str] = "cobj"
+
+    def _source(self) -> Source:
+        return open_source("cobj", data=self.data, scale=self.scale, skip_bad=self.skip_bad)
+
+
+@dataclass(frozen=True)
+class Cpin(Composed):
+    """Parts of the things of PartImageNet: there is no archive, so it is built."""
+
+    name: ClassVar[str] = "cpin"
+
+    def _source(self) -> Source:
+        reader = READERS[self.name]
+        if not self.data:
+            return Source(reader, self._built(), self.skip_bad)
+        for folder in (Path(self.data), Path(self.data) / self.name):
+            if of_folder(folder, self.name) is not None:
+                return Source(reader, folder, self.skip_bad)
+        raise UserError(f"{self.data} holds no cpin: `holdfast data build cpin` makes it from PartImageNet")
+
+    def _built(self) -> Path:
+        """What is built of the world's PartImageNet, once."""
+        source = world("partimagenet", self.scale)
+        folder = source.with_name(f"{self.name}-{source.name}-{code_hash('holdfast.benchmarks.cfst.build')[:12]}")
+        if not (folder / MARK).is_file():
+            build(self.name, source, folder, per_combination=BUILT[self.scale], smallest=1)
+        return folder
+
+
+@dataclass(frozen=True)
+class Cifar100(Cfst):
+    """CIFAR-100 in stages; images keep their 32 pixels, whatever the model was made for."""
+
+    name: ClassVar[str] = "cifar100"
+
+    def setup(self, wants: Wants) -> Setup:
+        """Read the images, and cut the validation data from the training data, never from the test data."""
+        source = open_source("cifar100", data=self.data, scale=self.scale, skip_bad=self.skip_bad)
+        order, side = stream.cifar_order(), self.side or 32
+        source = replace(source, dataset=stream.by_number(source.dataset, order))
+        train, test = (
+            source.split("cfst", split, target=class_numbers, notes={}, kept=stream.mark(order), image_size=side)
+            for split in ("train", "test")
+        )
+        known, asked = stream.places_of([train, test])
+        kept, held = cut([str(name) for name in train.ids], known.tolist(), share=VALIDATION)
+        rows = {
+            "train": stream.some_of_each(Rows(kept, known[kept]), train.ids[kept], self.per_class, self.seed),
+            "validation": Rows(held, known[held]),
+            "test": Rows(len(known) + np.arange(len(asked)), asked),
+        }
+        return self._laid_out([(train, known), (test, asked)], rows, side)[0]

@@ -1,0 +1,211 @@
+"""The few-shot test: how well a new linear head on a frozen extractor learns combinations from a few examples.
+
+A test draws many small classification tasks from the examples of one mode (sys, pro, sub, non, noc). Each trains a head
+of its own on its support examples, all of them at once in every epoch, and is scored on its query examples. The
+extractor stays as it is: in evaluation mode, where batch normalisation uses what training left and changes nothing. So
+its features are computed once, and the heads of all tasks are trained together, as one batched problem. Adam moves each
+number by itself: the result is that of one task after another.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn import functional
+
+from holdfast.errors import UserError
+from holdfast.types import Ids
+
+if TYPE_CHECKING:
+    from holdfast.engine.learner import Learner
+    from holdfast.models.base import Model
+
+TASKS, WAY, SHOT, QUERY = 300, 10, 10, 10
+EPOCHS, RATE = 20, 1e-3
+BATCH = 256
+
+
+@dataclass(frozen=True)
+class Draw:
+    """The few-shot tasks of a test: rows of the examples, (tasks, way, shot) to learn from, (tasks, way, query) to ask.
+
+    A head's class is the place among `way`.
+    """
+
+    support: Ids
+    query: Ids
+
+    @property
+    def targets(self) -> tuple[Tensor, Tensor]:
+        """The classes of one task's support and query examples, which are the same for every task."""
+        way = torch.arange(self.support.shape[1])
+        return way.repeat_interleave(self.support.shape[2]), way.repeat_interleave(self.query.shape[2])
+
+
+def classes_of(labels: NDArray[np.int64], least: int = SHOT + QUERY) -> list[Ids]:
+    """The rows of each class that has at least so many examples: those that a test may draw from.
+
+    >>> classes_of(np.array([3, 8, 3]), least=2)
+    [array([0, 2])]
+    """
+    found = [np.flatnonzero(labels == label) for label in np.unique(labels)]
+    return [rows for rows in found if len(rows) >= least]
+
+
+def draw(
+    labels: NDArray[np.int64],
+    random: np.random.Generator,
+    *,
+    tasks: int = TASKS,
+    way: int = WAY,
+    shot: int = SHOT,
+    query: int = QUERY,
+) -> Draw:
+    """Draw few-shot tasks: for each some classes, and examples of each class, none of them twice in a task.
+
+    >>> drawn = draw(np.repeat([4, 7, 9], 5), np.random.default_rng(0), tasks=2, way=2, shot=3, query=2)
+    >>> drawn.support.shape, drawn.query.shape
+    ((2, 2, 3), (2, 2, 2))
+    """
+    classes = classes_of(labels, shot + query)
+    if len(classes) < way:
+        raise UserError(
+            f"a {way}-way test with {shot} shots and {query} queries needs {way} classes of {shot + query} examples, "
+            f"and there are {len(classes)}: set benchmark.way, or give more data"
+        )
+    rows = np.empty((tasks, way, shot + query), np.int64)
+    for task in rows:
+        for place, chosen in enumerate(random.permutation(len(classes))[:way]):
+            task[place] = random.permutation(classes[chosen])[: shot + query]
+    return Draw(rows[:, :, :shot], rows[:, :, shot:])
+
+
+def new_heads(tasks: int, way: int, width: int, random: np.random.Generator) -> tuple[Tensor, Tensor]:
+    """The weights (tasks, way, width) and biases (tasks, way) of fresh linear heads, spread as torch's are."""
+    generator = torch.Generator().manual_seed(int(random.integers(1 << 62)))
+    weights, biases = (torch.rand(shape, generator=generator) for shape in ((tasks, way, width), (tasks, way)))
+    return (2 * weights - 1) / width**0.5, (2 * biases - 1) / width**0.5
+
+
+def accuracies(features: Tensor, drawn: Draw, heads: tuple[Tensor, Tensor]) -> NDArray[np.float64]:
+    """The accuracy of each task on its queries, from features (examples, width) and fresh heads.
+
+    >>> random, features = np.random.default_rng(0), torch.eye(2, dtype=torch.float64).repeat(10, 1)
+    >>> drawn = draw(np.tile([0, 1], 10), random, tasks=3, way=2, shot=5, query=5)
+    >>> accuracies(features, drawn, (torch.zeros(3, 2, 2), torch.zeros(3, 2)))
+    array([1., 1., 1.])
+    """
+    known, asked = (targets.to(features.device) for targets in drawn.targets)
+    weights, biases = trained(_rows(features, drawn.support), known, heads)
+    with torch.no_grad():
+        right = _logits(weights, biases, _rows(features, drawn.query)).argmax(1) == asked
+    found: NDArray[np.float64] = right.double().mean(1).cpu().numpy()
+    return found
+
+
+def trained(support: Tensor, known: Tensor, heads: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+    """The heads of all tasks, trained on support features (tasks, examples, width) with these classes."""
+    tasks, examples = support.shape[:2]
+    weights, biases = (nn.Parameter(part.to(support, copy=True)) for part in heads)
+    optimiser = torch.optim.Adam([weights, biases], lr=RATE, fused=True)
+    for _ in range(EPOCHS):
+        optimiser.zero_grad()
+        loss = functional.cross_entropy(_logits(weights, biases, support), known.expand(tasks, -1), reduction="sum")
+        # The sum of each task's mean: no head feels another's loss.
+        (loss / examples).backward()  # type: ignore[no-untyped-call]
+        optimiser.step()
+    return weights.detach(), biases.detach()
+
+
+def _rows(features: Tensor, rows: Ids) -> Tensor:
+    """(tasks, examples, width) of rows (tasks, way, of each class)."""
+    found = features[torch.from_numpy(rows.reshape(-1)).to(features.device)]
+    return found.view(len(rows), -1, features.shape[1])
+
+
+def _logits(weights: Tensor, biases: Tensor, features: Tensor) -> Tensor:
+    """(tasks, way, examples): in this order both products, here and in the gradient, run along the features."""
+    return torch.baddbmm(biases.unsqueeze(2), weights, features.transpose(1, 2))
+
+
+# The extractor
+
+
+def extract(learner: Learner, ids: Ids, head: str) -> Tensor:
+    """The features of examples by the learner's encoder, as a head would be given them: (examples, width).
+
+    Each rank computes its share; every rank has the result.
+    """
+    ranks = learner.ranks
+    own = ids[ranks.rank :: ranks.size]
+    rows = own if len(own) else ids[:1]
+    found = []
+    learner.model.eval()
+    with torch.no_grad(), _precision(learner), _noted(learner.model) as noted:
+        for start in range(0, len(rows), BATCH):
+            (part,) = learner.data.fetch(rows[start : start + BATCH], learner.device).parts  # a mode is one table
+            found.append(_features(learner.model, part.inputs, head, noted))
+    learner.train_mode()
+    return ranks.gather_rows(torch.cat(found)[: len(own)], len(ids))
+
+
+def unfrozen_accuracies(
+    learner: Learner, ids: Ids, head: str, drawn: Draw, heads: tuple[Tensor, Tensor]
+) -> NDArray[np.float64]:
+    """The same where the whole extractor learns with each head, from the same weights: one task after another."""
+    known, asked = (targets.to(learner.device) for targets in drawn.targets)
+    found = []
+    for number, (support, query) in enumerate(zip(drawn.support, drawn.query, strict=True)):
+        model = copy.deepcopy(learner.model).requires_grad_(True)
+        weights, biases = (nn.Parameter(part[number].to(next(model.parameters()), copy=True)) for part in heads)
+        optimiser = torch.optim.Adam([*model.encoder.parameters(), weights, biases], lr=RATE, fused=True)
+        inputs, questions = (
+            learner.data.fetch(ids[rows.reshape(-1)], learner.device).parts[0].inputs for rows in (support, query)
+        )
+        with _noted(model) as noted:
+            model.train()
+            for _ in range(EPOCHS):
+                optimiser.zero_grad()
+                with _precision(learner):
+                    features = _features(model, inputs, head, noted)
+                loss = functional.cross_entropy(functional.linear(features, weights, biases), known)
+                loss.backward()  # type: ignore[no-untyped-call]
+                optimiser.step()
+            model.eval()
+            with torch.no_grad(), _precision(learner):
+                features = _features(model, questions, head, noted)
+                right = functional.linear(features, weights, biases).argmax(1) == asked
+        found.append(right.double().mean().item())
+    return np.array(found)
+
+
+def _features(model: Model, inputs: Mapping[str, Tensor], head: str, noted: list[Tensor]) -> Tensor:
+    """What the encoder gives to a head: asked through the head, which may have a path or adapters of its own."""
+    noted.clear()
+    model.switch(head)
+    model.plain(inputs, head)
+    dtype = next(model.parameters()).dtype  # not the narrower one of autocast
+    return noted[-1].flatten(1).to(dtype)
+
+
+@contextmanager
+def _noted(model: Model) -> Iterator[list[Tensor]]:
+    """A list that what the encoder gives is added to."""
+    found: list[Tensor] = []
+    hook = model.encoder.register_forward_hook(lambda encoder, inputs, output: found.append(output))
+    try:
+        yield found
+    finally:
+        hook.remove()
+
+
+def _precision(learner: Learner) -> AbstractContextManager[object]:
+    return nullcontext() if learner.autocast is None else torch.autocast(learner.device.type, learner.autocast)
