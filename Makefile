@@ -17,13 +17,13 @@ demo: setup
 	$(BIN)/holdfast run patterns --algorithm finetune,frozen-bottom,replay,joint --seeds 3
 
 test: setup
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 check: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 format: setup
 	$(BIN)/ruff format .
