@@ -14,7 +14,9 @@ from holdfast.benchmarks.clvqa.stream import balanced, halves
 from holdfast.errors import UserError
 from holdfast.experiments.config import Request, prepare
 from holdfast.experiments.runner import complete
+from holdfast.experiments.runner import run as make
 from holdfast.experiments.store import Record, Store
+from holdfast.experiments.tune import tune
 from holdfast.papers import table
 from holdfast.reports.tables import comparison
 from holdfast.types import Score, Wants
@@ -245,3 +247,33 @@ def test_guessing_has_a_row_of_its_own():
     rows = {row[0]: row[1:3] for row in comparison([record]).rows}
     assert rows["guessing"] == ("4.6", "25.0")
     assert rows["finetune"] == ("50.0", "–")
+
+
+def test_the_penultimate_layer_is_drawn_and_the_world_is_no_reproduction(tmp_path, capsys):
+    from PIL import Image
+
+    from holdfast.cli.clvqa import confusion, tsne
+
+    record = run("clvqa", "naive", scale="tiny", out=tmp_path, settings=QUICK)
+    tsne(record.id, out=tmp_path, data="", picture=tmp_path / "layer.png", count=50)
+    told = capsys.readouterr().out
+    with Image.open(tmp_path / "layer.png") as picture:
+        colours = {colour for _, colour in picture.convert("RGB").getcolors(1 << 24)}
+    assert int(told.split()[0]) <= 50
+    assert len({c for c in colours if max(c) - min(c) > 60}) >= 8, "a colour for each kind of question"
+    confusion(record.id, out=tmp_path, data="", as_json=False)
+    assert "no reproduction" in capsys.readouterr().out
+
+
+def test_settings_are_chosen_by_the_cl_score_which_needs_the_cumulative_run(tmp_path):
+    store = Store(tmp_path)
+
+    def carry_out(asked):
+        return make(prepare(asked), store)
+
+    asked = Request("clvqa", "ewc", scale="tiny", settings=QUICK)
+    (trial,) = tune(asked, {"ewc.strength": ["10"]}, "cl_score", [0], carry_out, list(protocol.MEASURES))
+    together = carry_out(Request("clvqa", "cumulative", scale="tiny", settings=QUICK))
+    expected = protocol.relative(trial.records[0].scores, together.scores, "validation")["cl_score"]
+    assert trial.values == (pytest.approx(expected),)
+    assert len(list(store.runs())) == 2
