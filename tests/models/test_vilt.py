@@ -191,13 +191,13 @@ def test_long_texts_repeat_the_positions(reference, ours, tmp_path):
 @pytest.mark.parametrize(
     ("recipe", "inputs", "sentence"),
     [
-        (TinyVilt(), Inputs(text=7, vocabulary=30), "ViLT sees images, and this benchmark has none"),
-        (TinyVilt(), Inputs((3, 32, 32)), "ViLT reads text with its images"),
-        (TinyVilt(), Inputs((1, 32, 32), text=7, vocabulary=30), "3 channels, and this benchmark's have 1"),
-        (TinyVilt(), Inputs((3, 12, 32), text=7, vocabulary=30), "image of 12 x 32 is too small .* 16 x 16"),
-        (TinyVilt(side=8), INPUTS, r"8 x 8 \(side\) is too small for one patch of 16 x 16"),
-        (TinyVilt(heads=5), INPUTS, "width is 64 and heads is 5"),
-        (TinyVilt(), dataclasses.replace(INPUTS, images=3), "2 images apart, and this benchmark has 3"),
+        (TinyVilt(weights=""), Inputs(text=7, vocabulary=30), "ViLT sees images, and this benchmark has none"),
+        (TinyVilt(weights=""), Inputs((3, 32, 32)), "ViLT reads text with its images"),
+        (TinyVilt(weights=""), Inputs((1, 32, 32), text=7, vocabulary=30), "3 channels, and this benchmark's have 1"),
+        (TinyVilt(weights=""), Inputs((3, 12, 32), text=7, vocabulary=30), "image of 12 x 32 is too small .* 16 x 16"),
+        (TinyVilt(weights="", side=8), INPUTS, r"8 x 8 \(side\) is too small for one patch of 16 x 16"),
+        (TinyVilt(weights="", heads=5), INPUTS, "width is 64 and heads is 5"),
+        (TinyVilt(weights=""), dataclasses.replace(INPUTS, images=3), "2 images apart, and this benchmark has 3"),
     ],
 )
 def test_refuses_what_it_cannot_see(recipe, inputs, sentence):
@@ -214,7 +214,7 @@ def test_a_setting_that_disagrees_with_the_weights_is_refused_with_both(ours, tm
 def test_every_head_learns_through_it():
     torch.manual_seed(0)
     heads = {"vqa": Head("classify", 5), "pair": Head("classify", 2, images=2), "vcr": Head("choose", 2)}
-    model = TinyVilt(depth=2).build(INPUTS, heads | {"word": Head("phrase", 30)})
+    model = TinyVilt(weights="", depth=2).build(INPUTS, heads | {"word": Head("phrase", 30)})
     inputs = batch()
     pair = inputs | {"image": torch.stack([inputs["image"]] * 2, 1)}
     choices = inputs | {"text": inputs["text"].unsqueeze(1).expand(-1, 2, -1), "text_length": torch.full((4, 2), 5)}
@@ -227,7 +227,7 @@ def test_every_head_learns_through_it():
 
 def test_adapters_of_the_last_block_are_used_and_have_no_published_name(tmp_path):
     torch.manual_seed(0)
-    model = TinyVilt(depth=2).build(INPUTS, {"vqa": Head("classify", 5)}).eval()
+    model = TinyVilt(weights="", depth=2).build(INPUTS, {"vqa": Head("classify", 5)}).eval()
     inputs = batch()
     before = model(inputs, "vqa")
     added = [adapters(block) for block in model.encoder.blocks()]
@@ -240,7 +240,7 @@ def test_adapters_of_the_last_block_are_used_and_have_no_published_name(tmp_path
 
 
 def test_a_compiled_forward_has_no_graph_break_and_no_shape_that_depends_on_data():
-    encoder = TinyVilt(depth=1).encoder(INPUTS).eval()
+    encoder = TinyVilt(weights="", depth=1).encoder(INPUTS).eval()
     inputs = batch(sizes=PADDED)
     traced = torch.compile(encoder, backend="eager", fullgraph=True)
     torch.testing.assert_close(traced(inputs), encoder(inputs))

@@ -28,7 +28,7 @@ from holdfast.data.order import mix
 from holdfast.data.table import Data, Shared, Table
 from holdfast.data.text import NEUTRAL_NAMES, Tokenizer
 from holdfast.data.text import train as train_pieces
-from holdfast.engine.checkpoint import Checkpoints
+from holdfast.engine.checkpoint import Checkpoints, write
 from holdfast.engine.files import write_json
 from holdfast.engine.learner import Learner
 from holdfast.engine.loop import Watch, train
@@ -61,6 +61,8 @@ SHARE = 0.15
 """Of the words, so many are hidden; at least one."""
 HELD_OUT = 20
 """Of so many scenes or texts, one is held out."""
+MATCHING = "matching.safetensors"
+"""The head that tells which of two sentences is true, beside the encoder's own files."""
 READ = 2000
 """The text of so many scenes makes the word pieces: the same for every model, whatever it learns from."""
 
@@ -195,6 +197,8 @@ def pretrain(
     found = {score.name: score.score for score in log.found}
     pieces.save(out / "vocab.txt")
     model.encoder.save(out)
+    if "matching" in model.heads:  # so that anyone can check what is claimed of it
+        write(out / MATCHING, model.heads["matching"].state_dict())
     made = {"command": settings.command(), "settings": asdict(settings), "held_out": found}
     write_json(out / "made.json", made | {"holdfast": __version__, "generator": generator_hash()})
     checkpoints.clear()
@@ -263,7 +267,7 @@ def _from_lessons(lessons: Sequence[Lesson], pieces: Tokenizer, settings: Pretra
         for text, pair in zip((*each.captions, *(m.true for m in each.matches)), cycle(each.matches), strict=False)
     ]
     image = Shared(pixels, torch.tensor([number for number, _, _ in told]))
-    numbers, lengths = pieces.encode([text for _, _, pair in told for text in (pair.true, pair.false)], settings.length)
+    numbers, lengths = _encode([text for _, _, pair in told for text in (pair.true, pair.false)], pieces, settings)
     pairs = _text(numbers.reshape(len(told), 2, -1), lengths.reshape(len(told), 2))
     matching = Table("matching", {"image": image, **pairs}, torch.zeros(len(told), dtype=torch.int64))
     return _words([text for _, text, _ in told], image, pieces, settings), matching
@@ -277,7 +281,7 @@ def _together(words: Table, matching: Table) -> Table:
 
 def _words(sentences: Sequence[str], image: Shared | None, pieces: Tokenizer, settings: Pretraining) -> Table:
     """Sentences with some words hidden: each with the same chance, at least one and at most a few of them."""
-    numbers, lengths = pieces.encode(sentences, settings.length)
+    numbers, lengths = _encode(sentences, pieces, settings)
     random = np.random.default_rng([settings.seed, len(sentences)])
     order = random.random(numbers.shape)
     places = np.arange(settings.length)
@@ -291,6 +295,14 @@ def _words(sentences: Sequence[str], image: Shared | None, pieces: Tokenizer, se
     numbers[rows, masked[rows, columns]] = pieces.vocabulary.index("[MASK]")
     inputs = {**_text(numbers, lengths), "masked": torch.from_numpy(masked)}
     return Table("words", inputs if image is None else {"image": image, **inputs}, torch.from_numpy(targets))
+
+
+def _encode(sentences: Sequence[str], pieces: Tokenizer, settings: Pretraining) -> tuple[Array, Array]:
+    """The word pieces of many sentences, each different one cut once: short sentences come again and again."""
+    kinds = {text: number for number, text in enumerate(dict.fromkeys(sentences))}
+    numbers, lengths = pieces.encode(list(kinds), settings.length)
+    rows = np.fromiter((kinds[text] for text in sentences), np.int64, len(sentences))
+    return numbers[rows], lengths[rows]
 
 
 def _text(numbers: Array, lengths: Array) -> dict[str, Tensor]:

@@ -274,7 +274,7 @@ class Vilt(Recipe):
     def encoder(self, inputs: Inputs) -> Encoder:
         """A ViLT for these images and texts.
 
-        >>> encoder = TinyVilt().encoder(Inputs((3, 64, 64), text=12, vocabulary=30))
+        >>> encoder = TinyVilt(weights="").encoder(Inputs((3, 64, 64), text=12, vocabulary=30))
         >>> image, text = torch.zeros(2, 3, 64, 64, dtype=torch.uint8), torch.ones(2, 12, dtype=torch.int32)
         >>> encoder({"image": image, "text": text}).shape
         torch.Size([2, 64])
@@ -343,7 +343,7 @@ class Vilt(Recipe):
 
 @dataclass(frozen=True)
 class TinyVilt(Vilt):
-    """ViLT for two CPU cores: three layers of width 64, 16 patches."""
+    """ViLT for two CPU cores: three layers of width 64, 16 patches; pre-trained on the world, or from scratch."""
 
     width: Annotated[int, Between(1)] = 64
     depth: Annotated[int, Between(1)] = 3
@@ -351,3 +351,4 @@ class TinyVilt(Vilt):
     hidden: Annotated[int, Between(1)] = 256
     patch: Annotated[int, Between(1)] = 16
     side: Annotated[int, Between(1)] = 64
+    weights: str = "holdfast/vilt-tiny"

@@ -62,14 +62,26 @@ class Names:
         return tuple(f"{name.format(layer)}.{leaf}" for name in self.rules.get(module, ()))
 
 
+SHIPPED = "holdfast/"
+"""Before the name of weights that ship with the package, as in holdfast/vilt-tiny."""
+
+
 def locate(name: str, setting: str) -> Path:
-    """The folder of some weights: a local one, or one of the hub, from its cache where it is there.
+    """The folder of some weights: a local one, one that ships with us, or one of the hub, from its cache if there.
 
     `setting` is what the user would set, for the sentence about what is wrong.
+
+    >>> locate("holdfast/vilt-tiny", "weights").name
+    'vilt-tiny'
     """
     folder = Path(name).expanduser()
     if folder.is_dir():
         return folder
+    if (
+        name.startswith(SHIPPED)
+        and (shipped := Path(__file__).parent / "shipped" / name.removeprefix(SHIPPED)).is_dir()
+    ):
+        return shipped
     if not _HUB_NAME.fullmatch(name):
         raise UserError(f"{setting} is {name!r}, and there is no such folder: give one with config.json and {_WHOLE}")
     return _from_hub(name, setting)
@@ -168,7 +180,10 @@ def agreed(recipe: R, config: Mapping[str, Any], sizes: Mapping[str, tuple[str, 
         if not isinstance(theirs, int):
             raise UserError(f"{where} has {key} {theirs!r}, and ours takes one whole number: give another folder")
         if ours not in (field.default, theirs):
-            raise UserError(f"{field.name} is {ours}, but {where} has {key} {theirs}: leave {field.name} out")
+            raise UserError(
+                f"{field.name} is {ours}, but {where} has {key} {theirs}: leave {field.name} out, or set model.weights to "
+                "nothing to begin from scratch"
+            )
         changes[field.name] = theirs
     return dataclasses.replace(recipe, **changes)
 
