@@ -29,7 +29,7 @@ ALLOWED = {
     "algorithms": {"data", "memory", "models", "tasks"},
     "engine": {"algorithms", "data", "memory", "models", "metrics", "tasks"},
     "experiments": {"registry", "settings", "algorithms", "benchmarks", "data", "engine", "models", "tasks", "world"},
-    "reports": {"metrics", "benchmarks", "experiments"},
+    "reports": {"metrics", "papers", "benchmarks", "experiments"},
     "bench": {
         "registry",
         "settings",
@@ -38,6 +38,7 @@ ALLOWED = {
         "data",
         "datasets",
         "engine",
+        "experiments",
         "models",
         "tasks",
         "world",
@@ -45,6 +46,7 @@ ALLOWED = {
     "cli": {
         "registry",
         "settings",
+        "metrics",
         "papers",
         "benchmarks",
         "data",
@@ -61,6 +63,7 @@ ALLOWED = {
 }
 TORCH_FREE = ["holdfast", "holdfast.types", "holdfast.settings", "holdfast.registry", "holdfast.metrics"]
 TORCH_FREE += ["holdfast.papers.audit", "holdfast.experiments.store", "holdfast.reports.tables", "holdfast.cli"]
+TORCH_FREE += ["holdfast.reports.report", "holdfast.reports.compare", "holdfast.cli.screen"]
 
 
 def room(module: str) -> str:

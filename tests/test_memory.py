@@ -75,6 +75,9 @@ def test_state_goes_on_with_the_same_draws():
     assert memory.sample(3).tolist() == copy.sample(3).tolist()
 
 
+PHRASES = np.array([[0, -1, -1], [0, 1, -1], [0, 1, 2], [0, 0, 3], [2, 2, 2], [3, 4, -1], [1, 3, 3], [5, -1, -1]])
+"""The words of eight things that are said; some say a word twice."""
+
 ALL = [
     lambda seed: Reservoir(9, seed),
     lambda seed: Reservoir(9, seed, tens),
@@ -86,6 +89,7 @@ ALL = [
     lambda seed: ClassBalanced(9, seed, tens, greedy=True),
     lambda seed: TargetBalanced(9, seed, tens, "sqrt"),
     lambda seed: TargetBalanced(9, seed, tens, "forget"),
+    lambda seed: TargetBalanced(9, seed, tens, "forget", PHRASES),
 ]
 
 
@@ -95,7 +99,7 @@ def test_every_memory_goes_on_from_its_state_with_the_same_ids_and_draws(make):
     stream = np.random.default_rng(0).permutation([*range(0, 30), *range(1000, 1012), *range(2000, 2005)])
     memory.add(stream[:20])
     if isinstance(memory, TargetBalanced):
-        memory.observe(stream[:10], np.linspace(1, 2, 10))
+        memory.observe(tens(stream[:10]), np.linspace(1, 2, 10))
     copy.load_state_dict(memory.state_dict())
     for other in (memory, copy):
         other.add(stream[20:])
@@ -238,7 +242,7 @@ def test_the_place_that_is_taken_is_the_best_of_all_by_exhaustive_search(target)
             example = 1000 * group + n
             if target == "forget":
                 value = random.uniform(0.5, 3)
-                memory.observe(np.array([example]), np.array([value]))
+                memory.observe(np.array([group]), np.array([value]))
                 past = value if np.isnan(loss[group]) else loss[group]
                 loss[group] = SMOOTHING * past + (1 - SMOOTHING) * value
                 lowest[group] = min(lowest[group], loss[group])
@@ -269,11 +273,65 @@ def test_the_place_that_is_taken_is_the_best_of_all_by_exhaustive_search(target)
     assert taken > 50, "the search was put to the test"
 
 
+@pytest.mark.parametrize("target", ["sqrt", "forget"])
+def test_of_phrases_it_is_the_words_that_are_balanced_by_exhaustive_search(target):
+    random = np.random.default_rng(7)
+    taken = 0
+    for trial in range(10):
+        memory = TargetBalanced(9, trial, tens, target, PHRASES)
+        likely = random.dirichlet(np.full(8, 0.7))
+        seen, loss, lowest = np.zeros(6), np.full(6, np.nan), np.full(6, np.inf)
+        for n in range(70):
+            group = int(random.choice(8, p=likely))
+            words = PHRASES[group][PHRASES[group] >= 0]
+            if target == "forget":
+                values = random.uniform(0.5, 3, len(words))
+                memory.observe(words, values)
+                for word in set(words.tolist()):
+                    value = values[words == word].mean()
+                    past = value if np.isnan(loss[word]) else loss[word]
+                    loss[word] = SMOOTHING * past + (1 - SMOOTHING) * value
+                    lowest[word] = min(lowest[word], loss[word])
+            np.add.at(seen, words, 1)
+            before, example = memory.ids.copy(), 1000 * group + n
+            memory.add(np.array([example]))
+            if len(before) < 9:
+                continue
+            weights = np.sqrt(seen)
+            if target == "forget":
+                weights = seen * (FLOOR + np.where(np.isnan(loss), 0, loss - lowest))
+            shares = weights / weights.sum()
+
+            def kl(ids, shares=shares):
+                said = PHRASES[ids // 1000]
+                return divergence(said[said >= 0].tolist(), shares)
+
+            tried = [kl(np.where(np.arange(9) == place, example, before)) for place in range(9)]
+            changed = np.flatnonzero(memory.ids != before)
+            if min(tried) < kl(before) - 1e-9:
+                (place,) = changed
+                assert memory.ids[place] == example
+                assert tried[place] == pytest.approx(min(tried), abs=1e-12)
+                taken += 1
+            else:
+                assert len(changed) == 0
+    assert taken > 50, "the search was put to the test"
+
+
+def test_words_seen_in_several_batches_or_in_one_give_the_same_memory():
+    stream = np.random.default_rng(1).permutation(np.concatenate([1000 * g + np.arange(12) for g in range(8)]))
+    one, many = (TargetBalanced(20, 3, tens, "sqrt", PHRASES) for _ in range(2))
+    one.add(stream)
+    for start in range(0, len(stream), 7):
+        many.add(stream[start : start + 7])
+    assert np.sort(one.groups).tolist() == np.sort(many.groups).tolist()
+
+
 def test_forgetting_is_the_rise_of_a_groups_smoothed_loss_above_its_lowest():
     memory = TargetBalanced(4, 0, tens, "forget")
     memory.add(np.array([0, 1, 1000, 1001]))
-    memory.observe(np.array([0, 1, 1000]), np.array([1.0, 3.0, 5.0]))  # group 0: 2, group 1: 5
-    memory.observe(np.array([0, 1000]), np.array([4.0, 1.0]))  # 0: 1.8 + 0.4 = 2.2, lowest 2; 1: 4.5 + 0.1 = 4.6
+    memory.observe(np.array([0, 0, 1]), np.array([1.0, 3.0, 5.0]))  # group 0: 2, group 1: 5
+    memory.observe(np.array([0, 1]), np.array([4.0, 1.0]))  # 0: 1.8 + 0.4 = 2.2, lowest 2; 1: 4.5 + 0.1 = 4.6
     assert memory.loss == pytest.approx([2.2, 4.6])
     assert memory.lowest == pytest.approx([2.0, 4.6])
     assert memory.distribution() == pytest.approx([0.21 / 0.22, 0.01 / 0.22])

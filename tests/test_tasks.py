@@ -51,8 +51,9 @@ def test_a_phrase_counts_once_however_many_words_it_has():
     by_hand = [-(logs[0, 0, 6] + logs[0, 1, 0] + logs[0, 2, 2]) / 3, -logs[1, 0, 1]]
     assert task.losses(logits, part).tolist() == pytest.approx([float(x) for x in by_hand])
     predictions = task.predictions(logits, part)
-    assert predictions.shape == (2, 4)
-    assert predictions[0, 1:].tolist() == logits[0].argmax(-1).tolist()
+    assert predictions.shape == (2, 6)
+    assert predictions[1, :3].tolist() == pytest.approx([-float(logs[1, 0, 1]), 0, 0], rel=1e-6)
+    assert predictions[0, 3:].tolist() == logits[0].argmax(-1).tolist()
     assert task.score(predictions.numpy(), targets.numpy()) == pytest.approx(-float(sum(by_hand)) / 2, rel=1e-6)
 
 

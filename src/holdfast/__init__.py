@@ -1,6 +1,6 @@
 """Continual learning of vision and language, measured.
 
-Importing this imports no torch; `run`, `Algorithm` and the modules below are loaded when they are first used.
+Importing this imports no torch; `run`, `load`, `Algorithm` and the modules below are loaded when they are first used.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ if TYPE_CHECKING:
     from holdfast import metrics, papers
     from holdfast.algorithms.base import Algorithm
     from holdfast.experiments.store import Record
+    from holdfast.reports.runs import load
 
-__all__ = ["Algorithm", "RunError", "UserError", "__version__", "metrics", "papers", "run"]
+__all__ = ["Algorithm", "RunError", "UserError", "__version__", "load", "metrics", "papers", "run"]
 
 
 def run(
@@ -56,4 +57,6 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module(f"holdfast.{name}")
     if name == "Algorithm":
         return importlib.import_module("holdfast.algorithms.base").Algorithm
+    if name == "load":
+        return importlib.import_module("holdfast.reports.runs").load
     raise AttributeError(f"module 'holdfast' has no attribute {name!r}")

@@ -47,10 +47,28 @@ BENCHMARKS: dict[str, Entry] = {
         "groups of animals' parts in stages, then few-shot tests of composition",
     ),
     "cfst:cifar100": Entry("holdfast.benchmarks.cfst.benchmark:Cifar100", "CIFAR-100 in ten stages of ten classes"),
+    "climb": Entry(
+        "holdfast.benchmarks.climb.benchmark:Climb",
+        "VQAv2, NLVR2, SNLI-VE and VCR one after another, then low-shot transfer",
+    ),
+    "viscoll:coco": Entry(
+        "holdfast.benchmarks.viscoll.benchmark:CocoShift",
+        "phrases of COCO's captions from a shifting stream without boundaries",
+        ("viscoll", "coco-shift"),
+    ),
+    "viscoll:flickr": Entry(
+        "holdfast.benchmarks.viscoll.benchmark:FlickrShift",
+        "phrases of Flickr30k's captions from such a stream, of up to a thousand nouns",
+        ("flickr-shift",),
+    ),
     "clvqa": Entry(
         "holdfast.benchmarks.clvqa.benchmark:Clvqa",
         "Wh- and yes/no-questions on CLEVR in either order, with one output layer",
         ("greco",),
+    ),
+    "climb:lowshot": Entry(
+        "holdfast.benchmarks.climb.lowshot:LowShot",
+        "one task of CLiMB, with pictures, text or both, learned from few examples",
     ),
 }
 
@@ -160,7 +178,12 @@ PLAIN: dict[str, Entry] = {
 }
 
 TRANSFORMS: dict[str, Entry] = {
-    "joint": Entry("holdfast.data.streams:joint", "all stages as one: the usual upper bound", ("multitask",)),
+    "joint": Entry(
+        "holdfast.data.streams:joint",
+        "all stages as one, in random order: the usual upper bound",
+        ("multitask", "offline-one-pass", "iid-online"),
+    ),
+    "offline": Entry("holdfast.data.streams:offline", "joint training of ten times as many epochs"),
     "cumulative": Entry("holdfast.data.streams:cumulative", "each stage with the data of all before it"),
 }
 

@@ -12,18 +12,21 @@ from holdfast.errors import UserError, nearest
 from holdfast.types import Between
 
 T = TypeVar("T")
+_FIELDS: dict[type, Mapping[str, Any]] = {}
 
 
-def fields(kind: type) -> dict[str, Any]:
+def fields(kind: type) -> Mapping[str, Any]:
     """The settings of a dataclass: name and type.
 
     >>> from holdfast.types import Training
     >>> fields(Training)["shuffle"]
     <class 'bool'>
     """
-    hints = typing.get_type_hints(kind, include_extras=True)
-    assert dataclasses.is_dataclass(kind)
-    return {field.name: hints[field.name] for field in dataclasses.fields(kind) if field.init}
+    if kind not in _FIELDS:  # reading hints takes a millisecond, and a plan asks for them a hundred thousand times
+        hints = typing.get_type_hints(kind, include_extras=True)
+        assert dataclasses.is_dataclass(kind)
+        _FIELDS[kind] = {field.name: hints[field.name] for field in dataclasses.fields(kind) if field.init}
+    return _FIELDS[kind]
 
 
 def build(kind: type[T], values: Mapping[str, Any], where: str) -> T:

@@ -75,6 +75,13 @@ class SoftLabel(_HeadTask):
     head: str
     outputs: int
     chance: float
+    prior: float = 0.0
+    """What is taken off every logit. A new head gives each answer even odds; where all but a few are wrong, the first
+    steps only learn that, and shake an encoder that has little time to recover: log(outputs) spares it."""
+
+    def forward(self, model: Callable[[Mapping[str, Tensor], str], Tensor], part: Part) -> Tensor:
+        """The outputs of the task's head, less the prior."""
+        return super().forward(model, part) - self.prior
 
     def losses(self, output: Tensor, part: Part) -> Tensor:
         """Binary cross-entropy, summed over the answers: its mean times their number, as in CLiMB."""
@@ -156,10 +163,20 @@ class MaskedPhrase(_HeadTask):
         return flat.view(part.targets.shape)
 
     def predictions(self, output: Tensor, part: Part) -> Tensor:
-        """The loss of each phrase, and the most likely word at each place: (rows, 1 + places)."""
+        """The loss of each hidden word, 0 where there is none, then the most likely words: (rows, 2 x places)."""
         words = output.argmax(-1).to(torch.float32)
-        return torch.cat([self.losses(output, part).to(torch.float32).unsqueeze(1), words], dim=1)
+        return torch.cat([self.word_losses(output, part).to(torch.float32), words], dim=1)
 
     def score(self, predictions: Array, targets: Array) -> float:
         """Minus the log-perplexity."""
-        return -float(predictions[:, 0].astype(np.float64).mean())
+        return -float(phrase_losses(predictions, targets).mean())
+
+
+def phrase_losses(predictions: Array, targets: Array) -> Array:
+    """The log-perplexity of each phrase, from what `MaskedPhrase` predicts.
+
+    >>> phrase_losses(np.array([[1.0, 3.0, 7, 7], [4.0, 0.0, 7, 7]]), np.array([[5, 6], [5, -100]]))
+    array([2., 4.])
+    """
+    there = targets >= 0
+    return predictions[:, : targets.shape[1]].astype(np.float64).sum(1) / there.sum(1)  # type: ignore[no-any-return]

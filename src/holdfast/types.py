@@ -193,6 +193,8 @@ class EvaluationSet:
     task: str
     split: Literal["validation", "test"]
     ids: Ids
+    details: Callable[[Array, Array], Mapping[str, tuple[int, float]]] | None = None
+    """Further scores from the same predictions and targets: how many examples and what score, by a name with a `/`."""
 
 
 @dataclass(frozen=True)

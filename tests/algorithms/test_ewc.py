@@ -347,7 +347,7 @@ def test_without_strength_it_is_fine_tuning():
 
 
 def test_one_past_stage_is_drawn_in_each_step():
-    learner, stream, _ = bowls(3)
+    learner, stream, _ = bowls(4)
     algorithm = EWC(strength=0.1, fisher="empirical", past="one", half=False)
     train(learner, stream, [algorithm], Protocol(()), log=NoLog())
     assert len(algorithm.penalties) == 3
@@ -428,7 +428,7 @@ def test_beside_an_adapter_library_the_fisher_is_of_what_is_trained(fisher, fide
         ready = prepared(pair, **settings)
         learner, _ = trained(ready)
         (held,) = next(a for a in ready.algorithms if isinstance(a, EWC)).penalties
-        for part in ("heads.patterns.classifier.weight", "encoder.block.0.added.library-1.attention.up.weight"):
+        for part in ("heads.patterns.classifier.weight", "encoder.block.0.added.library-0.attention.up.weight"):
             assert held.weights[part].max() > 0, part
         found.append((learner.model.state_dict(), held))
     (one, first), (other, second) = found
@@ -436,3 +436,15 @@ def test_beside_an_adapter_library_the_fisher_is_of_what_is_trained(fisher, fide
         assert torch.equal(value, other[name]), name
     assert first.weights.keys() == second.weights.keys()
     assert not torch.equal(one["heads.patterns.classifier.weight"], alone.model.heads["patterns"].classifier.weight)
+
+
+@pytest.mark.parametrize("name", ["ewc", "mas"])
+def test_nothing_is_computed_for_what_follows_the_last_stage(name):
+    """The end of the first of two stages takes passes of its own; that of the last one takes none."""
+    plain, _ = trained(prepared("finetune"))
+    ready = prepared(name, **{f"{name}__share": 0.1})
+    learner, _ = trained(ready)
+    first = len(ready.setup.stream.stages[0].train)
+    assert learner.examples_backward - plain.examples_backward == round(0.1 * first)
+    assert ready.algorithms[0].stages == 2
+    assert ready.algorithms[0].memory_bytes(learner) == 2 * sum(p.nbytes for p in learner.trainable().values())

@@ -210,7 +210,7 @@ def test_the_released_variant_takes_two_steps():
     for fidelity in ("paper", "released"):
         learner, _ = trained(prepared(train__epochs=1), [Mir(capacity=80, fidelity=fidelity)])
         weights.append(torch.cat([p.detach().flatten() for p in learner.model.parameters()]))
-        counts.append({int(state["step"]) for state in learner.optimiser.state.values()})
+        counts.append({int(learner.optimiser.state(p)["step"]) for p in learner.parameters.values()})
     assert (weights[0] - weights[1]).abs().max() > 1e-3
     assert counts == [{3}, {6}]
 

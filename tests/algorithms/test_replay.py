@@ -9,7 +9,7 @@ from torch.nn import functional
 
 from holdfast.algorithms.base import Algorithm
 from holdfast.algorithms.replay import Replay
-from holdfast.algorithms.rows import grouping
+from holdfast.algorithms.rows import grouping, phrasing
 from holdfast.data.order import mix, shuffled
 from holdfast.data.table import Data, Table
 from holdfast.engine.checkpoint import Checkpoints
@@ -186,7 +186,7 @@ def test_balanced_forget_takes_the_losses_of_training():
     batch = first.fetch(ready.setup.stream.stages[0].train)
     losses = first.losses(batch, first.outputs(batch))
     targets = batch.parts[0].targets
-    expected = [losses[targets == name].mean().item() for name in replay.kept.names]
+    expected = [losses[targets == name].mean().item() for name in replay.kept.words]
     assert replay.kept.loss == pytest.approx(expected, abs=1e-6)
 
 
@@ -200,14 +200,55 @@ def test_class_balanced_replay_counts_classes_of_different_heads_apart():
     assert [by_task(stage.train).tolist() for stage in ready.setup.stream.stages] == [[0] * 80, [1] * 80]
 
 
-def test_groups_may_come_with_the_data():
-    ready = prepared()
-    learner = make_learner(ready)
-    with pytest.raises(UserError, match="no column of groups"):
-        grouping(learner, "group", "replay")
-    tables = [Table(t.task, {**t.inputs, "group": torch.arange(len(t)) % 7}, t.targets) for t in learner.data.tables]
-    learner.data = Data(tables)
-    assert grouping(learner, "group", "replay")(np.array([0, 6, 7, 8])).tolist() == [0, 6, 0, 1]
+def phrase_learner(targets):
+    """A learner whose examples are phrases of these words."""
+    from holdfast.engine.learner import Learner
+    from holdfast.models.vlbert import TinyVLBert
+    from holdfast.tasks import MaskedPhrase
+    from holdfast.types import Inputs
+
+    torch.manual_seed(0)
+    rows, places = targets.shape
+    columns = {
+        "text": torch.full((rows, places + 2), 4, dtype=torch.int32),
+        "text_length": torch.full((rows,), places + 2),
+        "regions": torch.randn(rows, 1, 3),
+        "boxes": torch.zeros(rows, 1, 4),
+        "region_count": torch.ones(rows, dtype=torch.int64),
+        "masked": torch.where(targets >= 0, torch.arange(places) + 1, -1),
+    }
+    task = MaskedPhrase("phrases", "phrases", 40, 0.0)
+    inputs = Inputs(text=places + 2, vocabulary=40, regions=(1, 3))
+    model = TinyVLBert(width=8, heads=1, hidden=8, depth=1).build(inputs, {"phrases": task.reads}).double()
+    return Learner(model, Data([Table("phrases", columns, targets)]), {"phrases": task})
+
+
+TARGETS = torch.tensor([[7, 9, -100], [9, 7, -100], [7, 7, 9], [5, -100, -100]])
+
+
+def test_phrases_of_the_same_words_are_one_group():
+    group, words = phrasing(phrase_learner(TARGETS), "replay")
+    numbers = group(np.arange(4))
+    assert numbers[0] == numbers[1]
+    assert len(set(numbers.tolist())) == 3
+    assert [[w for w in words[n] if w >= 0] for n in numbers[[0, 2, 3]]] == [[7, 9], [7, 7, 9], [5]]
+    with pytest.raises(UserError, match="this data has no phrases"):
+        phrasing(make_learner(prepared()), "replay")
+
+
+def test_balanced_forget_by_words_follows_the_loss_of_each_word():
+    learner, replay = phrase_learner(TARGETS), Replay(memory="balanced-forget", by="word", capacity=4)
+    replay.setup(learner)
+    batch = learner.fetch(np.arange(4))
+    outputs = learner.outputs(batch)
+    replay.loss(learner, batch, outputs)
+    logs = outputs[0].log_softmax(-1).detach()
+    expected = {}
+    for row, place in np.argwhere(TARGETS.numpy() >= 0):
+        word = int(TARGETS[row, place])
+        expected.setdefault(word, []).append(-float(logs[row, place, word]))
+    found = dict(zip(replay.kept.words.tolist(), replay.kept.loss.tolist(), strict=True))
+    assert found == pytest.approx({word: np.mean(values) for word, values in expected.items()}, abs=1e-6)
 
 
 @pytest.mark.parametrize("form", FORMS, ids=str)
@@ -227,6 +268,7 @@ def test_every_form_resumes_exactly(form, tmp_path):
         ({"share": 0.1}, "share is for memory=per-task"),
         ({"source": "one", "memory": "class-balanced"}, "does not know stages"),
         ({"fidelity": "released"}, "about separate steps"),
+        ({"by": "word", "memory": "class-balanced"}, "an example has many words"),
     ],
 )
 def test_settings_that_contradict_each_other_are_refused(settings, words):

@@ -3,6 +3,7 @@
 import json
 import math
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,8 +14,9 @@ from holdfast.benchmarks.clvqa.benchmark import Clvqa
 from holdfast.benchmarks.clvqa.stream import balanced, halves
 from holdfast.errors import UserError
 from holdfast.experiments.config import Request, prepare
-from holdfast.experiments.runner import complete
+from holdfast.experiments.plan import graph
 from holdfast.experiments.runner import run as make
+from holdfast.experiments.schedule import finish
 from holdfast.experiments.store import Record, Store
 from holdfast.experiments.tune import tune
 from holdfast.papers import table
@@ -161,18 +163,29 @@ def test_a_moved_folder_is_the_same_run_and_other_data_is_not(tiny_clevr, tmp_pa
 
 
 def test_intransigence_comes_with_the_cumulative_run_in_any_order(tmp_path):
-    naive = run("clvqa", "naive", scale="tiny", out=tmp_path, settings=QUICK)
-    assert naive.summary["intransigence"] is None
+    plan = graph([Request("clvqa", word, scale="tiny", settings=QUICK) for word in ("naive", "cumulative")])
+    alone, cumulative = plan.asked()
+    assert dict(alone.needs) == {"cumulative": cumulative.id}
     store = Store(tmp_path)
-    assert complete(naive, Clvqa(), store) == naive
-    together = run("clvqa", "cumulative", scale="tiny", out=tmp_path, settings=QUICK)
-    after, own = (complete(record, Clvqa(), store) for record in (naive, together))
+    naive = make(prepare(alone.request), store)
+    assert naive.summary["intransigence"] is None
+    before = finish(alone, store)
+    assert before.summary["intransigence"] is None
+    assert before.reasons["intransigence"] == "the run 'cumulative' is not there"
+    together = make(prepare(cumulative.request), store)
+    after, own = finish(alone, store), finish(cumulative, store)
     last = [{s.name: s.score for s in r.scores if s.split == "test" and s.stage == 2} for r in (naive, together)]
     assert after.summary["intransigence"] == pytest.approx(last[1]["yn"] - last[0]["yn"])
     assert own.summary["intransigence"] == 0
     assert store.folder(naive.id).record() == after, "and stays"
-    other = run("clvqa", "naive", scale="tiny", out=tmp_path, seed=1, settings=QUICK)
-    assert complete(other, Clvqa(), store).summary["intransigence"] is None, "of the same seed only"
+    other = replace(alone.request, seed=1)
+    make(prepare(other), store)
+    (_, unseeded) = graph([other]).nodes.values()
+    assert finish(unseeded, store).summary["intransigence"] is None, "of the same seed only"
+
+
+def test_one_task_alone_needs_no_other_run():
+    assert len(graph([Request("clvqa", scale="tiny", order="wh")]).nodes) == 1
 
 
 def test_what_was_dropped_is_in_the_record(tiny_clevr, tmp_path):
@@ -268,12 +281,12 @@ def test_the_penultimate_layer_is_drawn_and_the_world_is_no_reproduction(tmp_pat
 def test_settings_are_chosen_by_the_cl_score_which_needs_the_cumulative_run(tmp_path):
     store = Store(tmp_path)
 
-    def carry_out(asked):
-        return make(prepare(asked), store)
+    def carry_out(plan):
+        return {name: make(prepare(node.request), store) for name, node in plan.nodes.items()}
 
     asked = Request("clvqa", "ewc", scale="tiny", settings=QUICK)
     (trial,) = tune(asked, {"ewc.strength": ["10"]}, "cl_score", [0], carry_out, list(protocol.MEASURES))
-    together = carry_out(Request("clvqa", "cumulative", scale="tiny", settings=QUICK))
+    together = make(prepare(Request("clvqa", "cumulative", scale="tiny", settings=QUICK)), store)
     expected = protocol.relative(trial.records[0].scores, together.scores, "validation")["cl_score"]
     assert trial.values == (pytest.approx(expected),)
     assert len(list(store.runs())) == 2

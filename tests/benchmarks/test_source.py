@@ -124,3 +124,16 @@ def test_bad_records_are_dropped_up_to_a_number_and_told(folder):
     assert split_of(Source(DATASET, folder, skip_bad=5)).problems == found.problems, "also from the cache"
     with pytest.raises(UserError, match="question 7: its program is empty"):
         split_of(Source(DATASET, folder, skip_bad=1))
+
+
+def test_several_worlds_are_written_at_once_and_none_twice(monkeypatch, tmp_path):
+    monkeypatch.setenv("HOLDFAST_CACHE", str(tmp_path))
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
+    kept = world("sst2", "tiny")
+    before = kept.stat().st_mtime_ns
+    source.worlds(["sst2", "piqa", "commonsenseqa"], "tiny")
+    assert kept.stat().st_mtime_ns == before
+    names = sorted(path.name.split("-")[0] for path in (tmp_path / "world").iterdir() if path.name[0] != ".")
+    assert names == ["commonsenseqa", "piqa", "sst2"]
+    monkeypatch.setattr(source, "worker_pool", None)
+    source.worlds(["piqa", "sst2"], "tiny")  # all there: no process is started

@@ -13,6 +13,7 @@ import pytest
 import torch
 from PIL import Image
 
+from holdfast.data import decoding
 from holdfast.data.images import Drawing, decode
 from holdfast.data.prepared import files_fingerprint, open_prepared, prepare
 from holdfast.data.table import Data, Shared, Table
@@ -56,7 +57,8 @@ def left_over(folder: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_batches_are_the_examples_decoded_one_by_one(tmp_path, workers):
+def test_batches_are_the_examples_decoded_one_by_one(tmp_path, workers, monkeypatch):
+    monkeypatch.setattr(decoding, "SPAWN", 0.0)
     examples = questions(tmp_path / "images", 80, 70)
     tokenizer = train((e.text for e in examples), 60)
     calls = []
@@ -156,7 +158,23 @@ def test_drawn_boxes_make_another_picture_of_the_same_file(tmp_path):
     assert (column.values[0] == 255).all()
 
 
-def test_the_same_source_gives_the_same_bytes_whatever_the_workers(tmp_path):
+def test_workers_start_only_where_they_save_more_time_than_that_takes(tmp_path, monkeypatch):
+    examples = questions(tmp_path / "images", 80, 70)
+
+    def pool(workers):
+        raise AssertionError(f"{workers} workers")
+
+    monkeypatch.setattr(decoding, "worker_pool", pool)
+    monkeypatch.setattr(decoding, "SPAWN", 60.0)
+    prepare("vqa", examples, tmp_path / "few", image_size=16, workers=2)
+    monkeypatch.setattr(decoding, "SPAWN", 0.0)
+    with pytest.raises(AssertionError, match="2 workers"):
+        prepare("vqa", examples, tmp_path / "many", image_size=16, workers=2)
+    prepare("vqa", examples, tmp_path / "alone", image_size=16, workers=1)
+
+
+def test_the_same_source_gives_the_same_bytes_whatever_the_workers(tmp_path, monkeypatch):
+    monkeypatch.setattr(decoding, "SPAWN", 0.0)
     examples = questions(tmp_path / "images", 80, 70)
     prepare("vqa", examples, tmp_path / "one", image_size=16)
     prepare("vqa", examples, tmp_path / "two", image_size=16, workers=2)
@@ -211,8 +229,11 @@ def test_killed_in_the_middle_leaves_nothing_half(tmp_path, workers):
     code = textwrap.dedent(f"""
         import os, signal
         from pathlib import Path
+        from holdfast.data import decoding
         from holdfast.data.prepared import prepare
         from holdfast.types import Example
+
+        decoding.SPAWN = 0.0
 
         def kill(done, total):
             if done >= 64:

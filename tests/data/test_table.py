@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from holdfast.data.table import Data, Table, table
+from holdfast.data.table import Data, Shared, Table, table
 from holdfast.errors import UserError
 from holdfast.types import Example
 
@@ -59,3 +59,17 @@ def test_images_of_different_sizes_are_refused_by_name():
     images = [Example("a", 0, (np.zeros((2, 2, 1), np.uint8),)), Example("b", 0, (np.zeros((3, 3, 1), np.uint8),))]
     with pytest.raises(UserError, match=r"task 'colours'.*one size"):
         table("colours", images)
+
+
+def test_columns_that_share_an_index_look_it_up_once_and_give_the_same():
+    """As regions, boxes and their counts share an image's number; moving them to a device keeps it shared."""
+    index = torch.tensor([2, 0, 1, 2])
+    columns = {"a": Shared(torch.arange(6).reshape(3, 2), index), "b": Shared(torch.tensor([7, 8, 9]), index)}
+    columns["pair"] = Shared(torch.tensor([5, 6, 4]), torch.tensor([[0, 1], [1, 2], [2, 0], [0, 0]]))
+    rows = Table("t", columns, torch.arange(4)).to(torch.device("cpu"))
+    moved = Table("t", columns, torch.arange(4)).to(torch.device("meta"))
+    assert moved.inputs["a"].index is moved.inputs["b"].index
+    inputs = Data([rows]).fetch(np.array([3, 1]), torch.device("cpu")).parts[0].inputs
+    assert inputs["a"].tolist() == [[4, 5], [0, 1]]
+    assert inputs["b"].tolist() == [9, 7]
+    assert inputs["pair"].tolist() == [[5, 5], [6, 4]]

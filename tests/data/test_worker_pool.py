@@ -5,8 +5,10 @@ import sys
 
 SCRIPT = """
 import numpy as np, pathlib, tempfile
+from holdfast.data import decoding
 from holdfast.data.prepared import prepare
 from holdfast.types import Example
+decoding.SPAWN = 0.0
 print("begins")
 rows = [Example(str(n), n % 3, (np.full((6, 6, 3), n, np.uint8),)) for n in range(100)]
 found = prepare("colours", rows, pathlib.Path(tempfile.mkdtemp()) / "train", image_size=4, workers=2)
@@ -20,3 +22,37 @@ def test_a_script_without_a_guard_prepares_with_workers(tmp_path):
     done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == ["begins", "100", "99"], "each line once: no worker ran the script"
+
+
+DAEMON = """
+import multiprocessing, numpy as np, pathlib, tempfile
+from PIL import Image
+from holdfast.data import decoding
+from holdfast.data.prepared import prepare
+from holdfast.types import Example
+decoding.SPAWN = 0.0
+
+def work(folder):
+    decoding.SPAWN = 0.0
+    rows = [Example(str(n), n % 3, (folder / f"{n}.png",)) for n in range(70)]
+    table = prepare("colours", rows, folder / "decoded", image_size=4, workers=2).table
+    files = prepare("colours", rows, folder / "files", image_size=4, decode=False, workers=2).table.inputs["image"]
+    files.prefetch(np.arange(8))
+    assert (files.rows(np.arange(70)) == table.inputs["image"].numpy()).all()
+
+if __name__ == "__main__":
+    folder = pathlib.Path(tempfile.mkdtemp())
+    for n in range(70):
+        Image.new("RGB", (6, 6), (n, 2 * n, 0)).save(folder / f"{n}.png")
+    process = multiprocessing.get_context("spawn").Process(target=work, args=(folder,), daemon=True)
+    process.start()
+    process.join()
+    print(process.exitcode)
+"""
+
+
+def test_a_process_that_is_a_worker_itself_decodes_alone(tmp_path):
+    script = tmp_path / "daemon.py"
+    script.write_text(DAEMON)
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False, timeout=120)
+    assert done.stdout.split() == ["0"], done.stderr

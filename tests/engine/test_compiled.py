@@ -5,10 +5,14 @@ import warnings
 import pytest
 import torch
 
+from holdfast.algorithms.lwf import LwF
 from holdfast.engine import compiled
 from holdfast.engine.compiled import Compiled
+from holdfast.engine.loop import NoLog, train
+from holdfast.experiments.runner import make_learner
 from holdfast.models.perceptron import Perceptron
 from holdfast.types import Head, Inputs
+from smallest import prepared, trained
 
 
 @pytest.fixture
@@ -92,3 +96,45 @@ def test_an_error_of_the_model_itself_stays_an_error(model):
     call = Compiled(model)
     with pytest.raises(KeyError):
         call({"text": torch.zeros(1)}, "a")
+
+
+def test_each_batch_of_a_score_is_a_step_of_its_own(model, monkeypatch):
+    """Else the graph of each batch would follow that of the one before, and be recorded anew."""
+    call, marks = Compiled(model, often=1), []
+    monkeypatch.setattr(call, "step_done", lambda: marks.append(1))
+    model.eval()
+    with torch.no_grad():
+        call(image(4), "a")
+    assert not marks, "within a step, as MIR asks"
+    with torch.inference_mode():
+        for _ in range(3):
+            call(image(4), "a")
+    assert len(marks) == 3
+
+
+def test_a_teacher_is_compiled_beside_its_pupil_and_stays(monkeypatch):
+    real = torch.compile
+    monkeypatch.setattr(compiled.torch, "compile", lambda f, **_: real(f, backend="eager", dynamic=False))
+    plain, ready = prepared("lwf", benchmark__stages=3), prepared("lwf", benchmark__stages=3)
+    expected, _ = trained(plain)
+    learner = make_learner(ready)
+    learner._call = Compiled(learner.model)
+    teachers = []
+    end = LwF.end
+    monkeypatch.setattr(LwF, "end", lambda self, *rest: end(self, *rest) or teachers.append((self.teacher, self._ask)))
+    train(learner, ready.setup.stream, ready.algorithms, ready.setup.protocol, log=NoLog())
+    assert len({id(teacher) for teacher, _ in teachers}) == 1
+    assert isinstance(teachers[-1][1], Compiled)
+    for one, other in zip(learner.model.parameters(), expected.model.parameters(), strict=True):
+        torch.testing.assert_close(one, other, rtol=0, atol=1e-10)
+
+
+def test_what_is_left_of_a_run_goes_when_the_next_one_begins(model, monkeypatch):
+    resets = []
+    monkeypatch.setattr(torch._dynamo, "reset", lambda: resets.append(1))
+    first = Compiled(model)
+    beside = Compiled(model)  # a teacher, beside its pupil
+    before = len(resets)
+    del first, beside
+    Compiled(model)
+    assert (before <= 1, len(resets)) == (True, before + 1)

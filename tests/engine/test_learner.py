@@ -14,7 +14,7 @@ def rates(training, steps):
     found = []
     for step in range(steps):
         learner.step(step)
-        found.append(learner.optimiser.param_groups[0]["lr"])
+        found.append(learner.optimiser.rate)
     return found
 
 
@@ -46,7 +46,7 @@ def test_the_cosine_schedule_is_torchs():
 def test_matrices_decay_and_vectors_do_not(optimiser):
     learner = make_learner(prepared())
     learner.restart(Training(optimiser=optimiser, weight_decay=0.1, momentum=0.9), 1)
-    decays = {id(p): group["weight_decay"] for group in learner.optimiser.param_groups for p in group["params"]}
+    decays = {id(p): group.decay for group in learner.optimiser.groups for p in group.parameters}
     for parameter in learner.trainable().values():
         assert decays[id(parameter)] == (0.1 if parameter.ndim > 1 else 0.0)
 
@@ -73,3 +73,14 @@ def test_bfloat16_computes_in_it_and_keeps_weights_and_losses_in_float32():
     assert output.dtype == torch.float32
     assert torch.equal(output, output.bfloat16().float()), "values have bfloat16's precision"
     assert learner.model.heads["patterns"].classifier.weight.dtype == torch.float32
+
+
+def test_evaluation_mode_for_a_moment_ends_where_it_began():
+    learner = make_learner(prepared())
+    learner.freeze(learner.model.encoder)
+    learner.restart(Training(), 1)
+    modes = {name: module.training for name, module in learner.model.named_modules()}
+    with learner.evaluating():
+        assert not any(module.training for module in learner.model.modules())
+    assert {name: module.training for name, module in learner.model.named_modules()} == modes
+    assert set(modes.values()) == {True, False}

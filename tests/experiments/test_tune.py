@@ -1,4 +1,5 @@
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -6,15 +7,15 @@ from holdfast.errors import UserError
 from holdfast.experiments.config import prepare
 from holdfast.experiments.runner import run
 from holdfast.experiments.store import Store
-from holdfast.experiments.tune import on_validation, tune
+from holdfast.experiments.tune import mark, on_validation, tune
 from smallest import request
 
 MEASURES = ["final_accuracy", "forgetting"]
 
 
 def test_the_grid_is_run_and_scored_on_validation_data_alone(tmp_path):
-    def carry_out(asked):
-        return run(prepare(asked), Store(tmp_path))
+    def carry_out(plan):
+        return {name: run(prepare(node.request), Store(tmp_path)) for name, node in plan.nodes.items()}
 
     trials = tune(request("replay"), {"replay.capacity": ["40", "120"]}, "final_accuracy", [0, 1], carry_out, MEASURES)
     assert [trial.settings for trial in trials] == [{"replay.capacity": "40"}, {"replay.capacity": "120"}]
@@ -26,6 +27,22 @@ def test_the_grid_is_run_and_scored_on_validation_data_alone(tmp_path):
             assert not {s.score for s in on_validation(record.scores)} - {
                 s.score for s in record.scores if s.split == "validation"
             }
+
+
+def test_the_choice_may_be_made_on_the_first_stage_and_the_record_says_how(tmp_path):
+    store = Store(tmp_path)
+
+    def carry_out(plan):
+        return {name: run(prepare(node.request), store) for name, node in plan.nodes.items()}
+
+    first = replace(request("replay"), stages=1)
+    trials = tune(first, {"replay.capacity": ["40", "120"]}, "final_accuracy", [0], carry_out, MEASURES)
+    assert all({s.stage for s in trial.records[0].scores} == {0, 1} for trial in trials), "no later stage was learned"
+    best = replace(first, stages=None, settings={**first.settings, **trials[1].settings})
+    (chosen,) = mark([best], {"trials": 2, "by": "final_accuracy"}, carry_out, store)
+    record = store.folder(chosen).record()
+    assert record.tuning == {"trials": 2, "by": "final_accuracy"}
+    assert {s.stage for s in record.scores} == {0, 1, 2}
 
 
 @pytest.mark.parametrize(

@@ -87,6 +87,10 @@ def test_our_names_are_stable():
             {"embeddings.word_embeddings.weight": torch.zeros(29, 8)},
             r"embeddings.word_embeddings.weight has the shape \(29, 8\), and this model needs \(30, 8\)",
         ),
+        (
+            {"encoder.layer.0.output.dense.bias": torch.tensor([0.0] * 7 + [torch.nan])},
+            r"encoder.layer.0.output.dense.bias holds numbers that are not finite",
+        ),
     ],
 )
 def test_says_which_weight_is_wrong_and_both_shapes(folder, changes, sentence):
@@ -121,12 +125,19 @@ def test_half_precision_weights_become_those_of_the_model(folder):
         (lambda folder: edit(folder, model_type="vilt"), "holds a model of type 'vilt', not 'bert'"),
         (lambda folder: edit(folder, hidden_act="relu"), "the activation 'relu', and ours is 'gelu'"),
         (lambda folder: edit(folder, hidden_size=[8]), r"has hidden_size \[8\], and ours takes one whole number"),
+        (lambda folder: edit(folder, layer_norm_eps="small"), "has layer_norm_eps 'small', which is no such number"),
+        (lambda folder: index(folder, ["a"]), "does not say which file holds each weight"),
     ],
 )
 def test_says_what_is_wrong_with_a_folder(folder, damage, sentence):
     damage(folder)
     with pytest.raises(UserError, match=sentence):
         encoder(folder)
+
+
+def index(folder, shards):
+    (folder / "model.safetensors").unlink()
+    (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": shards}))
 
 
 def edit(folder, **changes):

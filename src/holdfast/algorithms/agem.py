@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import torch
 from torch import Tensor
-from torch._utils import _flatten_dense_tensors  # one call, where a sum for each tensor would be hundreds
+from torch._utils import _flatten_dense_tensors
 
 from holdfast.algorithms.base import Algorithm
 from holdfast.data.order import mix
@@ -103,7 +103,9 @@ def assign(learner: Learner, found: Gradients) -> None:
 
 
 def projected(own: Gradients, reference: Gradients) -> Gradients:
-    """The nearest gradients that do not oppose the reference; the decision stays on the device.
+    """The nearest gradients that do not oppose the reference; both are changed in place.
+
+    The decision stays on the device, and every sum is over one vector: a kernel for each tensor would be hundreds.
 
     >>> own, reference = {"weight": torch.tensor([1.0, -1.0])}, {"weight": torch.tensor([0.0, 2.0])}
     >>> projected(own, reference)["weight"].tolist()
@@ -112,11 +114,16 @@ def projected(own: Gradients, reference: Gradients) -> Gradients:
     shared = [name for name in reference if name in own]
     if not shared:
         return own
-    products = torch._foreach_mul([own[name] for name in shared], [reference[name] for name in shared])
-    product = _flatten_dense_tensors(products).sum()  # type: ignore[no-untyped-call]
-    square = torch.stack(torch._foreach_norm(list(reference.values()))).square().sum()
-    factor = torch.where(product < 0, -product / square, 0.0)
-    scaled = torch._foreach_mul(list(reference.values()), factor)
-    taken = dict(zip(reference, scaled, strict=True))
-    sums = torch._foreach_add([own[name] for name in shared], [taken[name] for name in shared])
-    return own | taken | dict(zip(shared, sums, strict=True))
+    ours, theirs, everything = [own[n] for n in shared], [reference[n] for n in shared], list(reference.values())
+    whole = flat(everything)
+    product = torch.dot(flat(ours), whole if len(theirs) == len(everything) else flat(theirs))
+    factor = torch.where(product < 0, -product / torch.dot(whole, whole), 0.0)
+    torch._foreach_mul_(everything, factor)
+    torch._foreach_add_(ours, theirs)
+    return reference | own
+
+
+def flat(tensors: list[Tensor]) -> Tensor:
+    """Many tensors as one vector, in one call."""
+    found: Tensor = _flatten_dense_tensors(tensors)  # type: ignore[no-untyped-call]
+    return found

@@ -49,6 +49,11 @@ class Algorithm:
     """
 
     needs: ClassVar[frozenset[str]] = frozenset()
+    called: str = ""
+    """The name that a run asked for, for messages."""
+
+    def __str__(self) -> str:
+        return self.called or type(self).__name__
 
     def check(self, stream: Stream) -> None:
         """Refuse, with a `UserError`, a stream that it cannot serve: before anything is built."""

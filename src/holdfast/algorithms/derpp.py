@@ -20,6 +20,7 @@ from torch.nn import functional
 from holdfast.algorithms.base import Algorithm
 from holdfast.algorithms.rows import on_all_ranks, own_places, weighted
 from holdfast.data.order import mix
+from holdfast.data.table import sent
 from holdfast.errors import UserError
 from holdfast.memory import Reservoir, refuse_small
 from holdfast.models.heads import CLOSED
@@ -116,7 +117,7 @@ class DarkReplay(Algorithm):
     def _distances(self, outputs: Tensor, places: Ids) -> Tensor:
         """The squared distance of each output from the logits stored at its place."""
         now = outputs.flatten(1)
-        then = self.logits[torch.from_numpy(places).to(now.device)][:, : now.shape[1]]
+        then = self.logits[sent(torch.from_numpy(places), now.device)][:, : now.shape[1]]
         stored = ~then.isnan()
         squares = torch.where(stored, now - then.nan_to_num(), 0).square().sum(-1)
         return squares / stored.sum(-1).clamp(min=1) if self.fidelity == "released" else squares
@@ -134,7 +135,7 @@ class DarkReplay(Algorithm):
             source = order[np.searchsorted(ids, wanted, sorter=order).clip(max=len(ids) - 1)]
             here = ids[source] == wanted
             stored |= here
-            to, source_ = torch.from_numpy(np.stack([taken[here], source[here]])).to(rows.device)
+            to, source_ = sent(torch.from_numpy(np.stack([taken[here], source[here]])), rows.device)
             found = rows[source_]
             found = found.masked_fill(found <= CLOSED / 2, torch.nan)
             self.logits[to] = functional.pad(found, (0, width - found.shape[1]), value=torch.nan)

@@ -7,7 +7,7 @@ diagonal Fisher of stage k and theta_k the weights at its end. `past` is sum (al
 one of them), or online (F = decay * F + F_k, and only the last stage's weights).
 Presets: CLiMB strength=100 half=false where=encoder past=one share=0.01; Greco et al. strength=100, 1000 or 10000;
 CFST past=sum with strength from 0.1 to 100 by dataset.
-Cost: a step takes no more passes than fine-tuning, only two sweeps over the weights; the end of a stage takes the
+Cost: a step takes no more passes than fine-tuning, only three sweeps over the weights; the end of a stage takes the
 passes of the Fisher (see fisher.py) over `share` of its data, at most `most` examples.
 Memory: two numbers for each weight; with past=one, two for each weight and past stage.
 """
@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 import numpy as np
 
 from holdfast.algorithms.base import Algorithm
-from holdfast.algorithms.fisher import Kind, batched, check, fisher
+from holdfast.algorithms.fisher import Kind, batched, check_fisher, fisher
 from holdfast.algorithms.importance import Named, Penalty, copies
 from holdfast.data.order import mix
 from holdfast.errors import UserError
-from holdfast.types import Batch, Between, Stage
+from holdfast.types import Batch, Between, Stage, Stream
 
 if TYPE_CHECKING:
     from torch import nn
@@ -55,6 +55,8 @@ class EWC(Algorithm):
     """released: CLiMB's code, whose gradients run on over the batches of a batched Fisher."""
     penalties: list[Penalty] = field(init=False, repr=False, compare=False)
     stages: int = field(init=False, repr=False, compare=False)
+    in_all: int | None = field(init=False, default=None, repr=False, compare=False)
+    """How many stages the stream has; None where nobody has said."""
 
     def __post_init__(self) -> None:
         if self.fidelity == "released" and self.fisher != "batched":
@@ -63,9 +65,13 @@ class EWC(Algorithm):
                 "set ewc.fisher=batched"
             )
 
+    def check(self, stream: Stream) -> None:
+        """Note how many stages there are: nothing comes after the last one, so nothing of it is held."""
+        self.in_all = len(stream.stages)
+
     def setup(self, learner: Learner) -> None:
         """No past stage yet."""
-        check(learner, self.fisher)
+        check_fisher(learner, self.fisher)
         self.penalties, self.stages = [], 0
         self._random = np.random.default_rng(mix(learner.seed, 0xE3C))
 
@@ -76,7 +82,10 @@ class EWC(Algorithm):
             chosen.add_gradient(learner.model, self.strength * (0.5 if self.half else 1.0))
 
     def end(self, learner: Learner, stage: Stage) -> None:
-        """Take the stage's Fisher and its weights."""
+        """Take the stage's Fisher and its weights, where another stage follows."""
+        if self.stages + 1 == self.in_all:
+            self.stages += 1
+            return
         parameters = learner.trainable()
         if self.where == "encoder":
             parameters = {name: p for name, p in parameters.items() if name.startswith("encoder.")}

@@ -67,7 +67,7 @@ def batched(
     return {name: total / count for name, total in totals.items()}
 
 
-def check(learner: Learner, kind: Kind) -> None:
+def check_fisher(learner: Learner, kind: Kind) -> None:
     """Refuse, before training, a kind of Fisher that a task has not got, or that would take days."""
     for task in learner.tasks.values():
         known = isinstance(task, Classify | SoftLabel | MultiLabel | MaskedPhrase)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 import numpy as np
 import torch
 
-from holdfast.algorithms.agem import Gradients, assign, gradients, memory_gradients
+from holdfast.algorithms.agem import Gradients, assign, flat, gradients, memory_gradients
 from holdfast.algorithms.base import Algorithm
 from holdfast.data.order import mix
 from holdfast.memory import Latest
@@ -24,6 +24,9 @@ from holdfast.types import Array, Batch, Between, Ids, Stage
 
 if TYPE_CHECKING:
     from holdfast.engine.learner import Learner
+
+PIECE = 2**22
+"""How many numbers of each gradient are taken in float64 at once."""
 
 
 @dataclass
@@ -53,7 +56,7 @@ class Gem(Algorithm):
         past = [memory_gradients(learner, ids) for ids in self.kept]
         gram, products = _products(past, own)
         if (products < 0).any():
-            own = _sum(own, past, dual(gram, products, self.strength))
+            _add(own, past, dual(gram, products, self.strength))
         assign(learner, own)
 
     def after(self, learner: Learner, batch: Batch) -> None:
@@ -87,27 +90,19 @@ class Gem(Algorithm):
 def _products(past: list[Gradients], own: Gradients) -> tuple[Array, Array]:
     """GG' and Gg in float64, brought from the device in one piece."""
     everyone = [*past, own]
-    total = torch.zeros(len(everyone), len(everyone), dtype=torch.float64, device=next(iter(own.values())).device)
-    for name in dict.fromkeys(name for found in everyone for name in found):
-        there = [index for index, found in enumerate(everyone) if name in found]
-        rows = torch.stack([everyone[index][name].flatten() for index in there]).double()
-        if len(there) == len(everyone):
-            total += rows @ rows.T
-        else:
-            places = torch.tensor(there, device=total.device)
-            total[places[:, None], places] += rows @ rows.T
-    found = total.cpu().numpy()
+    shapes = {name: gradient for found in everyone for name, gradient in found.items()}
+    rows = [f[name] if name in f else torch.zeros_like(like) for f in everyone for name, like in shapes.items()]
+    pieces = (piece.double() for piece in torch.split(flat(rows).view(len(everyone), -1), PIECE, dim=1))
+    found = torch.stack([piece @ piece.T for piece in pieces]).sum(0).cpu().numpy()
     return found[:-1, :-1], found[:-1, -1]
 
 
-def _sum(own: Gradients, past: list[Gradients], weights: Array) -> Gradients:
-    total = dict(own)
+def _add(own: Gradients, past: list[Gradients], weights: Array) -> None:
+    """Add past stages' gradients, each by its weight, in place."""
     for found, weight in zip(past, weights.tolist(), strict=True):
-        scaled = dict(zip(found, torch._foreach_mul(list(found.values()), weight), strict=True))
-        shared = [name for name in scaled if name in total]
-        sums = torch._foreach_add([total[name] for name in shared], [scaled[name] for name in shared]) if shared else ()
-        total |= scaled | dict(zip(shared, sums, strict=True))
-    return total
+        if shared := [name for name in found if name in own]:
+            torch._foreach_add_([own[name] for name in shared], [found[name] for name in shared], alpha=weight)
+        own |= {name: gradient * weight for name, gradient in found.items() if name not in own}
 
 
 def dual(gram: Array, products: Array, strength: float) -> Array:

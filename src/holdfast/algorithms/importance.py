@@ -70,12 +70,11 @@ class Penalty:
         """
         if self._pulled is None:
             parameters = dict(model.named_parameters())
-            self._pulled = [(parameters[name], self.weights[name], self.anchors[name]) for name in self.weights]
+            self._pulled = [(parameters[name], weight, self.anchors[name]) for name, weight in self.weights.items()]
         used = [(p, p.grad, w, a) for p, w, a in self._pulled if p.grad is not None]
         if used:
             parameters_, gradients, weights, anchors = zip(*used, strict=True)
-            moved = torch._foreach_sub(parameters_, anchors)
-            torch._foreach_addcmul_(gradients, moved, weights, 2 * strength)
+            torch._foreach_addcmul_(gradients, torch._foreach_sub(parameters_, anchors), weights, 2 * strength)
 
     @property
     def nbytes(self) -> int:

@@ -28,7 +28,7 @@ from holdfast.algorithms.base import Algorithm
 from holdfast.algorithms.mntdp import Mntdp
 from holdfast.algorithms.rows import weighted
 from holdfast.errors import UserError
-from holdfast.models.base import Model
+from holdfast.models.base import Given, Model
 from holdfast.models.modular import ModularEncoder
 from holdfast.tasks import Classify, MaskedPhrase, MultiLabel, SoftLabel
 from holdfast.types import Batch, Between, Part, Stage, Task
@@ -94,18 +94,18 @@ class LwF(Algorithm):
         with _precision(learner):
             for part, output in zip(batch.parts, outputs, strict=True):
                 if self.on == "seen":
-                    losses = self._on_seen(learner.tasks[part.task], part, output, self.teacher)
+                    losses = self._on_seen(learner.tasks[part.task], part, output)
                 else:
                     losses = self._on_old_heads(learner, part, self.teacher)
                 rows.append(weighted(losses, part))
         self._noted.clear()
         return self.strength * learner.share(torch.cat(rows), len(batch.ids))
 
-    def _on_seen(self, task: Task, part: Part, output: Tensor, teacher: Model) -> Tensor:
+    def _on_seen(self, task: Task, part: Part, output: Tensor) -> Tensor:
         if task.head not in self.seen:
             return output.new_zeros(len(output))
         with torch.no_grad():
-            taught = task.forward(teacher, part)
+            taught = task.forward(self._ask, part)
         return divergence(task, part, taught, output, self.temperature, self.seen[task.head])
 
     def _on_old_heads(self, learner: Learner, part: Part, teacher: Model) -> Tensor:
@@ -118,14 +118,18 @@ class LwF(Algorithm):
         for head, task in {task.head: task for task in learner.tasks.values()}.items():
             if head in self.seen:
                 with torch.no_grad():
-                    taught = teacher.heads[head](_Given(taught_features), part.inputs)
-                output = learner.model.heads[head](_Given(features), part.inputs)
+                    taught = teacher.heads[head](Given(taught_features), part.inputs)
+                output = learner.model.heads[head](Given(features), part.inputs)
                 losses.append(divergence(task, part, taught, output, self.temperature, self.seen[head]))
         return torch.stack(losses).sum(0)
 
     def end(self, learner: Learner, stage: Stage) -> None:
         """The model as it is now teaches the next stage what this one and those before have taught."""
-        self.teacher = copy.deepcopy(learner.model).eval().requires_grad_(False)
+        weights, modular = learner.model.state_dict(), isinstance(learner.model.encoder, ModularEncoder)
+        if self.teacher is None or modular or self.teacher.state_dict().keys() != weights.keys():
+            self._teach(learner, copy.deepcopy(learner.model))
+        else:  # the same teacher goes on, so that what is compiled of it stays
+            self.teacher.load_state_dict(weights)
         for index, table in enumerate(learner.data.tables):
             start, stop = learner.data.offsets[index], learner.data.offsets[index + 1]
             ids = stage.train[(stage.train >= start) & (stage.train < stop)]
@@ -135,6 +139,10 @@ class LwF(Algorithm):
                 units = learner.data.targets(ids) if one_class else torch.arange(task.outputs)
                 before = self.seen.get(task.head, units[:0])
                 self.seen[task.head] = torch.unique(torch.cat([before.cpu(), units])).to(learner.device)
+
+    def _teach(self, learner: Learner, teacher: Model) -> None:
+        self.teacher = teacher.eval().requires_grad_(False)
+        self._ask = learner.asking(self.teacher)
 
     def memory_bytes(self, learner: Learner) -> int:
         """The teacher, and the numbers of the units that were seen."""
@@ -159,7 +167,7 @@ class LwF(Algorithm):
             if isinstance(teacher.encoder, ModularEncoder):  # the learner's may have grown, or be on another path
                 teacher.encoder.rebuild(state["structure"])
             teacher.load_state_dict(state["teacher"])
-            self.teacher = teacher.eval().requires_grad_(False)
+            self._teach(learner, teacher)
 
 
 def divergence(task: Task, part: Part, taught: Tensor, output: Tensor, temperature: float, units: Tensor) -> Tensor:
@@ -185,16 +193,6 @@ def divergence(task: Task, part: Part, taught: Tensor, output: Tensor, temperatu
             hidden = part.targets >= 0
             rows = (rows * hidden).sum(-1) / hidden.sum(-1)
     return rows * temperature**2
-
-
-class _Given:
-    """Stands for an encoder whose answer is known."""
-
-    def __init__(self, features: Tensor) -> None:
-        self.features = features
-
-    def __call__(self, inputs: Mapping[str, Tensor]) -> Tensor:
-        return self.features
 
 
 def _same(inputs: Mapping[str, Tensor], others: Mapping[str, Tensor]) -> bool:

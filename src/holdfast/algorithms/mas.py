@@ -22,7 +22,7 @@ from holdfast.algorithms.base import Algorithm
 from holdfast.algorithms.importance import Penalty, copies, importance
 from holdfast.data.order import mix
 from holdfast.tasks import MaskedPhrase
-from holdfast.types import Batch, Between, Ids, Part, Stage, Task
+from holdfast.types import Batch, Between, Ids, Part, Stage, Stream, Task
 
 if TYPE_CHECKING:
     from holdfast.engine.learner import Learner
@@ -41,6 +41,12 @@ class MAS(Algorithm):
     """At most so many examples, drawn at random: a sample tells about as much, and each costs passes of its own."""
     penalty: Penalty | None = field(init=False, repr=False, compare=False)
     stages: int = field(init=False, repr=False, compare=False)
+    in_all: int | None = field(init=False, default=None, repr=False, compare=False)
+    """How many stages the stream has; None where nobody has said."""
+
+    def check(self, stream: Stream) -> None:
+        """Note how many stages there are: nothing comes after the last one, so nothing of it is held."""
+        self.in_all = len(stream.stages)
 
     def setup(self, learner: Learner) -> None:
         """No past stage yet."""
@@ -52,7 +58,10 @@ class MAS(Algorithm):
             self.penalty.add_gradient(learner.model, self.strength)
 
     def end(self, learner: Learner, stage: Stage) -> None:
-        """Add the stage's importance, and hold the weights as they are now."""
+        """Add the stage's importance, and hold the weights as they are now, where another stage follows."""
+        if self.stages + 1 == self.in_all:
+            self.stages += 1
+            return
         parameters = learner.trainable()
         count = max(1, min(round(self.share * len(stage.train)), self.most))
         ids = np.random.default_rng(mix(learner.seed, 0x3A5, self.stages)).permutation(stage.train)[:count]

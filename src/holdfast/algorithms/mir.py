@@ -11,7 +11,6 @@ or its gradients, and with batch normalisation, a second pass over the new examp
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -107,16 +106,18 @@ class Mir(Algorithm):
             return batch
         count = self.size or len(batch.ids)
         candidates = _fetched(learner, self.memory.sample(self.candidates or 2 * count))
-        before = self._losses(learner, candidates)
         if self.fidelity == "released":  # the real step on the new examples will be the virtual one
-            self._scored = candidates, count, before
+            with learner.evaluating():
+                self._scored = candidates, count, self._losses(learner, candidates)
             return batch
         with _own_draws(learner), _still(self._norms):
             new = learner.fetch(batch.ids)
             loss = learner.loss(new, learner.outputs(new))
             learner.backward(loss, new)
-        with virtual_step(learner, self.steps):
-            after = self._losses(learner, candidates)
+        with learner.evaluating():
+            before = self._losses(learner, candidates)
+            with virtual_step(learner, self.steps):
+                after = self._losses(learner, candidates)
         chosen = most_harmed(learner, candidates, count, before, after)
         if not self._reuses:
             return Batch(np.concatenate([batch.ids, chosen]))
@@ -152,7 +153,8 @@ class Mir(Algorithm):
         if self._scored is not None:
             candidates, count, before = self._scored
             self._scored = None
-            after = self._losses(learner, candidates)
+            with learner.evaluating():
+                after = self._losses(learner, candidates)
             chosen = learner.fetch(most_harmed(learner, candidates, count, before, after))
             learner.backward(learner.loss(chosen, learner.outputs(chosen)), chosen)
             learner.step(self.steps)
@@ -176,14 +178,11 @@ class Mir(Algorithm):
         self.steps = 0
 
     def _losses(self, learner: Learner, batch: Batch) -> list[Tensor]:
-        """The losses of this rank's examples, or of their words, without dropout: one tensor for each part."""
+        """The losses of this rank's examples, or of their words: one tensor for each part."""
         learner.examples_forward += len(batch.ids)
-        learner.model.eval()
         with torch.no_grad():
             outputs = learner.forward(batch)
-            losses = [self._of_part(learner, part, output) for part, output in zip(batch.parts, outputs, strict=True)]
-        learner.train_mode()
-        return losses
+            return [self._of_part(learner, part, output) for part, output in zip(batch.parts, outputs, strict=True)]
 
     def _of_part(self, learner: Learner, part: Part, output: Tensor) -> Tensor:
         task = learner.tasks[part.task]
@@ -236,34 +235,7 @@ def _still(norms: list[_BatchNorm]) -> Iterator[None]:
 
 @contextmanager
 def virtual_step(learner: Learner, step: int) -> Iterator[None]:
-    """The weights as the optimiser's step with the present gradients would leave them; then, to the bit, as they were.
-
-    The step is the real one, schedule and moments included. The optimiser's state is swapped for a copy; the weights
-    move where they are, because compiled graphs know them by their address, and are then copied back.
-    """
-    optimiser = learner.optimiser
-    moved = [p for p in learner.parameters.values() if p.grad is not None]
-    states, copies = optimiser.state, defaultdict[Any, Any](dict)
-    known = [p for p in moved if p in states]
-    for key in states[known[0]] if known else ():
-        values = [states[p][key] for p in known]
-        twins = _copies(values) if isinstance(values[0], Tensor) else values
-        for parameter, twin in zip(known, twins, strict=True):
-            copies[parameter][key] = twin
-    with torch.no_grad():
-        weights = _copies(moved)
-    try:
-        optimiser.state = copies
-        learner.set_rate(step)
-        optimiser.step()  # not the learner's step: compiled graphs may still own the gradients
+    """The weights as the step with the present gradients would leave them, schedule and moments included."""
+    learner.set_rate(step)
+    with learner.optimiser.virtual_step():  # not the learner's step: compiled graphs may still own the gradients
         yield
-    finally:
-        optimiser.state = states
-        if moved:
-            with torch.no_grad():
-                torch._foreach_copy_(tuple(moved), weights)
-
-
-def _copies(tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:
-    """Copies of many tensors in few kernels."""
-    return tuple(torch._foreach_mul(list(tensors), 1)) if tensors else ()

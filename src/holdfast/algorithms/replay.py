@@ -9,36 +9,37 @@ with per-task so many, or a `share`, of each stage.
 | form    | settings                                                                                         |
 |---------|--------------------------------------------------------------------------------------------------|
 | CLiMB   | memory=per-task share=0.01 every=100 mode=separate source=one; fidelity=released for its code    |
-| VisCOLL | capacity=1000 or 10000; mode=separate as in its code; memory=balanced-sqrt or balanced-forget    |
+| VisCOLL | capacity=1000 or 10000; mode=separate as in its code; memory=balanced-sqrt by=word, or -forget   |
 | CFST    | memory=experience-balanced capacity=1000 size=100, at a batch size of 100                        |
 """
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from dataclasses import asdict, dataclass, field, replace
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from holdfast.algorithms.base import Algorithm
-from holdfast.algorithms.rows import grouping, on_all_ranks
+from holdfast.algorithms.rows import grouping, on_all_ranks, phrasing
 from holdfast.data.order import mix
 from holdfast.errors import UserError
 from holdfast.memory import (
     ClassBalanced,
     ExperienceBalanced,
+    Group,
     Memory,
     PerTask,
     Reservoir,
     TargetBalanced,
     refuse_small,
 )
-from holdfast.types import Batch, Between, Ids, Stage, Stream
+from holdfast.types import Batch, Between, Ids, Part, Stage, Stream
 
 if TYPE_CHECKING:
     from holdfast.engine.learner import Learner
+    from holdfast.tasks import MaskedPhrase
 
 BY_STAGE = ("per-task", "experience-balanced")
 BY_GROUP = ("class-balanced", "balanced-sqrt", "balanced-forget")
@@ -64,14 +65,15 @@ class Replay(Algorithm):
     memory: Literal[
         "reservoir", "per-task", "experience-balanced", "class-balanced", "balanced-sqrt", "balanced-forget"
     ] = "reservoir"
-    by: Literal["class", "task", "group"] = "class"
-    """What the last three memories balance: classes, tasks, or the groups that the data gives (VisCOLL: nouns)."""
+    by: Literal["class", "task", "word"] = "class"
+    """What the last three memories balance: classes, tasks, or, in the last two, the words of phrases (VisCOLL)."""
     fidelity: Literal["paper", "released"] = "paper"
     """released: each separate step has a fresh AdamW at the past stage's full learning rate, as in CLiMB's code."""
     kept: Memory = field(init=False, repr=False, compare=False)
     steps: int = field(init=False, default=0, repr=False, compare=False)
     trainings: list[dict[str, Any]] = field(init=False, default_factory=list, repr=False, compare=False)
     """How each stage so far is trained."""
+    _group: Group = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.share is not None and self.memory != "per-task":
@@ -81,6 +83,8 @@ class Replay(Algorithm):
                 f"replay.source is 'one', but memory={self.memory} does not know stages: "
                 "set replay.source=all, or another memory"
             )
+        if self.by == "word" and self.memory == "class-balanced":
+            raise UserError("replay.by is 'word', but an example has many words: set replay.memory=balanced-sqrt")
         if self.fidelity == "released" and self.mode == "joint":
             raise UserError("replay.fidelity=released is about separate steps: set replay.mode=separate as well")
 
@@ -159,10 +163,15 @@ class Replay(Algorithm):
             return PerTask(seed, self.capacity, self.share)
         if self.memory == "experience-balanced":
             return ExperienceBalanced(self.capacity, seed)
-        group = grouping(learner, self.by, "replay")
+        if self.by == "word":
+            group, words = phrasing(learner, "replay")
+        else:
+            group, words = grouping(learner, self.by, "replay"), None
         if self.memory == "class-balanced":
             return ClassBalanced(self.capacity, seed, group)
-        return TargetBalanced(self.capacity, seed, group, "sqrt" if self.memory == "balanced-sqrt" else "forget")
+        self._group = group
+        target: Literal["sqrt", "forget"] = "sqrt" if self.memory == "balanced-sqrt" else "forget"
+        return TargetBalanced(self.capacity, seed, group, target, words)
 
     @property
     def _now(self) -> int:
@@ -190,19 +199,28 @@ class Replay(Algorithm):
         if self.fidelity == "paper":
             learner.optimiser.step()
             return
-        past = self.trainings[stage]
-        groups = [{key: group[key] for key in ("params", "weight_decay")} for group in learner.optimiser.param_groups]
+        past, now = self.trainings[stage], learner.optimiser.training
         betas = (past["betas"][0], past["betas"][1])
-        torch.optim.AdamW(groups, lr=past["learning_rate"], betas=betas, eps=past["epsilon"]).step()
+        as_then = {"learning_rate": past["learning_rate"], "betas": betas, "epsilon": past["epsilon"]}
+        learner.optimiser.anew(replace(now, optimiser="adamw", **as_then)).step()
 
     def _observe(self, learner: Learner, batch: Batch, outputs: tuple[Tensor, ...]) -> None:
         if self.memory != "balanced-forget":
             return
         assert isinstance(self.kept, TargetBalanced)
         own = tuple(
-            learner.tasks[part.task].losses(output, part) for part, output in zip(batch.parts, outputs, strict=True)
+            self._losses(learner, part, output.detach()) for part, output in zip(batch.parts, outputs, strict=True)
         )
-        parts = on_all_ranks(learner, batch, own)
-        losses = torch.cat([rows.double() for _, rows in parts]).cpu().numpy()  # waits for the device
-        # Rounded, so that one rank and many, whose last digits differ, take the same decisions.
-        self.kept.observe(np.concatenate([ids for ids, _ in parts]), losses.round(6))
+        for ids, rows in on_all_ranks(learner, batch, own):
+            # Rounded, so that one rank and many, whose last digits differ, take the same decisions.
+            losses = rows.double().cpu().numpy().round(6)  # waits for the device
+            if self.by == "word":
+                words = learner.data.targets(ids).numpy()
+                self.kept.observe(words[words >= 0], losses[words >= 0])
+            else:
+                self.kept.observe(self._group(ids), losses)
+
+    def _losses(self, learner: Learner, part: Part, output: Tensor) -> Tensor:
+        """The loss of each row, or of each of its words."""
+        task = learner.tasks[part.task]
+        return cast("MaskedPhrase", task).word_losses(output, part) if self.by == "word" else task.losses(output, part)

@@ -44,8 +44,8 @@ def weighted(rows: Tensor, part: Part) -> Tensor:
     return rows if part.weights is None else rows * part.weights.to(rows.dtype)
 
 
-def grouping(learner: Learner, by: Literal["class", "task", "group"], name: str) -> Group:
-    """The group of each example: its class within its task, its task, or the column `group` of its table.
+def grouping(learner: Learner, by: Literal["class", "task"], name: str) -> Group:
+    """The group of each example: its class within its task, or its task.
 
     The numbers of all examples are gathered once, so that asking for a batch's waits for no device.
     """
@@ -56,17 +56,28 @@ def grouping(learner: Learner, by: Literal["class", "task", "group"], name: str)
         refuse_without_classes(learner, name)
         for task in learner.tasks.values():
             starts[task.name], first = first, first + task.outputs
-    if by == "group" and not any("group" in table.inputs for table in tables):
-        raise UserError(f"{name}.by is 'group', but this data has no column of groups: set it to class or task")
     for table in tables:
         if by == "class":
             numbers.append(table.targets.cpu().numpy().astype(np.int64) + starts[table.task])
-        elif by == "group" and isinstance(column := table.inputs.get("group"), Tensor):
-            numbers.append(column.cpu().numpy().astype(np.int64))
         else:
             numbers.append(np.full(len(table), tasks[table.task]))
     groups = np.concatenate(numbers)
     return lambda ids: groups[ids]
+
+
+def phrasing(learner: Learner, name: str) -> tuple[Group, Ids]:
+    """What each example says, as a number, and the words of each such number, -1 where there are fewer.
+
+    Two phrases of the same words, in whichever order, are the same.
+    """
+    if any(learner.tasks[table.task].reads.kind != "phrase" for table in learner.data.tables):
+        raise UserError(f"{name}.by is 'word', and this data has no phrases: set it to class or task")
+    targets = [table.targets.cpu().numpy() for table in learner.data.tables]
+    most = max(each.shape[1] for each in targets)
+    rows = [np.pad(each, ((0, 0), (0, most - each.shape[1])), constant_values=-1) for each in targets]
+    said = np.sort(np.maximum(np.concatenate(rows), -1).astype(np.int64), axis=1)
+    words, groups = np.unique(said, axis=0, return_inverse=True)
+    return lambda ids: groups[ids], words
 
 
 def refuse_without_classes(learner: Learner, name: str) -> None:

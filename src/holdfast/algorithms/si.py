@@ -59,14 +59,14 @@ class SI(Algorithm):
                 )
             if "modular" in other.needs:
                 raise UserError(
-                    f"si follows one way of the weights through a stage, and {type(other).__name__} tries several: "
+                    f"si follows one way of the weights through a stage, and {other} tries several: "
                     "leave one of the two out"
                 )
 
     def setup(self, learner: Learner) -> None:
         """Nothing is held yet."""
         self.penalty, self.falls, self.stages = Penalty({}, {}), {}, 0
-        self._followed: list[tuple[nn.Parameter, Tensor]] | None = None
+        self._followed: list[tuple[nn.Parameter, Tensor, Tensor, Tensor]] | None = None
         self._step: tuple[tuple[Tensor, ...], ...] = ()
 
     def begin(self, learner: Learner, stage: Stage) -> None:
@@ -83,12 +83,16 @@ class SI(Algorithm):
         """Note the gradient and where the weights are, then add the penalty's gradient."""
         if self._followed is None:
             parameters = dict(learner.model.named_parameters())
-            self._followed = [(parameters[name], fall) for name, fall in self.falls.items()]
-        used = [(p, p.grad, fall) for p, fall in self._followed if p.grad is not None]
+            self._followed = [
+                (parameters[name], fall, torch.empty_like(fall), torch.empty_like(fall))
+                for name, fall in self.falls.items()
+            ]
+        used = [(p, p.grad, fall, noted, before) for p, fall, noted, before in self._followed if p.grad is not None]
         if used:
-            parameters_, gradients, falls = zip(*used, strict=True)
-            # Multiplied by 1: copies, in few kernels. Later hooks may change gradients in place.
-            self._step = parameters_, falls, torch._foreach_mul(gradients, 1), torch._foreach_mul(parameters_, 1)
+            parameters_, gradients, falls, noted, before = zip(*used, strict=True)
+            torch._foreach_copy_(noted, gradients)  # later hooks may change gradients in place
+            torch._foreach_copy_(before, parameters_)
+            self._step = parameters_, falls, noted, before
         if self.stages:
             self.penalty.add_gradient(learner.model, self.strength)
 

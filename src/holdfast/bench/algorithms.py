@@ -68,12 +68,16 @@ def algorithms(device: torch.device, steps: int = 60, repeats: int = 3, compiled
     tiny = device.type == "cpu"
     inputs = Inputs(text=24, vocabulary=2000 if tiny else 30522, regions=(10, 128) if tiny else (36, 2048))
     data, task = _data(inputs, 2 * steps * BATCH, device)
-    compiled = not tiny if compiled is None else compiled
+    compiled, half = not tiny if compiled is None else compiled, None if tiny else torch.bfloat16
+    torch.manual_seed(0)
+    model = registry.MODELS["vlbert-tiny" if tiny else "vlbert"].load()().build(inputs, {"words": task.reads})
+    model = model.to(device)
+    start = {name: value.clone() for name, value in model.state_dict().items()}
+    # One model for all, and one learner that outlives them: what is compiled, and recorded of these weights, is shared.
+    keeper = Learner(model, data, {"words": task}, device=device, autocast=half, compiled=compiled)
 
     def seconds(make: Callable[[], list[Algorithm]]) -> float:
-        torch.manual_seed(0)
-        model = registry.MODELS["vlbert-tiny" if tiny else "vlbert"].load()().build(inputs, {"words": task.reads})
-        half = None if tiny else torch.bfloat16
+        keeper.model.load_state_dict(start)
         learner = Learner(model, data, {"words": task}, device=device, autocast=half, compiled=compiled)
         training = Training(batch_size=BATCH, learning_rate=1e-4)
         ids = np.arange(len(data), dtype=np.int64)

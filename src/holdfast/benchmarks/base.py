@@ -5,11 +5,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast.metrics import Undefined
 from holdfast.types import Array, Inputs, Protocol, Score, Stream, Task, Wants
 
 if TYPE_CHECKING:
@@ -24,6 +25,21 @@ class Measure:
     title: str
     higher: bool = True
     factor: float = 100.0
+    decimals: int = 1
+
+
+@dataclass(frozen=True)
+class Need:
+    """Another run that a measure is taken against: how its request differs from this run's own.
+
+    `change` replaces fields of the request: algorithm, order, benchmark, setting, settings, model. With another
+    algorithm, the settings of algorithms are dropped; with another benchmark, also the benchmark's settings, setting
+    and order. Where `settings` is given, it replaces all settings but the model's, which it may add to.
+    """
+
+    change: Mapping[str, Any]
+    after: int | None = None
+    """None: it stands alone. n: it begins with the weights of this run after stage n, and so comes after this run."""
 
 
 @dataclass(frozen=True)
@@ -39,23 +55,31 @@ class Setup:
     """What guessing scores on each evaluation set, where that is worth a word."""
     problems: tuple[str, ...] = ()
     """A sentence on each bad record that was left out."""
-    finish: Callable[[Learner, int, int], Sequence[tuple[Score, Array]]] | None = None
-    """What is still to be scored once the last stage is learned: given the learner, the stages and the steps so far, it
-    gives scores and what is behind each of them."""
+    finish: Callable[[Learner, Stream, int], Sequence[tuple[Score, Array]]] | None = None
+    """What is still to be scored once the last stage is learned: given the learner, the stream as it was learned and
+    the number of steps, it gives scores and what is behind each of them."""
+    keep_stages: bool = False
+    """Whether the weights at the end of each stage stay in the store, for runs that begin with them."""
 
 
 class Benchmark(ABC):
     """A benchmark with its settings as fields; `seed` is the run's, for what a benchmark draws at random."""
 
     default_model: ClassVar[str]
-    reference: ClassVar[str] = ""
-    """The transform of the stream whose run some measures of the other runs are taken against."""
     places: ClassVar[frozenset[str]] = frozenset({"data", "skip_bad", "features"})
     """Settings that say where data lies, not what it is: in a run's id, the data's fingerprint stands for them."""
 
-    def model(self) -> str:
-        """The name of the model where a user names none."""
+    def model(self, algorithm: str = "finetune") -> str:
+        """The name of the model where a user names none, for an algorithm by its row's name."""
         return self.default_model
+
+    def preset(self, model: str, algorithm: str) -> Mapping[str, Any]:
+        """Settings of a run with this model and algorithm (its row's name), where a user sets nothing else."""
+        return {}
+
+    def needs(self, title: str) -> Mapping[str, Need]:
+        """The other runs that the measures of a run need, by names of the benchmark's own; `title` is the run's row."""
+        return {}
 
     @abstractmethod
     def setup(self, wants: Wants) -> Setup:
@@ -67,9 +91,21 @@ class Benchmark(ABC):
         """The benchmark's measures from a score log; one that is undefined is a NaN with a reason."""
 
     @staticmethod
-    def relative(scores: Sequence[Score], reference: Sequence[Score]) -> dict[str, float]:
-        """The measures that follow from a score log and that of the reference's run, where a benchmark has such."""
+    def relative(scores: Sequence[Score], others: Mapping[str, Sequence[Score]]) -> dict[str, float]:
+        """The measures that follow from a score log and those of the runs it needs, by the names that `needs` gave.
+
+        Only runs that are done are among `others`; a run that is what it needs finds itself there. See `absent`.
+        """
         return {}
+
+
+def absent(name: str) -> Undefined:
+    """A measure without a value, because the run that it is taken against is not there.
+
+    >>> absent("cumulative").reason
+    "the run 'cumulative' is not there"
+    """
+    return Undefined(f"the run {name!r} is not there")
 
 
 def score_matrix(
@@ -81,6 +117,7 @@ def score_matrix(
     >>> score_matrix(log)
     (['a'], array([0.5]), array([[0.75]]))
     """
+    scores = [s for s in scores if "/" not in s.name]  # a name with a `/` is a detail of another score
     names = list(dict.fromkeys(s.name for s in scores if s.split == split))
     stages = max((s.stage for s in scores), default=0)
     rows = np.full((stages + 1, len(names)), np.nan)

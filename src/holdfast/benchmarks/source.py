@@ -15,11 +15,13 @@ import fcntl
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stderr
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, cached_property
 from importlib.util import find_spec
+from io import StringIO
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +32,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from torch import Tensor
 
 from holdfast import registry
+from holdfast.data.decoding import worker_pool
 from holdfast.data.prepared import Prepared, Values, files_fingerprint, prepare
 from holdfast.data.table import Column, Table
 from holdfast.data.text import Tokenizer, train
@@ -65,11 +68,15 @@ class Source:
         """The examples of a split, as its reader gives them."""
         return self.dataset.examples(self.folder, split, reading or Reading(skip=self.skip_bad))
 
+    @cached_property
+    def _files(self) -> str:
+        """A hash of the files: looked at once, since there may be a hundred thousand of them."""
+        return files_fingerprint(self.folder)
+
     def fingerprint(self, *settings: object) -> str:
         """A hash of the files' names, sizes and times, of the code that reads them, and of any settings."""
-        return files_fingerprint(
-            self.folder, self.dataset.name, code_hash(_module(registry.DATASETS[self.dataset.name])), *settings
-        )
+        known = (self._files, self.dataset.name, code_hash(_module(registry.DATASETS[self.dataset.name])), *settings)
+        return hashlib.blake2b(repr(known).encode("utf-8", "surrogateescape"), digest_size=16).hexdigest()
 
     def tokenizer(
         self, texts: Callable[[], Iterator[str]], vocabulary: Path | None = None, kept: str = "all"
@@ -81,7 +88,7 @@ class Source:
         words = "" if vocabulary is None else Tokenizer.load(vocabulary).fingerprint
         place = cache_folder() / "tables" / f"{self.fingerprint('words', PIECES, words, kept)}.json"
         if not place.exists():
-            with _bar(f"reading the words of {self.dataset.name}"):
+            with progress_bar(f"reading the words of {self.dataset.name}"):
                 found = list(texts())
                 pieces = Tokenizer.load(vocabulary) if vocabulary else train(found, PIECES)
                 longest = max(int(pieces.encode(found[at : at + 10_000], 512)[1].max()) for at in _starts(found))
@@ -127,7 +134,7 @@ class Source:
             # Before the table is there: whoever finds the table finds what it lacks.
             _write_json(dropped, [str(problem) for problem in reading.problems])
 
-        with _bar(f"preparing {self.dataset.name}, {split}") as progress:
+        with progress_bar(f"preparing {self.dataset.name}, {split}") as progress:
             found: Prepared = prepare(
                 task,
                 rows(),
@@ -165,19 +172,43 @@ def world(name: str, scale: str, seed: int = 0) -> Path:
 
     Of two processes that want the same, one writes and the other waits.
     """
-    folder = cache_folder() / "world" / f"{name}-{scale}-{seed}-{code_hash(_module(registry.WRITERS[name]))[:12]}"
+    folder = _world_folder(name, scale, seed)
     if is_written(folder, scale, seed):
         return folder
     folder.parent.mkdir(parents=True, exist_ok=True)
     seconds = estimate(name, scale).seconds
     with (
-        _bar(f"writing the world's {name} at {scale}, once (about {seconds:.0f} s)"),
+        progress_bar(f"writing the world's {name} at {scale}, once (about {seconds:.0f} s)"),
         folder.with_name(f".{folder.name}.lock").open("w") as lock,
     ):
         fcntl.flock(lock, fcntl.LOCK_EX)  # it ends with the process, however that ends
         if not is_written(folder, scale, seed):
             write_whole(registry.WRITERS[name].load(), folder, scale, seed)
     return folder
+
+
+def worlds(names: Sequence[str], scale: str) -> None:
+    """Write those of the world's datasets that are not there yet, as many at once as there are cores."""
+    missing = [name for name in names if not is_written(_world_folder(name, scale, 0), scale, 0)]
+    missing.sort(key=lambda name: -estimate(name, scale).seconds)  # the longest first, so that none is left for the end
+    processes = min(len(missing), os.cpu_count() or 1)
+    if processes < 2:
+        return
+    seconds = sum(estimate(name, scale).seconds for name in missing) / processes
+    with (
+        progress_bar(f"writing the world's {', '.join(missing)} at {scale}, once (about {seconds:.0f} s)"),
+        worker_pool(processes) as pool,
+    ):
+        list(pool.map(_write_quietly, missing, repeat(scale)))
+
+
+def _write_quietly(name: str, scale: str) -> None:
+    with redirect_stderr(StringIO()):  # the bar is another's
+        world(name, scale)
+
+
+def _world_folder(name: str, scale: str, seed: int) -> Path:
+    return cache_folder() / "world" / f"{name}-{scale}-{seed}-{code_hash(_module(registry.WRITERS[name]))[:12]}"
 
 
 def cache_folder() -> Path:
@@ -223,7 +254,7 @@ def _module(entry: registry.Entry) -> str:
 
 
 @contextmanager
-def _bar(title: str) -> Iterator[Callable[[int, int], None]]:
+def progress_bar(title: str) -> Iterator[Callable[[int, int], None]]:
     """A progress bar on standard error, where that is a terminal; it moves where it is told how far things are."""
     console = Console(stderr=True)
     columns = TextColumn("{task.description}"), BarColumn(bar_width=24), TimeElapsedColumn()

@@ -23,9 +23,43 @@ INTERRUPTED = 130
 def main() -> None:
     """Run the command line: exit status 0 done, 1 a run failed, 2 the call or the data was wrong, 130 interrupted."""
     try:
-        from holdfast.cli import bench, clvqa, data, features, listing, papers, pretrain, run, tune
+        from holdfast.cli import (
+            bench,
+            cfst,
+            climb,
+            clvqa,
+            compare,
+            data,
+            features,
+            listing,
+            papers,
+            plan,
+            pretrain,
+            report,
+            run,
+            tune,
+            viscoll,
+            watch,
+        )
 
-        for group in (run, tune, listing, clvqa, data, features, papers, pretrain, bench):
+        for group in (
+            run,
+            plan,
+            tune,
+            listing,
+            report,
+            compare,
+            watch,
+            cfst,
+            climb,
+            clvqa,
+            viscoll,
+            data,
+            features,
+            papers,
+            pretrain,
+            bench,
+        ):
             group.register(app)
         app()
     except UserError as error:

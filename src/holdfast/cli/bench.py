@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -17,6 +18,9 @@ def register(app: typer.Typer) -> None:
     group.command()(models)
     group.command()(algorithms)
     group.command()(fewshot)
+    group.command()(plans)
+    group.command()(viscoll)
+    group.command()(calibration)
     app.add_typer(group, name="bench")
 
 
@@ -187,3 +191,109 @@ def fewshot(
         return
     rows = tuple(tuple(f"{v:.2f}" if isinstance(v, float) else str(v) for v in each.values()) for each in found)
     print_grid(Grid("300 tasks of one mode", tuple(found[0]), rows))
+
+
+def viscoll(
+    device: Annotated[str, typer.Option(help="cpu, cuda, cuda:N, or auto.")] = "auto",
+    steps: Annotated[
+        int | None, typer.Option(min=400, help="Time the first so many steps, not the whole pass.")
+    ] = None,
+    only: Annotated[str, typer.Option(help="Only these methods, with commas: vanilla, er, agem, mir.")] = "",
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON on standard output.")] = False,
+) -> None:
+    """Time one pass over a stream of COCO-shift's size with each method: VL-BERT 6 x 384, made for a GPU."""
+    from holdfast.bench.viscoll import passes
+    from holdfast.cli.screen import print_grid, print_json
+    from holdfast.experiments.runner import find_device
+    from holdfast.reports.tables import Grid
+
+    found = passes(find_device(device), steps=steps, only=only)
+    if as_json:
+        print_json([asdict(each) | {"met": each.met} for each in found])
+        return
+    rows = tuple(
+        (
+            f.method,
+            f"{f.seconds:.0f}",
+            f"{f.starting:.0f}",
+            f"{f.steps_a_second:.0f}",
+            f"{60 * f.paper_minutes / f.seconds:.0f}",
+            f"{f.limit:.0f}",
+            "yes" if f.met else "NO",
+        )
+        for f in found
+    )
+    columns = ("method", "seconds", "of them starting", "steps/s", "times the paper's pace", "at most", "met")
+    notes = () if all(f.measured for f in found) else ("The end of the stream was not run, but taken to go on so.",)
+    print_grid(Grid("one pass over 639,592 examples", columns, rows, notes))
+
+
+def calibration(
+    scale: Annotated[str, typer.Option(help="How much data: tiny, small, large.")] = "small",
+    device: Annotated[str, typer.Option(help="cpu, cuda, cuda:N, or auto.")] = "auto",
+    only: Annotated[str, typer.Option(help="Only datasets whose name has this in it.")] = "",
+    compiled: Annotated[bool, typer.Option("--compile", help="Compile the shapes that come often.")] = False,
+    out: Annotated[Path, typer.Option(help="The store: the folder of all runs.")] = Path("runs"),
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON on standard output.")] = False,
+) -> None:
+    """Train a small model on each dataset of the world alone: is it hard enough, and can it be learned?"""
+    from holdfast.bench.calibration import calibration as measure
+    from holdfast.cli.screen import print_grid, print_json
+    from holdfast.experiments.store import Store
+    from holdfast.reports.tables import Grid
+
+    found = []
+    for each in measure(
+        Store(out), scale, device, only, compiled, begin=lambda case: typer.echo(case.dataset, err=True)
+    ):
+        found.append(each)
+    if as_json:
+        print_json([asdict(each) | {"within": each.within} for each in found])
+        return
+    rows = tuple(
+        (
+            f.dataset,
+            "–" if f.score is None else f"{f.score:.3f}",
+            "–" if f.chance is None else f"{f.chance:.3f}",
+            f"{f.low:.2f} to {f.high:.2f}",
+            "–" if f.within is None else "yes" if f.within else "NO",
+            f"{f.seconds:.0f}",
+        )
+        for f in found
+    )
+    notes = tuple(f"{f.dataset}: {f.reason}." for f in found if f.score is None)
+    columns = ("dataset", "score", "guessing", "band", "within", "s")
+    print_grid(Grid(f"each dataset alone, at {scale}", columns, rows, notes))
+
+
+def plans(
+    runs: Annotated[int, typer.Option(min=4, help="Trivial runs of each engine.")] = 100,
+    engines: Annotated[str, typer.Option(help="local, ray, or both with a comma between them.")] = "local",
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON on standard output.")] = False,
+) -> None:
+    """What scheduling adds to each run of a plan, and how well a plan of sixteen runs fills two cores."""
+    from holdfast.bench.plans import ENGINES, filling, overhead
+    from holdfast.cli.screen import print_grid, print_json
+    from holdfast.errors import UserError, nearest
+    from holdfast.reports.tables import Grid
+
+    names = engines.split(",")
+    for name in names:
+        if name not in ENGINES:
+            raise UserError(f"there is no engine {name!r}: {nearest(name, ENGINES)}")
+    added, filled = [overhead(name, runs) for name in names], filling()
+    if as_json:
+        print_json({"overhead": [asdict(each) for each in added], "filling": asdict(filled) | {"ratio": filled.ratio}})
+        return
+    rows = [
+        (
+            f"{each.engine}: beyond each of {each.runs} trivial runs of {each.run_ms:.0f} ms",
+            f"{each.extra_ms:.1f} ms",
+            f"{each.limit_ms:g} ms",
+            "yes" if each.extra_ms <= each.limit_ms else "NO",
+        )
+        for each in added
+    ]
+    what = f"wall time of {filled.runs} runs on {filled.places} cores, over the sum of their {filled.sum_s:.1f} s"
+    rows.append((what, f"{filled.ratio:.3f}", f"{filled.limit:g}", "yes" if filled.ratio <= filled.limit else "NO"))
+    print_grid(Grid("plans", ("what", "found", "at most", "within"), tuple(rows)))

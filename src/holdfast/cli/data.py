@@ -122,13 +122,20 @@ def check(
 
 
 def show(
-    name: Annotated[str, typer.Argument(help="The dataset.")],
-    folder: Annotated[Path, typer.Argument(help="Its folder.")],
+    name: Annotated[str, typer.Argument(help="The dataset; or viscoll:coco, viscoll:flickr for their streams.")],
+    folder: Annotated[Path | None, typer.Argument(help="Its folder; for a stream, the world's without it.")] = None,
     split: Annotated[str | None, typer.Option(help="The split; the first by default.")] = None,
     count: Annotated[int, typer.Option(min=1, max=400, help="How many examples, drawn from the first 4,000.")] = 24,
     out: Annotated[Path, typer.Option(help="The picture to write.")] = Path("sheet.png"),
 ) -> None:
-    """Write a contact sheet: examples with their text and target."""
+    """Write a contact sheet: examples with their text and target; of viscoll, the density of its stream's tasks."""
+    if name.startswith("viscoll"):
+        from holdfast.cli.viscoll import density
+
+        density(name.partition(":")[2] or "coco", data=str(folder or ""), picture=out)
+        return
+    if folder is None:
+        raise UserError(f"where is {name}? Give its folder; `holdfast data make {name} --out DIR` writes a small one")
     from holdfast.data.sheet import card, sheet
     from holdfast.datasets.base import Reading
 

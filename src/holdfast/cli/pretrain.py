@@ -30,7 +30,8 @@ def pretrain(
     from rich.console import Console
 
     from holdfast.cli import INTERRUPTED
-    from holdfast.cli.screen import Bar, print_grid, print_json
+    from holdfast.cli.bar import Bar
+    from holdfast.cli.screen import print_grid, print_json
     from holdfast.errors import Stopped
     from holdfast.experiments.pretrain import Pretraining
     from holdfast.experiments.pretrain import pretrain as carry_out

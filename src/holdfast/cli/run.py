@@ -5,15 +5,18 @@ from __future__ import annotations
 import os
 import shlex
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from holdfast.errors import RunError, Stopped, UserError
+from holdfast.errors import UserError
 
 if TYPE_CHECKING:
     from holdfast.experiments.config import Request
+    from holdfast.experiments.local import Options
+    from holdfast.experiments.store import Store
 
 FEW = 4
 """Up to so many runs, each is told how to be shown."""
@@ -44,6 +47,12 @@ def run(
     out: Annotated[Path, typer.Option(help="The store: the folder of all runs.")] = Path("runs"),
     device: Annotated[str, typer.Option(help="cpu, cuda, cuda:N, or auto.")] = "auto",
     ranks: Annotated[int, typer.Option(min=1, help="How many processes train one run together.")] = 1,
+    jobs: Annotated[
+        int,
+        typer.Option(
+            "--jobs", "-j", "--workers", min=0, help="How many runs at once; 0: as many as cores, or as GPUs."
+        ),
+    ] = 0,
     precision: Annotated[str, typer.Option(help="float32, float64 or bfloat16.")] = "float32",
     compiled: Annotated[
         bool, typer.Option("--compile", help="Compile the shapes that come often; on a GPU, as CUDA graphs.")
@@ -51,6 +60,12 @@ def run(
     predictions: Annotated[
         bool, typer.Option("--predictions", help="Keep every prediction behind every score.")
     ] = False,
+    start: Annotated[str, typer.Option(help="RUN@STAGE: begin with that run's weights after that stage.")] = "",
+    stages: Annotated[int | None, typer.Option(min=1, help="Learn only so many stages, the first.")] = None,
+    needs: Annotated[
+        bool, typer.Option("--needs/--no-needs", help="Also make the runs that some measures are taken against.")
+    ] = True,
+    log: Annotated[list[str] | None, typer.Option("--log", help="Also log to: tensorboard.")] = None,
     save_steps: Annotated[int | None, typer.Option(min=1, help="Save a checkpoint each so many steps.")] = None,
     save_seconds: Annotated[float, typer.Option(min=0, help="Save a checkpoint each so many seconds.")] = 60.0,
     as_json: Annotated[bool, typer.Option("--json", help="Records as JSON on standard output.")] = False,
@@ -59,101 +74,86 @@ def run(
     done is not run again.
     """
     from holdfast.experiments.config import Request, settings_for
+    from holdfast.experiments.local import Options
 
     algorithms = [word.strip() for word in algorithm.split(",") if word.strip()]
     if not algorithms:
         raise UserError("--algorithm is empty: name one, such as finetune; `holdfast list algorithms` shows all")
     values = settings_for(algorithms, parse_settings(settings or []))
     requests = [
-        Request(benchmark, name, model, scale, setting, order, s, precision, predictions, values[name], data, skip_bad)  # type: ignore[arg-type]
+        Request(
+            benchmark,
+            name,
+            model,
+            scale,
+            setting,
+            order,
+            s,
+            precision,  # type: ignore[arg-type]
+            predictions,
+            values[name],
+            data,
+            skip_bad,
+            start,
+            stages,
+        )
         for name in algorithms
         for s in range(seed, seed + seeds)
     ]
-    _run_all(requests, out, device, ranks, save_steps, save_seconds, compiled, as_json)
+    options = Options(device, save_steps, save_seconds, compiled, tuple(log or ()))
+    _run_all(requests, out, options, ranks, jobs, needs, as_json)
 
 
 def _run_all(
-    requests: list[Request],
-    out: Path,
-    device: str,
-    ranks: int,
-    save_steps: int | None,
-    save_seconds: float,
-    compiled: bool,
-    as_json: bool,
+    requests: list[Request], out: Path, options: Options, ranks: int, jobs: int, needs: bool, as_json: bool
 ) -> None:
     from rich.console import Console
 
-    from holdfast.cli import INTERRUPTED
+    from holdfast.cli.carry import carry, end
     from holdfast.cli.launch import launch
-    from holdfast.cli.screen import Bar, print_grid, print_json
+    from holdfast.cli.screen import print_grid, print_json
     from holdfast.engine.ranks import join, leave
-    from holdfast.experiments.config import check, prepare
-    from holdfast.experiments.runner import complete, find_device, interruptible, run
+    from holdfast.experiments.config import Preparation, check
+    from holdfast.experiments.plan import graph
+    from holdfast.experiments.runner import find_device
+    from holdfast.experiments.schedule import finish
     from holdfast.experiments.store import Store
     from holdfast.reports.tables import comparison
 
-    checked = [check(request) for request in requests]  # a mistake in the last request is told before the first run
-    place = find_device(device)
+    place, store, preparation = find_device(options.device), Store(out), Preparation()
+    requests = [replace(request, start=whole_start(request.start, store)) for request in requests]
+    for request in requests:
+        check(request)  # a mistake in the last request is told before any data is read
     if ranks > 1 and "RANK" not in os.environ:
         sys.exit(launch(ranks, sys.argv[1:]))
-    group, store = join(), Store(out)
+    plan = graph(requests, needs, preparation)
+    group = join()
     if group.size > 1 and place.type == "cuda":
-        device = f"cuda:{os.environ.get('LOCAL_RANK', '0')}"
-    console = Console(stderr=True, quiet=not group.first, highlight=False, soft_wrap=True)
-    records, failed = {}, []
-    with interruptible() as interrupt:
-        for number, each in enumerate(checked, 1):
-            ready = prepare(each)
-            if ready.config.id in records:
-                continue  # asked for twice, under two names
-            title = f"{each.title}, seed {each.request.seed}"
-            found = store.folder(ready.config.id).path
-            many = rf"\[{number}/{len(checked)}] " if len(checked) > 1 else ""
-            try:
-                with Bar(many + title, console, lambda: interrupt.asked) as bar:
-                    records[ready.config.id] = run(
-                        ready,
-                        store,
-                        device=device,
-                        every_steps=save_steps,
-                        every_seconds=save_seconds,
-                        watch=bar,
-                        waiting=lambda holder: console.print(f"this run is being worked on by {holder}: waiting"),
-                        ranks=group,
-                        compiled=compiled,
-                    )
-            except Stopped:
-                console.print(f"stopped and saved in {found}: run the same command to go on", markup=False)
-                sys.exit(INTERRUPTED)
-            except UserError:
-                raise
-            except Exception as error:
-                failed.append(title)
-                known = isinstance(error, RunError)
-                reason = str(error) if known else f"{type(error).__name__}: {error} (traceback in {found}/failure.txt)"
-                console.print(f"failed: {title}: {reason}", markup=False)
-                if group.size > 1:  # the other ranks are still in the middle of it
-                    sys.exit(1)
-            if interrupt.asked:
-                console.print("stopped between two runs: run the same command to go on")
-                sys.exit(INTERRUPTED)
+        options = replace(options, device=f"cuda:{os.environ.get('LOCAL_RANK', '0')}")
+    result = carry(plan, store, options, preparation, group, jobs)
     leave()
     if not group.first:
         return
-    records = {name: complete(record, checked[0].benchmark, store) for name, record in records.items()}
+    found = [finish(node, store) for node in plan.asked()]
+    records = [record for record in found if record is not None]
     if as_json:
-        print_json([record.to_json() for record in records.values()])
+        print_json([record.to_json() for record in records])
     elif records:
-        print_grid(comparison(list(records.values())))
+        print_grid(comparison(records))
+        console = Console(stderr=True, highlight=False, soft_wrap=True)
         store_flag = "" if out == Path("runs") else f" --out {shlex.quote(str(out))}"
         if len(records) > FEW:
             console.print(f"[dim]{len(records)} runs: holdfast list runs{store_flag}[/dim]")
-        for record in records.values() if len(records) <= FEW else []:
+        for record in records if len(records) <= FEW else []:
             name = f"{record.algorithm}, seed {record.config['seed']}"
             console.print(f"[dim]{name}: holdfast show {record.id}{store_flag}[/dim]")
-    if failed:
-        raise RunError(f"{len(failed)} of {len(checked)} runs failed; run the same command to try them again")
+    end(result)
+
+
+def whole_start(start: str, store: Store) -> str:
+    """A start with the whole id of its run, of which a user may give the beginning."""
+    run, at, stage = start.partition("@")
+    return f"{store.find(run).id}@{stage}" if at and len(run) < 12 else start
 
 
 def parse_settings(words: list[str]) -> dict[str, str]:

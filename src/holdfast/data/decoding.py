@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -19,6 +20,8 @@ import numpy as np
 from holdfast.data.images import Drawing, Source, decode
 from holdfast.errors import RunError, UserError
 
+SPAWN = 0.5
+"""The seconds that workers take to start: where they would save less, this process decodes all."""
 _CHUNK = 32
 
 
@@ -93,10 +96,17 @@ def _map(
     images: Path, sizes: Path, pictures: Sequence[Picture], fit: Fit, workers: int
 ) -> Iterator[tuple[dict[int, str], int]]:
     chunks = [(start, pictures[start : start + _CHUNK]) for start in range(0, len(pictures), _CHUNK)]
-    if workers <= 1 or len(chunks) == 1:
-        for start, chunk in chunks:
-            yield _fill_rows(images, sizes, start, chunk, fit), len(chunk)
+    workers = workers if may_spawn() else 1
+    began, done = time.monotonic(), 0
+    for start, chunk in chunks:
+        yield _fill_rows(images, sizes, start, chunk, fit), len(chunk)
+        done += len(chunk)
+        left = (time.monotonic() - began) / done * (len(pictures) - done)
+        if left * (1 - 1 / max(workers, 1)) > SPAWN:
+            break
+    if done == len(pictures):
         return
+    chunks = chunks[done // _CHUNK :]
     with worker_pool(workers) as pool:
         try:
             # A window of chunks in flight: arrays that wait to be sent would otherwise all be copied at once.
@@ -113,6 +123,11 @@ def _map(
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
+
+
+def may_spawn() -> bool:
+    """Whether this process may have workers: one that is a worker itself, and ends with its parent, may not."""
+    return not multiprocessing.current_process().daemon
 
 
 def worker_pool(workers: int) -> ProcessPoolExecutor:

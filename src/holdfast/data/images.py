@@ -44,6 +44,8 @@ class Drawing:
     boxes: tuple[tuple[float, float, float, float], ...]
     names: tuple[str, ...]
     numbers: tuple[int, ...]
+    line: int = LINE_WIDTH
+    """How many pixels wide the line around a box is."""
 
     def __post_init__(self) -> None:
         if not len(self.boxes) == len(self.names) == len(self.numbers):
@@ -53,7 +55,9 @@ class Drawing:
             )
 
     @classmethod
-    def of(cls, boxes: Sequence[Sequence[float]], names: Sequence[str], numbers: Iterable[int]) -> Drawing:
+    def of(
+        cls, boxes: Sequence[Sequence[float]], names: Sequence[str], numbers: Iterable[int], line: int = LINE_WIDTH
+    ) -> Drawing:
         """The objects with these numbers, from lists over all objects of an image; numbers outside them are left out.
 
         >>> Drawing.of([[0, 0, 9, 9, 0.98], [2, 2, 4, 4, 0.71]], ["person", "cup"], [1, 7]).names
@@ -61,7 +65,7 @@ class Drawing:
         """
         known = sorted({n for n in numbers if 0 <= n < min(len(boxes), len(names))})
         cut = tuple((float(b[0]), float(b[1]), float(b[2]), float(b[3])) for b in (boxes[n] for n in known))
-        return cls(cut, tuple(names[n] for n in known), tuple(known))
+        return cls(cut, tuple(names[n] for n in known), tuple(known), line)
 
 
 def decode(
@@ -152,9 +156,9 @@ def draw_boxes(image: Pixels, drawing: Drawing) -> Pixels:
         top, bottom = (int(np.clip(np.rint(y), 0, height)) for y in (box[1], box[3]))
         inside = out[top:bottom, left:right]
         filled = np.rint((1 - FILL) * inside + FILL * colour).astype(np.uint8)
-        line = colour.astype(np.uint8)
-        filled[:LINE_WIDTH] = filled[-LINE_WIDTH:] = line
-        filled[:, :LINE_WIDTH] = filled[:, -LINE_WIDTH:] = line
+        line, wide = colour.astype(np.uint8), drawing.line
+        filled[:wide] = filled[-wide:] = line
+        filled[:, :wide] = filled[:, -wide:] = line
         out[top:bottom, left:right] = filled
     return out
 

@@ -30,7 +30,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.data.decoding import Fit, Picture, worker_pool
+from holdfast.data.decoding import Fit, Picture, may_spawn, worker_pool
 from holdfast.data.images import decode, header_size
 from holdfast.errors import RunError, UserError
 from holdfast.types import Array
@@ -100,7 +100,7 @@ class ImageFiles:
 
     def prefetch(self, rows: Numbers) -> None:
         """Begin to decode rows that will soon be asked for. Nothing happens where there are no workers."""
-        if self.workers == 0 or len(rows) == 0:
+        if self.workers == 0 or len(rows) == 0 or not may_spawn():
             return
         images = np.unique(rows if self.index is None else self.index[rows])
         if any(np.array_equal(images, request.images) for request in self._ahead):
@@ -122,7 +122,7 @@ class ImageFiles:
 
     def _request(self, images: Numbers) -> _Request | None:
         """None where there are no workers, or no memory to share with them."""
-        memory = _reserve(len(images) * int(np.prod(self.shape))) if self.workers else None
+        memory = _reserve(len(images) * int(np.prod(self.shape))) if self.workers and may_spawn() else None
         return None if memory is None else _Request(images, self._paths(images), self.fit, memory, self.workers)
 
     def _paths(self, images: Numbers) -> list[Path]:

@@ -8,16 +8,35 @@ import numpy as np
 
 from holdfast.types import Stage, Stream
 
+OFFLINE = 10
+"""How many times the epochs of joint training offline training takes."""
+
 
 def joint(stream: Stream) -> Stream:
-    """All stages as one, trained as the first of them is: the usual upper bound, also called multi-task training.
+    """All stages as one, in random order, trained as the first of them is: the usual upper bound.
+
+    It is also called multi-task training and, of a stream that comes by once, offline training in one pass.
 
     >>> from holdfast.types import Training
     >>> a, b = (Stage(n, np.array([i]), Training()) for i, n in enumerate("ab"))
     >>> [stage.train.tolist() for stage in joint(Stream((a, b))).stages]
     [[0, 1]]
     """
-    return replace(stream, stages=(_union("joint", stream.stages, stream.stages[0]),))
+    union = _union("joint", stream.stages, stream.stages[0])
+    return replace(stream, stages=(replace(union, training=replace(union.training, shuffle=True)),))
+
+
+def offline(stream: Stream) -> Stream:
+    """Joint training of ten times as many epochs: VisCOLL's other upper bound, for streams that come by once.
+
+    >>> from holdfast.types import Training
+    >>> stage = Stage("a", np.array([0]), Training(epochs=1, shuffle=False))
+    >>> [(s.training.epochs, s.training.shuffle) for s in offline(Stream((stage,))).stages]
+    [(10, True)]
+    """
+    (stage,) = joint(stream).stages
+    training = replace(stage.training, epochs=OFFLINE * stage.training.epochs)
+    return replace(stream, stages=(replace(stage, name="offline", training=training),))
 
 
 def cumulative(stream: Stream) -> Stream:

@@ -34,7 +34,12 @@ class Shared:
 
     def rows(self, rows: Tensor) -> Tensor:
         """The values of some rows."""
-        index = self.index.index_select(0, rows)
+        return self.at(self.index.index_select(0, rows))
+
+    def at(self, index: Tensor) -> Tensor:
+        """The values at some places: one, or several, a row."""
+        if index.ndim == 1:
+            return self.values.index_select(0, index)
         found = self.values.index_select(0, index.flatten())
         return found.reshape(*index.shape, *self.values.shape[1:])
 
@@ -71,6 +76,10 @@ class Table:
     def to(self, device: torch.device) -> Table:
         """The same table with its columns on a device; images that are files stay where they are."""
         inputs = {name: c if isinstance(c, ImageFiles) else c.to(device) for name, c in self.inputs.items()}
+        moved: dict[int, Tensor] = {}  # columns that share an index go on sharing it
+        for name, column in self.inputs.items():
+            if isinstance(column, Shared) and isinstance(there := inputs[name], Shared):
+                inputs[name] = Shared(there.values, moved.setdefault(id(column.index), there.index))
         return Table(self.task, inputs, self.targets.to(device))
 
 
@@ -167,12 +176,16 @@ class Data:
                 own, weights = ids[:1], torch.zeros(1, device=device)
             ids = own
         rows = here = self._rows(index, ids)
-        if source.targets.is_cuda:  # from pageable memory, a copy would first wait for the device to finish its work
-            rows = rows.pin_memory().to(device, non_blocking=True)
-        inputs = {
-            name: _gather(column, here if isinstance(column, ImageFiles) else rows, device)
-            for name, column in source.inputs.items()
-        }
+        if source.targets.is_cuda:
+            rows = sent(rows, device)
+        inputs, found = {}, dict[int, Tensor]()  # columns that share an index look it up once
+        for name, column in source.inputs.items():
+            if isinstance(column, Shared):
+                if (shown := found.get(id(column.index))) is None:
+                    shown = found[id(column.index)] = column.index.index_select(0, rows)
+                inputs[name] = column.at(shown).to(device, non_blocking=True)
+            else:
+                inputs[name] = _gather(column, here if isinstance(column, ImageFiles) else rows, device)
         return Part(source.task, inputs, _gather(source.targets, rows, device), weights)
 
     def fingerprint(self) -> str:
@@ -206,10 +219,13 @@ def _row_bytes(column: Column) -> int:
     return column[0].numel() * column.element_size()
 
 
-def _gather(column: Column, rows: Tensor, device: torch.device) -> Tensor:
+def sent(rows: Tensor, device: torch.device) -> Tensor:
+    """Numbers on a device. From pageable memory, a copy would first wait for a GPU to finish its work."""
+    return rows.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else rows
+
+
+def _gather(column: Tensor | ImageFiles, rows: Tensor, device: torch.device) -> Tensor:
     """Rows of a column on the device where they are needed, by whichever call is the quicker one there."""
-    if isinstance(column, Shared):
-        return column.rows(rows).to(device, non_blocking=True)
     if isinstance(column, ImageFiles):
         return torch.from_numpy(column.rows(rows.numpy())).to(device, non_blocking=True)
     if column.is_cuda:

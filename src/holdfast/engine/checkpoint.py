@@ -29,7 +29,8 @@ KEEP = 2
 class Checkpoints:
     """The checkpoints of one run, written each `every_steps` steps or `every_seconds` seconds, whichever is first.
 
-    Of several ranks, only the first `writes`; the others read.
+    Of several ranks, only the first `writes`; the others read. Where `stages` names a folder, the model's weights at
+    the end of each stage stay there.
     """
 
     def __init__(
@@ -39,8 +40,9 @@ class Checkpoints:
         every_steps: int | None = None,
         every_seconds: float | None = 60.0,
         writes: bool = True,
+        stages: Path | None = None,
     ) -> None:
-        self.folder, self.writes = folder, writes
+        self.folder, self.writes, self.stages = folder, writes, stages
         self.every_steps, self.every_seconds = every_steps, every_seconds
         self._last_step, self._last_time = 0, time.monotonic()
 
@@ -91,6 +93,16 @@ class Checkpoints:
             )
         return None
 
+    def keep(self, stage: int, weights: dict[str, Tensor]) -> None:
+        """Keep the model's weights after so many stages, where that is asked for."""
+        if self.writes and self.stages is not None:
+            path = stage_file(self.stages, stage)
+            try:
+                self.stages.mkdir(exist_ok=True)
+                write(path, weights)
+            except (OSError, SafetensorError) as error:
+                raise RunError(f"could not keep the weights of stage {stage} in {path}: {reason(error)}") from error
+
     def clear(self) -> None:
         """Remove all checkpoints: the run is done."""
         for path in self._paths():
@@ -100,6 +112,15 @@ class Checkpoints:
 
     def _paths(self) -> list[Path]:
         return sorted(self.folder.glob("[0-9]*.safetensors"))
+
+
+def stage_file(folder: Path, stage: int) -> Path:
+    """Where the weights after so many stages are.
+
+    >>> stage_file(Path("stages"), 2).name
+    '002.safetensors'
+    """
+    return folder / f"{stage:03d}.safetensors"
 
 
 def reason(error: Exception) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import warnings
+import weakref
 from collections import Counter
 from collections.abc import Callable, Mapping
 
@@ -15,6 +17,8 @@ OFTEN = {True: 3, False: 20}
 """A shape is compiled once it has come so often, with gradients or without: a last batch does not pay for that."""
 _MOST = 64
 """How many shapes, heads and modes are compiled at most."""
+_LIVING: weakref.WeakSet[Compiled] = weakref.WeakSet()
+"""Those that are in use."""
 
 
 class Compiled:
@@ -25,11 +29,16 @@ class Compiled:
     bit, as for resuming exactly, does not compile.
     """
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: Model, often: int | None = None) -> None:
         for name in ("recompile_limit", "cache_size_limit"):  # one name in old versions, the other in new ones
             if hasattr(torch._dynamo.config, name):
                 setattr(torch._dynamo.config, name, _MOST)
-        self.model = model
+        gc.collect()  # a learner and its model know each other, and are gone only then
+        if not _LIVING:  # of a run that is over, graphs would keep their memory, and be looked through in each step
+            torch._dynamo.reset()
+        _LIVING.add(self)
+        self.model, self._often = model, OFTEN if often is None else dict.fromkeys(OFTEN, often)
+        self._graphs = any(parameter.is_cuda for parameter in model.parameters())
         self._seen: Counter[tuple[object, ...]] = Counter()
         self._run: Callable[..., Tensor] | None = torch.compile(model.plain, mode="reduce-overhead", dynamic=False)
 
@@ -41,11 +50,13 @@ class Compiled:
         shapes = (column.shape for column in inputs.values())
         key = (head, model.active, model.training, learns, torch.is_inference_mode_enabled(), *shapes)
         self._seen[key] += 1
-        if self._seen[key] < OFTEN[learns]:
+        if self._seen[key] < self._often[learns]:
             return self._plain(inputs, head)
+        if torch.is_inference_mode_enabled():  # a score's batch: without this, each would have a graph of its own
+            self.step_done()
         model.switch(head)
         try:
-            if self._seen[key] == OFTEN[learns]:
+            if self._seen[key] == self._often[learns]:
                 self._try(inputs, head)
             # The next replay of the graph writes over its outputs, and someone may keep them: they get a copy.
             return self._run(dict(inputs), head).clone()
@@ -68,7 +79,7 @@ class Compiled:
                 learning = [p for p in self.model.parameters() if p.requires_grad]
                 torch.autograd.grad(output.sum(), learning, allow_unused=True)
 
-    @staticmethod
-    def step_done() -> None:
+    def step_done(self) -> None:
         """Nothing of this step is needed any more: the next one may reuse the memory of its graphs."""
-        torch.compiler.cudagraph_mark_step_begin()  # type: ignore[no-untyped-call]
+        if self._graphs:
+            torch.compiler.cudagraph_mark_step_begin()  # type: ignore[no-untyped-call]

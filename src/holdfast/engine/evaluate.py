@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import torch
@@ -19,6 +19,8 @@ class Result:
 
     score: float
     predictions: Array
+    details: Mapping[str, tuple[int, float]]
+    """What else the set asks for: how many examples, and what they score, by name."""
 
 
 def evaluate(learner: Learner, evaluation: EvaluationSet, check: Callable[[], None] = lambda: None) -> Result:
@@ -39,4 +41,6 @@ def evaluate(learner: Learner, evaluation: EvaluationSet, check: Callable[[], No
             found.append(task.predictions(output, batch.parts[0]))
     learner.train_mode()
     predictions = ranks.gather_rows(torch.cat(found)[: len(own)], len(ids)).cpu().numpy()
-    return Result(task.score(predictions, learner.data.targets(ids).numpy()), predictions)
+    targets = learner.data.targets(ids).numpy()
+    details = evaluation.details(predictions, targets) if evaluation.details else {}
+    return Result(task.score(predictions, targets), predictions, details)

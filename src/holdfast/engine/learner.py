@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import torch
@@ -12,10 +13,12 @@ from torch import Tensor, nn
 from holdfast.data.augment import augmented
 from holdfast.data.order import mix
 from holdfast.data.table import Data
-from holdfast.engine.compiled import Compiled
+from holdfast.engine.compiled import OFTEN, Compiled
+from holdfast.engine.optimiser import Optimiser
 from holdfast.engine.ranks import Ranks
 from holdfast.models.base import Model
-from holdfast.types import Batch, Ids, Task, Training
+from holdfast.models.normalise import shared_batch
+from holdfast.types import Batch, Ids, Part, Task, Training
 
 
 class Learner:
@@ -35,6 +38,8 @@ class Learner:
     ) -> None:
         self.device = torch.device(device)
         self.model = model.to(self.device)
+        if self.device.type == "cuda":  # the order of the numbers in a feature map for which its convolutions were made
+            self.model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         self.data = data
         self.tasks = dict(tasks)
         self.seed = seed
@@ -44,7 +49,7 @@ class Learner:
         self.epoch = 0
         self.examples_forward = 0
         self.examples_backward = 0
-        self.optimiser: torch.optim.Optimizer
+        self.optimiser: Optimiser
         self._frozen: list[nn.Module] = []
         self.parameters: dict[str, nn.Parameter] = {}
         """What the optimiser moves, by name: what was trainable when the fit began. It is not searched for anew."""
@@ -70,12 +75,25 @@ class Learner:
         for module in self._frozen:
             module.eval()
 
+    @contextmanager
+    def evaluating(self) -> Iterator[None]:
+        """Evaluation mode for a moment, quicker than by `eval` and `train_mode`: for use within a step."""
+        training = [module for module in self._modules if module.training]
+        for module in training:
+            vars(module)["training"] = False  # what `module.training = False` comes to, without all that it asks first
+        try:
+            yield
+        finally:
+            for module in training:
+                vars(module)["training"] = True
+
     def restart(self, training: Training, steps: int) -> None:
         """A new optimiser for what is trainable now, with a schedule over so many steps."""
         self.parameters = self.trainable()
         self._factors, self._rate = _Schedule(training, steps), training.learning_rate
         self._augment = training.augment
-        self.optimiser = _optimiser(training, self.parameters)
+        self._modules = tuple(self.model.modules())
+        self.optimiser = Optimiser(training, self.parameters.values())
 
     # One step
 
@@ -106,9 +124,32 @@ class Learner:
         """The model's output for each part of a batch."""
         if self.autocast is not None:
             with torch.autocast(self.device.type, self.autocast):
-                outputs = [self.tasks[part.task].forward(self._call, part) for part in batch.parts]
+                outputs = self._forward(batch)
             return tuple(output.float() for output in outputs)
-        return tuple(self.tasks[part.task].forward(self._call, part) for part in batch.parts)
+        return self._forward(batch)
+
+    def _forward(self, batch: Batch) -> tuple[Tensor, ...]:
+        call: Callable[[Mapping[str, Tensor], str], Tensor] = self._call
+        if len(batch.parts) > 1 and self.model.training:
+            with self._shared(batch.parts):
+                call = self.model.together([part.inputs for part in batch.parts]) or call
+        outputs = []
+        for part in batch.parts:
+            with self._shared((part,)):
+                outputs.append(self.tasks[part.task].forward(call, part))
+        return tuple(outputs)
+
+    def _shared(self, parts: Sequence[Part]) -> AbstractContextManager[None]:
+        """With several ranks, a batch is normalised as a whole; padding rows do not count."""
+        if self.ranks.size == 1 or not self.model.training:
+            return nullcontext()
+        ones = (torch.ones(len(part.targets), device=self.device) for part in parts)
+        weights = [one if part.weights is None else part.weights for one, part in zip(ones, parts, strict=True)]
+        return shared_batch(self.ranks.total, torch.cat(weights))
+
+    def asking(self, model: Model) -> Callable[[Mapping[str, Tensor], str], Tensor]:
+        """Another model, which does not learn, as this learner calls its own: compiled where that one is."""
+        return Compiled(model, often=OFTEN[True]) if isinstance(self._call, Compiled) else model
 
     def losses(self, batch: Batch, outputs: tuple[Tensor, ...]) -> Tensor:
         """The loss of each of this rank's rows, part after part; a padding row's is 0."""
@@ -146,9 +187,7 @@ class Learner:
     def set_rate(self, step: int) -> None:
         """Give the optimiser the learning rate of a step."""
         if self._factors.varies:
-            rate = self._rate * self._factors(step)
-            for group in self.optimiser.param_groups:
-                group["lr"] = rate
+            self.optimiser.rate = self._rate * self._factors(step)
 
     def _train_only(self, names: list[str]) -> None:
         chosen = set(names)
@@ -160,13 +199,13 @@ class Learner:
     def state_dict(self) -> dict[str, Any]:
         """Weights, what is trainable, the optimiser's moments by parameter name, and the count of passes."""
         modules = {id(module): name for name, module in self.model.named_modules()}
-        state = self.optimiser.state
+        moments = {name: self.optimiser.state(parameter) for name, parameter in self.parameters.items()}
         return {
             "model": self.model.state_dict(),
             "trainable": list(self.trainable()),
             "optimised": list(self.parameters),
             "frozen": [modules[id(module)] for module in self._frozen],
-            "optimiser": {name: dict(state[p]) for name, p in self.parameters.items() if p in state},
+            "optimiser": {name: found for name, found in moments.items() if found is not None},
             "passes": [self.examples_forward, self.examples_backward],
         }
 
@@ -179,11 +218,7 @@ class Learner:
         self.train_mode()
         self.model.load_state_dict(state["model"])
         for name, moments in state["optimiser"].items():
-            parameter = self.parameters[name]
-            self.optimiser.state[parameter] = {
-                key: value.to(parameter.device) if isinstance(value, Tensor) else value
-                for key, value in moments.items()
-            }
+            self.optimiser.load(self.parameters[name], moments)
         self.examples_forward, self.examples_backward = state["passes"]
 
 
@@ -204,19 +239,3 @@ class _Schedule:
         if self.kind == "cosine":
             return 0.5 * (1 + math.cos(math.pi * min(along, 1.0)))
         return 1.0
-
-
-def _optimiser(training: Training, trainable: dict[str, nn.Parameter]) -> torch.optim.Optimizer:
-    parameters, decay, rate = list(trainable.values()), training.weight_decay, training.learning_rate
-    if not parameters:  # everything is frozen: an optimiser that has nothing to do
-        parameters = [nn.Parameter(torch.zeros(()))]
-    groups: list[dict[str, Any]] = [{"params": parameters, "weight_decay": 0.0}]
-    if decay:  # biases and normalisation weights, the vectors among the parameters, do not decay
-        groups = [
-            {"params": [p for p in parameters if p.ndim > 1], "weight_decay": decay},
-            {"params": [p for p in parameters if p.ndim <= 1], "weight_decay": 0.0},
-        ]
-    if training.optimiser == "sgd":
-        return torch.optim.SGD(groups, lr=rate, momentum=training.momentum, fused=True)
-    kind = torch.optim.AdamW if training.optimiser == "adamw" else torch.optim.Adam
-    return kind(groups, lr=rate, betas=training.betas, eps=training.epsilon, fused=True)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any, Protocol
 
+import numpy as np
 from torch import Tensor
 
 from holdfast.algorithms.base import Algorithm, Fit, overridden
@@ -23,6 +24,8 @@ from holdfast.types import Protocol as Evaluations
 
 AGREE_STEPS, AGREE_SECONDS = 16, 0.5
 """With several ranks, how seldom (in steps, and in seconds of them) they ask each other whether to stop."""
+NOTHING: Array = np.empty(0)
+"""The predictions behind a detail of a score: they are those behind the score itself."""
 
 
 class Log(Protocol):
@@ -100,7 +103,7 @@ def refuse(algorithms: Sequence[Algorithm], stream: Stream) -> None:
     for algorithm in algorithms:
         if "boundaries" in algorithm.needs and not stream.boundaries:
             raise UserError(
-                f"{type(algorithm).__name__} needs to know where one stage ends and the next begins, "
+                f"{algorithm} needs to know where one stage ends and the next begins, "
                 "and this stream does not show it: choose an algorithm without that need, or a stream with boundaries"
             )
         algorithm.check(stream)
@@ -182,6 +185,8 @@ def train(
             score = Score(at.stage, at.total, evaluation.name, evaluation.split, len(evaluation.ids), result.score)
             if ranks.first:
                 log.add(score, result.predictions)
+                for name, (count, value) in result.details.items():
+                    log.add(replace(score, name=name, count=count, score=value), NOTHING)
         at.scoring = False
 
     def healthy(stage: Stage) -> None:
@@ -279,6 +284,8 @@ def train(
                 algorithm.end(learner, given)
         at.stage, at.epoch, at.step, choice = at.stage + 1, 0, 0, Choice()
         at.scoring = True
+        if checkpoints:  # before the save: a run that is killed between the two writes the same once more
+            checkpoints.keep(at.stage, learner.model.state_dict())
         save()
         score_all()
         save()

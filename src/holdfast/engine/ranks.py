@@ -33,6 +33,11 @@ class Ranks:
         if self.size > 1:
             self._add_up(tensors, divisor=1)
 
+    def total(self, own: Tensor) -> Tensor:
+        """The sum of a tensor over the ranks, through which gradients flow back to every rank."""
+        found: Tensor = own if self.size == 1 else _Total.apply(own)  # type: ignore[no-untyped-call]
+        return found
+
     def _add_up(self, tensors: Iterable[Tensor], divisor: int) -> None:
         """Replace tensors by their sums over the ranks, divided: one message for each type of number."""
         groups: dict[torch.dtype, list[Tensor]] = {}
@@ -76,6 +81,22 @@ class Ranks:
         """Until every rank is here."""
         if self.size > 1:
             dist.barrier()
+
+
+class _Total(torch.autograd.Function):
+    """Each rank's loss depends on the sum, so the gradient of what a rank added is the sum of all of theirs."""
+
+    @staticmethod
+    def forward(ctx: object, own: Tensor) -> Tensor:
+        found = own.clone()
+        dist.all_reduce(found)
+        return found
+
+    @staticmethod
+    def backward(ctx: object, slope: Tensor) -> Tensor:
+        found = slope.clone()
+        dist.all_reduce(found)
+        return found
 
 
 def join() -> Ranks:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import math
+import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -12,15 +14,17 @@ from typing import Annotated, Any, Literal
 
 from holdfast import registry
 from holdfast.algorithms.base import Algorithm
-from holdfast.benchmarks.base import Benchmark, Setup
+from holdfast.benchmarks.base import Benchmark, Need, Setup
 from holdfast.errors import UserError, nearest
 from holdfast.experiments.front import through
 from holdfast.models.base import Recipe
 from holdfast.settings import build, fields
-from holdfast.types import Between, Training
+from holdfast.types import Between, Stream, Training
 
-RESULT_VERSION = 1
+RESULT_VERSION = 2
 """Raised when the same configuration would give another result, so that no old record stands for a new run."""
+START = r"([0-9a-f]{12})@([1-9]\d*)"
+"""How a start is written: a run's id and the number of a stage."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +45,10 @@ class Request:
     """The folder of the official files; None: the world's."""
     skip_bad: Annotated[int, Between(0)] = 0
     """How many bad records of the data may be dropped."""
+    start: str = ""
+    """RUN@STAGE: the encoder begins with the weights that another run of the store had after a stage."""
+    stages: Annotated[int, Between(1)] | None = None
+    """Only so many stages, the first, are learned; None: all."""
 
     def command(self) -> str:
         """The command that asks for the same.
@@ -49,7 +57,7 @@ class Request:
         'holdfast run patterns --algorithm er --seed 2 --set replay.capacity=50'
         """
         words = ["holdfast", "run", self.benchmark, "--algorithm", self.algorithm]
-        for name in ("model", "scale", "setting", "order", "data", "skip_bad", "seed", "precision"):
+        for name in ("model", "scale", "setting", "order", "data", "skip_bad", "seed", "precision", "start", "stages"):
             if (value := getattr(self, name)) != getattr(Request, name):
                 words += [f"--{name.replace('_', '-')}", str(value)]
         words += ["--predictions"] if self.predictions else []
@@ -72,17 +80,19 @@ class Config:
     predictions: bool
     data: str
     version: int = RESULT_VERSION
+    start: str = ""
+    stages: int | None = None
 
-    @property
+    @functools.cached_property
     def id(self) -> str:
         """The hash of the configuration: twelve hexadecimal digits."""
         text = json.dumps(self.to_json(), sort_keys=True, separators=(",", ":"), allow_nan=False)
         return hashlib.blake2b(text.encode(), digest_size=6).hexdigest()
 
     def to_json(self) -> dict[str, Any]:
-        """Plain JSON values."""
+        """Plain JSON values; without what few runs have, so that the others keep the ids that they always had."""
         plain: dict[str, Any] = json.loads(json.dumps(asdict(self)))
-        return plain
+        return {name: value for name, value in plain.items() if value or name not in ("start", "stages")}
 
 
 @dataclass(frozen=True)
@@ -101,7 +111,7 @@ class Checked:
     @property
     def title(self) -> str:
         """The name of the run's row in a table: `replay`, `ewc+replay`, `joint`."""
-        return "+".join([*self.transforms, *(a["name"] for a in self.names["algorithms"])]) or "finetune"
+        return _title(self.transforms, [a["name"] for a in self.names["algorithms"]])
 
 
 @dataclass(frozen=True)
@@ -116,12 +126,65 @@ class Prepared:
     algorithms: tuple[Algorithm, ...]
 
 
+@dataclass(frozen=True)
+class Outline:
+    """What a run's id must know of its data: kept where the data itself would be too much."""
+
+    stream: Stream
+    data: str
+
+
+class Preparation:
+    """Prepares runs one after another: data that the next one shares is read once.
+
+    The last run's data is kept, and the outlines of all, so that a thousand runs are named without reading a thousand
+    times.
+    """
+
+    def __init__(self) -> None:
+        self._outlines: dict[Any, Outline] = {}
+        self._last: tuple[Any, Setup] | None = None
+
+    def named(self, checked: Checked) -> tuple[Config, Stream]:
+        """The configuration of a run, whose hash is its id, and the stream that it will learn."""
+        key = checked.benchmark, checked.recipe.wants()
+        if key not in self._outlines:
+            self._setup(checked)
+        outline = self._outlines[key]
+        stream = _stream(outline.stream, checked)
+        fewer = checked.request.stages if (checked.request.stages or 0) < len(outline.stream.stages) else None
+        return replace(_config(checked, stream, outline.data), stages=fewer), stream
+
+    def prepared(self, checked: Checked) -> Prepared:
+        """The run, ready to begin."""
+        setup = self._setup(checked)
+        config, stream = self.named(checked)
+        setup = replace(setup, stream=stream)
+        return Prepared(config, checked.request.command(), checked.benchmark, setup, checked.recipe, checked.algorithms)
+
+    def _setup(self, checked: Checked) -> Setup:
+        """The benchmark's own setup, as this model sees it."""
+        if self._last is None or self._last[0] != (checked.benchmark, checked.recipe):
+            self._last = None  # two at once may be too many
+            wants = checked.recipe.wants()
+            setup = checked.benchmark.setup(wants)
+            self._outlines.setdefault((checked.benchmark, wants), Outline(setup.stream, setup.data.fingerprint()))
+            if (front := checked.recipe.front()) is not None:
+                setup = through(setup, front)
+            self._last = (checked.benchmark, checked.recipe), setup
+        return self._last[1]
+
+
 def check(request: Request) -> Checked:
     """Look every name up and check every setting; raise UserError at the first thing wrong."""
     plain = {name: getattr(request, name) for name in fields(Request) if name != "settings"}
     request = replace(build(Request, plain, "run"), settings=dict(request.settings))
-    transforms, entries = _algorithms(request.algorithm)
-    settings = _by_owner(request.settings, [name for name, _, _ in entries])
+    if request.start and not re.fullmatch(START, request.start):
+        raise UserError(f"--start is {request.start!r}: write it as RUN@STAGE, a run's id and the number of a stage")
+    words, sizes = _sizes(request.algorithm)
+    transforms, entries = _algorithms(words)
+    names = [name for name, _, _ in entries]
+    settings = _by_owner({**request.settings, **sizes}, names)
 
     benchmark_name = registry.resolve(request.benchmark, "benchmark", registry.BENCHMARKS)
     kind: type[Benchmark] = registry.BENCHMARKS[benchmark_name].load()
@@ -134,32 +197,62 @@ def check(request: Request) -> Checked:
         raise UserError("benchmark.seed is the run's seed: give it with --seed")
     benchmark = build(kind, given | {"seed": request.seed}, benchmark_name)
     build(Training, settings["train"], "train")
-    model_name = registry.resolve(request.model or benchmark.model(), "model", registry.MODELS)
+    title = _title(transforms, names)
+    model_name = registry.resolve(request.model or benchmark.model(title), "model", registry.MODELS)
+    preset = _by_owner(benchmark.preset(model_name, title), names)
+    assert not preset["benchmark"], "a preset follows from the benchmark's settings, and changes none of them"
+    settings = {owner: {**preset[owner], **own} for owner, own in settings.items()}
     recipe: Recipe = build(registry.MODELS[model_name].load(), settings["model"], "model")
     algorithms = tuple(build(kind, settings[name], name) for name, kind, _ in entries)
-    names = {
+    for name, algorithm in zip(names, algorithms, strict=True):
+        algorithm.called = name  # what messages call it
+    found = {
         "benchmark": benchmark_name,
         "model": model_name,
         "algorithms": [{"name": name, **source} for name, _, source in entries],
     }
-    return Checked(request, benchmark, recipe, algorithms, tuple(transforms), settings["train"], names)
+    return Checked(request, benchmark, recipe, algorithms, tuple(transforms), settings["train"], found)
 
 
 def prepare(request: Request | Checked) -> Prepared:
     """Check a request, and make its data ready."""
-    checked = check(request) if isinstance(request, Request) else request
-    request, setup = checked.request, checked.benchmark.setup(checked.recipe.wants())
+    return Preparation().prepared(check(request) if isinstance(request, Request) else request)
+
+
+def needed(checked: Checked, need: Need, run: str) -> Request:
+    """The request of a run that another needs, which is named by its id."""
+    given, change = checked.request, dict(need.change)
+    kept = {"model"} if "settings" in change else {"model", "benchmark", "train"}
+    if "benchmark" in change:
+        kept -= {"benchmark"}
+        change = {"order": None, "setting": None, "model": checked.names["model"]} | change
+    elif "settings" not in change and change.get("algorithm", given.algorithm) == given.algorithm:
+        kept |= {_owner(name)[0] for name in given.settings}
+    settings = {name: value for name, value in given.settings.items() if _owner(name)[0] in kept}
+    change["settings"] = settings | dict(change.get("settings", {}))
+    if need.after is not None:
+        change["start"] = f"{run}@{need.after}"
+    return replace(given, **change)
+
+
+def _stream(given: Stream, checked: Checked) -> Stream:
+    """The stream as the run learns it: with its settings, its transforms, and as many stages as it asks for."""
     stages = tuple(
         replace(stage, training=build(Training, asdict(stage.training) | checked.training, "train"))
-        for stage in setup.stream.stages
+        for stage in given.stages[: checked.request.stages]
     )
-    setup = replace(setup, stream=replace(setup.stream, stages=stages))
+    stream = replace(given, stages=stages)
     for name in checked.transforms:
-        setup = replace(setup, stream=registry.TRANSFORMS[name].load()(setup.stream))
-    for stage in setup.stream.stages:
+        stream = registry.TRANSFORMS[name].load()(stream)
+    for stage in stream.stages:
         if stage.training.patience is not None and not stage.validation:
             raise UserError(f"train.patience needs validation data, and stage {stage.name!r} has none")
-    config = Config(
+    return stream
+
+
+def _config(checked: Checked, stream: Stream, data: str) -> Config:
+    request = checked.request
+    return Config(
         benchmark={"name": checked.names["benchmark"], **_plain(checked.benchmark, checked.benchmark.places)},
         model={"name": checked.names["model"], **_plain(checked.recipe), **_source(checked.recipe)},
         algorithms=[
@@ -167,15 +260,13 @@ def prepare(request: Request | Checked) -> Prepared:
             for name, algorithm in zip(checked.names["algorithms"], checked.algorithms, strict=True)
         ],
         transforms=checked.transforms,
-        training=[_plain(stage.training) for stage in setup.stream.stages],
+        training=[_plain(stage.training) for stage in stream.stages],
         seed=request.seed,
         precision=request.precision,
         predictions=request.predictions,
-        data=setup.data.fingerprint(),
+        data=data,
+        start=request.start,
     )
-    if (front := checked.recipe.front()) is not None:
-        setup = through(setup, front)
-    return Prepared(config, request.command(), checked.benchmark, setup, checked.recipe, checked.algorithms)
 
 
 def settings_for(algorithms: Sequence[str], settings: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
@@ -184,10 +275,25 @@ def settings_for(algorithms: Sequence[str], settings: Mapping[str, Any]) -> dict
     >>> settings_for(["finetune", "er"], {"train.epochs": 3, "replay.size": 8})
     {'finetune': {'train.epochs': 3}, 'er': {'train.epochs': 3, 'replay.size': 8}}
     """
-    owners = {word: {name for name, _, _ in _algorithms(word)[1]} for word in algorithms}
+    owners = {word: {name for name, _, _ in _algorithms(_sizes(word)[0])[1]} for word in algorithms}
     own = {key: _owner(key)[0] for key in settings}
     elsewhere = {word: set().union(*owners.values()) - mine for word, mine in owners.items()}
     return {word: {k: v for k, v in settings.items() if own[k] not in elsewhere[word]} for word in algorithms}
+
+
+def _sizes(words: str) -> tuple[str, dict[str, str]]:
+    """What `er@1000` asks for: an algorithm, and the capacity of its memory as a setting.
+
+    >>> _sizes("ewc+er@1000")
+    ('ewc+er', {'er.capacity': '1000'})
+    """
+    names, sizes = [], {}
+    for word in words.split("+"):
+        name, _, size = word.strip().rpartition("@")
+        if name and size.isdigit():
+            sizes[f"{name.rpartition(':')[2]}.capacity"] = size
+        names.append(name if name and size.isdigit() else word)
+    return "+".join(names), sizes
 
 
 def _algorithms(words: str) -> tuple[list[str], list[tuple[str, type[Algorithm], dict[str, str]]]]:
@@ -209,6 +315,10 @@ def _algorithms(words: str) -> tuple[list[str], list[tuple[str, type[Algorithm],
     if len({*transforms, *(name for name, _, _ in entries)}) < len(transforms) + len(entries):
         raise UserError(f"{words!r} names one algorithm twice")
     return transforms, entries
+
+
+def _title(transforms: Sequence[str], algorithms: Sequence[str]) -> str:
+    return "+".join([*transforms, *algorithms]) or "finetune"
 
 
 def _owner(key: str) -> tuple[str, str]:

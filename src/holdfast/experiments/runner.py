@@ -8,9 +8,10 @@ import signal
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -26,8 +27,10 @@ from holdfast.engine.learner import Learner
 from holdfast.engine.loop import Log, NoLog, Position, Watch, refuse, train
 from holdfast.engine.ranks import Ranks
 from holdfast.errors import RunError, Stopped, UserError
-from holdfast.experiments.config import Config, Prepared
+from holdfast.experiments.config import Prepared
+from holdfast.experiments.start import begin_with, start_file
 from holdfast.experiments.store import Record, RunFolder, ScoreFile, Store
+from holdfast.experiments.trackers import PROGRESS, Progress, Several, TrackedLog, Tracker, open_trackers
 from holdfast.version import __version__
 
 DEVICE_SHARE = 0.5
@@ -47,20 +50,26 @@ def run(
     waiting: Callable[[str], None] = lambda holder: None,
     ranks: Ranks | None = None,
     compiled: bool = False,
+    trackers: Sequence[str] = (),
 ) -> Record:
     """Carry out a run, or go on with it, or return its record if it is done.
 
-    Where another process works on the same run, wait for it, and tell `waiting` who that is.
+    Where another process works on the same run, wait for it, and tell `waiting` who that is. `trackers` names who else
+    follows the run, such as tensorboard.
     """
     refuse(prepared.algorithms, prepared.setup.stream)
     place, ranks, watch = find_device(device), ranks or Ranks(), watch or Watch()
     folder = store.folder(prepared.config.id)
     checkpoints = Checkpoints(
-        folder.checkpoints, every_steps=every_steps, every_seconds=every_seconds, writes=ranks.first
+        folder.checkpoints,
+        every_steps=every_steps,
+        every_seconds=every_seconds,
+        writes=ranks.first,
+        stages=folder.stages if prepared.setup.keep_stages else None,
     )
     if not ranks.first:
         if ranks.agree(None) == "train":
-            _train(prepared, NoLog(), checkpoints, place, watch, ranks, compiled)
+            _train(prepared, NoLog(), checkpoints, store, place, watch, ranks, compiled)
         ranks.wait()
         record = folder.record()
         assert record is not None, "the first rank wrote the record before it came here"
@@ -70,8 +79,14 @@ def run(
             record = folder.record()
             ranks.agree("train" if record is None else "done")
             if record is None:
-                record = _first_rank(prepared, folder, checkpoints, place, watch, ranks, compiled)
+                following = open_trackers(trackers, folder.path)
+                try:
+                    record = _first_rank(prepared, folder, checkpoints, store, place, watch, ranks, compiled, following)
+                finally:
+                    for tracker in following:
+                        tracker.close()
             checkpoints.clear()
+            (folder.path / PROGRESS).unlink(missing_ok=True)
             ranks.wait()
             return record
     except OSError as error:
@@ -82,12 +97,15 @@ def _first_rank(
     prepared: Prepared,
     folder: RunFolder,
     checkpoints: Checkpoints,
+    store: Store,
     place: torch.device,
     watch: Watch,
     ranks: Ranks,
     compiled: bool,
+    trackers: Sequence[Tracker],
 ) -> Record:
     config, log = prepared.config, ScoreFile(folder.path, prepared.config.predictions)
+    watch = Several(watch, Progress(folder.path), *trackers)
     here = environment(place, ranks) | {"command": prepared.command, "compiled": compiled}
     failure = folder.path / "failure.txt"
     sweep(folder.path)
@@ -95,7 +113,7 @@ def _first_rank(
     write_json(folder.path / "environment.json", here)
     write_json(folder.path / "config.json", config.to_json())
     try:
-        at, learner = _train(prepared, log, checkpoints, place, watch, ranks, compiled)
+        at, learner = _train(prepared, TrackedLog(log, trackers), checkpoints, store, place, watch, ranks, compiled)
     except UserError:
         if not folder.checkpoints.exists():  # it never began: no run to list
             (folder.path / "config.json").unlink()
@@ -130,16 +148,14 @@ def _first_rank(
     return record
 
 
-def complete(record: Record, benchmark: Benchmark, store: Store) -> Record:
-    """Add the measures that are taken against another run, once the store holds that run's record."""
-    if not benchmark.reference:
+def complete(record: Record, benchmark: Benchmark, others: Mapping[str, str], store: Store) -> Record:
+    """Add the measures that are taken against other runs, by their names and ids, as far as these are done."""
+    if not others:
         return record
-    other = replace(Config(**record.config), transforms=[benchmark.reference], algorithms=[])
-    reference = record if other.id == record.id else store.folder(other.id).record()
-    if reference is None:
-        return record
-    found = _measured(benchmark.summary(record.scores) | benchmark.relative(record.scores, reference.scores))
-    completed = replace(record, **found)
+    found = {name: record if run == record.id else store.folder(run).record() for name, run in others.items()}
+    scores = {name: other.scores for name, other in found.items() if other is not None}
+    measures = benchmark.summary(record.scores) | benchmark.relative(record.scores, scores)
+    completed = replace(record, others=dict(others), **_measured(measures))
     if completed != record:
         write_json(store.folder(record.id).path / "record.json", completed.to_json())
     return completed
@@ -157,12 +173,14 @@ def _train(
     prepared: Prepared,
     log: Log,
     checkpoints: Checkpoints,
+    store: Store,
     place: torch.device,
     watch: Watch,
     ranks: Ranks,
     compiled: bool,
 ) -> tuple[Position, Learner]:
-    learner = make_learner(prepared, place, ranks, compiled)
+    start = start_file(prepared.config.start, store) if prepared.config.start else None
+    learner = make_learner(prepared, place, ranks, compiled, start)
     at = train(
         learner,
         prepared.setup.stream,
@@ -174,15 +192,22 @@ def _train(
     )
     if prepared.setup.finish is not None:  # a run that was stopped here takes these scores again: the log was cut
         watch.evaluating("what was learned")
-        for score, behind in prepared.setup.finish(learner, at.stage, at.total):
+        for score, behind in prepared.setup.finish(learner, prepared.setup.stream, at.total):
             log.add(score, behind)
     return at, learner
 
 
 def make_learner(
-    prepared: Prepared, place: torch.device | None = None, ranks: Ranks | None = None, compiled: bool = False
+    prepared: Prepared,
+    place: torch.device | None = None,
+    ranks: Ranks | None = None,
+    compiled: bool = False,
+    start: Path | None = None,
 ) -> Learner:
-    """The learner of a run at its beginning: the same weights on every rank and machine; by default on the CPU."""
+    """The learner of a run at its beginning: the same weights on every rank and machine; by default on the CPU.
+
+    `start` is the file of the weights that the encoder begins with, in place of its own.
+    """
     place = place or torch.device("cpu")
     setup, config = prepared.setup, prepared.config
     data = setup.data
@@ -193,6 +218,8 @@ def make_learner(
     assert all(heads[task.head] == task.reads for task in setup.tasks.values()), "tasks share a head but not its shape"
     model = prepared.recipe.build(setup.inputs, heads)
     model.to(torch.float64 if config.precision == "float64" else torch.float32)
+    if start is not None:
+        begin_with(model, start)
     autocast = torch.bfloat16 if config.precision == "bfloat16" else None
     return Learner(
         model, data, setup.tasks, seed=config.seed, device=place, ranks=ranks, autocast=autocast, compiled=compiled

@@ -5,6 +5,7 @@
 <id>/scores.jsonl       the score log, one line a score, append-only
 <id>/predictions/       the answers behind each score, where asked
 <id>/checkpoints/       the last two checkpoints, while the run is not done
+<id>/stages/            the weights at the end of each stage, where other runs begin with them
 <id>/model.safetensors  the final weights
 <id>/record.json        what the run did and scored: its presence says that the run is done
 <id>/failure.txt        the traceback of the last failure, if the last try failed
@@ -51,6 +52,10 @@ class Record:
     """How many bad records of the data were left out, as `--skip-bad` allows."""
     problems: tuple[str, ...] = ()
     """What was wrong with the first few of them."""
+    others: Mapping[str, str] = field(default_factory=dict)
+    """The ids of the runs that some measures are taken against, by the benchmark's names; not all need be done."""
+    tuning: Mapping[str, Any] = field(default_factory=dict)
+    """How its settings were chosen, where `holdfast tune` chose them: by which measure, among how many trials."""
     schema: int = SCHEMA
 
     @property
@@ -91,7 +96,7 @@ class ScoreFile:
     def add(self, score: Score, predictions: Array) -> None:
         """Append a score."""
         try:
-            if self.folder is not None:
+            if self.folder is not None and len(predictions):
                 self.folder.mkdir(exist_ok=True)
                 name = f"{score.stage:03d}-{score.step:010d}-{score.split}-{score.name}.npy"
                 np.save(self.folder / name, predictions)
@@ -129,6 +134,7 @@ class RunFolder:
     def __init__(self, path: Path) -> None:
         self.path, self.id = path, path.name
         self.checkpoints, self.weights = path / "checkpoints", path / "model.safetensors"
+        self.stages = path / "stages"
 
     def record(self) -> Record | None:
         """The record, if the run is done."""
@@ -141,8 +147,7 @@ class RunFolder:
         """The configuration, as JSON values."""
         path = self.path / "config.json"
         config = read_json(path)
-        needed = {"benchmark", "model", "algorithms", "transforms", "training", "seed"}
-        if not isinstance(config, dict) or not needed <= set(config):
+        if not isinstance(config, dict) or not _is_config(config):
             raise UserError(f"{path} is no configuration of a run: delete its folder if it should not be there")
         return config
 
@@ -228,6 +233,19 @@ def read_json(path: Path) -> Any:
         raise UserError(f"{path} cannot be read: {error.strerror}") from None
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise UserError(f"{path} is broken ({error}): delete its folder and run again") from None
+
+
+def _is_config(value: dict[str, Any]) -> bool:
+    """Whether it has what every run's configuration has, of the right kinds."""
+    kinds = {"benchmark": dict, "model": dict, "algorithms": list, "transforms": list, "training": list, "seed": int}
+    return (
+        all(isinstance(value.get(name), kind) for name, kind in kinds.items())
+        and all(isinstance(part, dict) for part in [*value["algorithms"], *value["training"]])
+        and all(
+            isinstance(part.get("name"), str) for part in [value["benchmark"], value["model"], *value["algorithms"]]
+        )
+        and all(isinstance(word, str) for word in value["transforms"])
+    )
 
 
 def _try_lock(file: IO[str], kind: int = fcntl.LOCK_EX) -> bool:

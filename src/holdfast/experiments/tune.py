@@ -8,10 +8,12 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
-from holdfast.benchmarks.base import Benchmark
+from holdfast.engine.files import write_json
 from holdfast.errors import UserError, nearest
-from holdfast.experiments.config import Request, check
-from holdfast.experiments.store import Record
+from holdfast.experiments.config import Preparation, Request, check
+from holdfast.experiments.plan import Node, Plan, graph
+from holdfast.experiments.schedule import finish
+from holdfast.experiments.store import Record, Store
 from holdfast.types import Score
 
 
@@ -44,50 +46,60 @@ def tune(
     grid: Mapping[str, Sequence[str]],
     by: str,
     seeds: Sequence[int],
-    carry_out: Callable[[Request], Record],
+    carry_out: Callable[[Plan], Mapping[str, Record]],
     known: Sequence[str],
 ) -> list[Trial]:
     """Run every point for every seed, and give the trials in the grid's order; the caller chooses among their means.
 
-    `carry_out` makes a run, or finds it done. A measure that is taken against a reference run has that run made too.
+    `carry_out` makes the runs of a plan, or finds them done. A point with a run that failed is left out. With
+    `request.stages`, only the first stages are learned, and what comes later plays no part in the choice.
     """
     if by not in known:
         raise UserError(f"there is no measure {by!r}: {nearest(by, known)}")
     if not grid:
         raise UserError("there is nothing to choose among: give a grid, such as --grid ewc.strength=100,1000,10000")
-    requests = [replace(request, settings={**request.settings, **point}) for point in points(grid)]
-    for each in requests:  # a mistake in the last point is told before the first run
-        check(each)
-    benchmark = check(request).benchmark
-    trials = []
-    for point, asked in zip(points(grid), requests, strict=True):
-        records = tuple(carry_out(replace(asked, seed=seed)) for seed in seeds)
-        trials.append((point, records))
-    against: dict[int, Record] = {}
-    if benchmark.reference:
-        own = {k: v for k, v in request.settings.items() if k.split(".")[0] in ("benchmark", "train", "model")}
-        plain = replace(request, algorithm=benchmark.reference, settings=own)
-        against = {seed: carry_out(replace(plain, seed=seed)) for seed in seeds}
+    requests = [
+        [replace(request, seed=seed, settings={**request.settings, **point}) for seed in seeds]
+        for point in points(grid)
+    ]
+    preparation = Preparation()
+    plan = graph((each for point in requests for each in point), preparation=preparation)
+    records = carry_out(plan)
+    ids = [[preparation.named(check(each))[0].id for each in point] for point in requests]
     return [
         Trial(
             point,
-            tuple(
-                validation_measures(benchmark, record, against.get(seed)).get(by, math.nan)
-                for seed, record in zip(seeds, records, strict=True)
-            ),
-            records,
+            tuple(validation_measures(plan.nodes[run], records).get(by, math.nan) for run in runs),
+            tuple(records[run] for run in runs),
         )
-        for point, records in trials
+        for point, runs in zip(points(grid), ids, strict=True)
+        if all(run in records for run in runs)
     ]
 
 
-def validation_measures(benchmark: Benchmark, record: Record, reference: Record | None = None) -> dict[str, Any]:
-    """The benchmark's measures, taken on the validation data alone."""
-    scores = on_validation(record.scores)
+def mark(
+    chosen: Sequence[Request],
+    how: Mapping[str, Any],
+    carry_out: Callable[[Plan], Mapping[str, Record]],
+    store: Store,
+) -> list[str]:
+    """Make the chosen runs, or find them done, write into their records how they were chosen, and give their ids."""
+    plan = graph(chosen)
+    records = carry_out(plan)
+    found = [finish(node, store) for node in plan.asked() if node.id in records]
+    for record in found:
+        assert record is not None, "it is among the records"
+        write_json(store.folder(record.id).path / "record.json", replace(record, tuning=dict(how)).to_json())
+    return [record.id for record in found if record is not None]
+
+
+def validation_measures(node: Node, records: Mapping[str, Record]) -> dict[str, float]:
+    """The benchmark's measures of a run, taken on the validation data alone, as are those that it is compared with."""
+    scores = on_validation(records[node.id].scores)
     if not scores:
-        raise UserError(f"run {record.id} was not scored on validation data: there is nothing to choose by")
-    found = dict(benchmark.summary(scores))
-    return found | (benchmark.relative(scores, on_validation(reference.scores)) if reference else {})
+        raise UserError(f"run {node.id} was not scored on validation data: there is nothing to choose by")
+    others = {name: on_validation(records[run].scores) for name, run in node.needs.items() if run in records}
+    return node.benchmark.summary(scores) | node.benchmark.relative(scores, others)
 
 
 def on_validation(scores: Sequence[Score]) -> list[Score]:

@@ -18,6 +18,7 @@ from holdfast.metrics.forgetting import (
     remembering,
 )
 from holdfast.metrics.phrases import (
+    aligned_bleu,
     bleu,
     group_means,
     log_perplexity,
@@ -42,6 +43,7 @@ __all__ = [
     "Summary",
     "Undefined",
     "accuracy",
+    "aligned_bleu",
     "backward_transfer",
     "bleu",
     "cl_score",

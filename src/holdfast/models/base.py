@@ -5,10 +5,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 
+import torch
 from torch import Tensor, nn
 
 from holdfast.errors import UserError
 from holdfast.models.heads import Choose, Classify, Linear, Phrase
+from holdfast.models.normalise import BatchNorm
 from holdfast.models.transformer import Block
 from holdfast.types import Head, Inputs, Wants
 
@@ -33,6 +35,10 @@ class Encoder(nn.Module, ABC):
     def blocks(self) -> Sequence[Block]:
         """The transformer blocks, which have places for adapters; a model of another kind has none."""
         return [module for module in self.modules() if isinstance(module, Block)]
+
+    def mixes_rows(self) -> bool:
+        """Whether what it gives for a row in training depends on the other rows: batch normalisation."""
+        return any(isinstance(module, BatchNorm) for module in self.modules())
 
     def words(self, inputs: Mapping[str, Tensor]) -> Tensor:
         """One vector for each word piece, (rows, length, width): for masked phrases."""
@@ -80,6 +86,25 @@ class Model(nn.Module):
         output: Tensor = self.heads[head](self.encoder, inputs)
         return output
 
+    def together(self, parts: Sequence[Mapping[str, Tensor]]) -> Callable[[Mapping[str, Tensor], str], Tensor] | None:
+        """The model for these inputs alone, with one pass of the encoder over all of them, whatever their heads.
+
+        So batch normalisation sees the whole batch, and many heads cost no more than one. None where rows do not matter
+        to each other, where each head has an encoder of its own, or where the inputs cannot stand in one column.
+        """
+        columns = [{name: (column.shape[1:], column.dtype) for name, column in part.items()} for part in parts]
+        if not self.encoder.mixes_rows() or self._blocks or any(other != columns[0] for other in columns):
+            return None
+        sizes = [len(next(iter(part.values()))) for part in parts]
+        features = self.encoder({name: torch.cat([part[name] for part in parts]) for name in parts[0]}).split(sizes)
+        given = {id(part): Given(found) for part, found in zip(parts, features, strict=True)}
+
+        def model(inputs: Mapping[str, Tensor], head: str) -> Tensor:
+            output: Tensor = self.heads[head](given.get(id(inputs), self.encoder), inputs)
+            return output
+
+        return model
+
     def switch(self, name: str) -> None:
         """Switch one set of added modules on, unless another is set to be active."""
         for block in self._blocks:
@@ -98,6 +123,19 @@ class Model(nn.Module):
         for module in self.heads.modules():
             if isinstance(module, Linear):
                 module.open_classes(classes)
+
+
+class Given:
+    """Stands for an encoder whose answer is known."""
+
+    active = ""
+
+    def __init__(self, features: Tensor) -> None:
+        self.features = features
+
+    def __call__(self, inputs: Mapping[str, Tensor]) -> Tensor:
+        """The answer, whatever is asked."""
+        return self.features
 
 
 class Recipe(ABC):

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from holdfast.errors import UserError
 from holdfast.models import weights
 from holdfast.models.base import Encoder, Recipe
-from holdfast.models.transformer import Block, initialise, key_mask, lengths_to_present
+from holdfast.models.transformer import Block, aligned, initialise, key_mask, lengths_to_present
 from holdfast.types import Between, Inputs, Wants
 
 NAMES = weights.Names(
@@ -137,13 +137,15 @@ class BertEncoder(Encoder):
         x, mask = self._embedded(inputs)
         for block in self.stack:
             x = block(x, mask)
-        return x.view(*inputs["text"].shape, self.width)
+        text = inputs["text"]
+        return x[:, : text.shape[-1]].reshape(*text.shape, self.width)
 
     def _embedded(self, inputs: Mapping[str, Tensor]) -> tuple[Tensor, Tensor | None]:
         text = inputs["text"].flatten(0, -2)
         if "text_length" not in inputs:
             return self.text(text), None
-        return self.text(text), key_mask(lengths_to_present(inputs["text_length"].flatten(), text.shape[-1]))
+        present = lengths_to_present(inputs["text_length"].flatten(), text.shape[-1])
+        return aligned(self.text(text), key_mask(present))
 
     def config(self) -> dict[str, Any]:
         """What `transformers` would write in config.json."""
@@ -212,7 +214,7 @@ class Bert(Recipe):
 
     def source(self) -> str:
         """A hash of the weights that it starts from."""
-        return weights.digest(weights.locate(self.weights, "weights")) if self.weights else ""
+        return weights.source(self.weights, "weights")
 
 
 @dataclass(frozen=True)

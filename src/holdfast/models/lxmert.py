@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from holdfast.errors import UserError
 from holdfast.models.base import Encoder, Recipe
 from holdfast.models.bert import TextEmbedding, check_heads, check_text
-from holdfast.models.transformer import Attention, Block, initialise, key_mask, lengths_to_present
+from holdfast.models.transformer import Attention, Block, aligned, initialise, key_mask, lengths_to_present
 from holdfast.models.uniter import words_and_regions
 from holdfast.types import Between, Head, Inputs, Wants
 
@@ -58,17 +58,19 @@ class Crossing(nn.Module):
         self.language = _block(width, heads, hidden, dropout)
         self.vision = _block(width, heads, hidden, dropout)
 
-    def forward(self, words: Tensor, seen: Tensor, spoken: Tensor, boxed: Tensor) -> tuple[Tensor, Tensor]:
+    def forward(
+        self, words: Tensor, seen: Tensor, spoken: Tensor | None, boxed: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
         """Words (rows, length, width) and regions (rows, boxes, width), each after a look at the other."""
         regions: Tensor = self.vision(self._look(seen, words, spoken), boxed)
         return self.words(words, seen, spoken, boxed), regions
 
-    def words(self, words: Tensor, seen: Tensor, spoken: Tensor, boxed: Tensor) -> Tensor:
+    def words(self, words: Tensor, seen: Tensor, spoken: Tensor | None, boxed: Tensor | None) -> Tensor:
         """The words alone: the last layer's regions are read by nobody."""
         out: Tensor = self.language(self._look(words, seen, boxed), spoken)
         return out
 
-    def _look(self, x: Tensor, source: Tensor, mask: Tensor) -> Tensor:
+    def _look(self, x: Tensor, source: Tensor, mask: Tensor | None) -> Tensor:
         out: Tensor = self.norm(x + self.dropout(self.attention(x, mask, source)))
         return out
 
@@ -128,20 +130,21 @@ class LxmertEncoder(Encoder):
         words, seen, spoken, boxed = self._below(inputs)
         last = self.crossing[-1]
         assert isinstance(last, Crossing)
-        return last.words(words, seen, spoken, boxed)
+        return last.words(words, seen, spoken, boxed)[:, : inputs["text"].shape[1]]
 
     def words_and_boxes(self, inputs: Mapping[str, Tensor]) -> tuple[Tensor, Tensor]:
         """A vector for each word piece and one for each region, after the last layer."""
         words, seen, spoken, boxed = self._below(inputs)
-        out: tuple[Tensor, Tensor] = self.crossing[-1](words, seen, spoken, boxed)
-        return out
+        words, seen = self.crossing[-1](words, seen, spoken, boxed)
+        return words[:, : inputs["text"].shape[1]], seen[:, : inputs["regions"].shape[1]]
 
-    def _below(self, inputs: Mapping[str, Tensor]) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    def _below(self, inputs: Mapping[str, Tensor]) -> tuple[Tensor, Tensor, Tensor | None, Tensor | None]:
         """Words and regions as the last layer gets them, and the masks of both."""
         text, regions = inputs["text"], inputs["regions"]
-        spoken = key_mask(lengths_to_present(inputs["text_length"], text.shape[1]))
-        boxed = key_mask(lengths_to_present(inputs["region_count"], regions.shape[1]))
-        words, seen = self.text(text), self.image(regions, inputs["boxes"])
+        read = key_mask(lengths_to_present(inputs["text_length"], text.shape[1]))
+        there = key_mask(lengths_to_present(inputs["region_count"], regions.shape[1]))
+        words, spoken = aligned(self.text(text), read)
+        seen, boxed = aligned(self.image(regions, inputs["boxes"]), there)
         for block in self.language:
             words = block(words, spoken)
         for block in self.vision:

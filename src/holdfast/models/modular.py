@@ -12,13 +12,15 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any, Literal, TypeAlias
 
+import torch
 from torch import Tensor, nn
 
 from holdfast.errors import UserError
 from holdfast.models.base import Encoder, Model, Recipe
+from holdfast.models.normalise import BatchNorm
 from holdfast.models.resnet import DEPTHS, STARTS, Basic, Normalise, ResNet18, check_images
-from holdfast.models.transformer import Attention, Block, FeedForward
-from holdfast.models.vit import Patches, Vit
+from holdfast.models.transformer import Attention, FeedForward
+from holdfast.models.vit import Patches, Vit, block
 from holdfast.types import Between, Head, Inputs
 
 ModulePath: TypeAlias = tuple[tuple[int, ...], ...]
@@ -44,7 +46,8 @@ class Layer(nn.Module):
     def fresh(self) -> nn.Module:
         """A new module, where and as precise as the others are."""
         like = next(self.choices.parameters())
-        return self.make().to(like.device, like.dtype)
+        made = self.make().to(like.device, like.dtype)
+        return made.to(memory_format=torch.channels_last) if like.is_cuda else made  # type: ignore[call-overload]
 
     def grow(self, count: int) -> None:
         """Have at least so many modules."""
@@ -91,6 +94,10 @@ class ModularEncoder(Encoder):
             del layer.choices[count:]
         self.path = as_path(structure["path"])
         self.paths = {head: as_path(path) for head, path in structure["paths"].items()}
+
+    def mixes_rows(self) -> bool:
+        """As the layers do, and where all heads see through one path."""
+        return not self.paths and super().mixes_rows()
 
     def stem(self) -> Sequence[nn.Module]:
         """What comes before the first layer."""
@@ -146,7 +153,7 @@ def _ask(name: str, head: nn.Module, inputs: tuple[Encoder, Mapping[str, Tensor]
 
 def _convolution(channels: int, kernel: int, stride: int, padding: int) -> nn.Module:
     convolution = nn.Conv2d(3, channels, kernel, stride, padding, bias=False)
-    return _initialised(nn.Sequential(convolution, nn.BatchNorm2d(channels), nn.ReLU()))
+    return _initialised(nn.Sequential(convolution, BatchNorm(channels), nn.ReLU()))
 
 
 def _branch(before: int, channels: int, stride: int) -> nn.Module:
@@ -228,18 +235,6 @@ def _feeding(recipe: Vit) -> nn.Module:
     return nn.Sequential(nn.LayerNorm(recipe.width, eps=1e-12), feed, nn.Dropout(recipe.dropout))
 
 
-def _block(recipe: Vit) -> nn.Module:
-    return Block(
-        recipe.width,
-        recipe.heads,
-        recipe.hidden,
-        dropout=recipe.dropout,
-        attention_dropout=recipe.dropout,
-        feed_dropout=recipe.dropout,
-        inner=recipe.heads * recipe.head_width,
-    )
-
-
 class _Whole(nn.Module):
     """The class token, normalised."""
 
@@ -268,7 +263,7 @@ class ModularVit(Vit):
         height, width = check_images(f"a ViT of patches of {self.patch} pixels", inputs, self.patch)
         stem = Patches(height, width, self.patch, self.width, self.dropout)
         if self.parts == "stages":
-            layers = [Layer(partial(_block, self)) for _ in range(self.depth)]
+            layers = [Layer(partial(block, self)) for _ in range(self.depth)]
         else:
             layers = [Layer(partial(_feeding, self), _Attending(self), nn.Identity()) for _ in range(self.depth)]
         return ModularEncoder(self.width, stem, layers, _Whole(self.width), self.parts)

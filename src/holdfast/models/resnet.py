@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from holdfast.errors import UserError
 from holdfast.models.base import Encoder, Recipe
+from holdfast.models.normalise import BatchNorm
 from holdfast.types import Between, Inputs, Wants
 
 MEAN = (0.485, 0.456, 0.406)
@@ -61,9 +62,9 @@ class Basic(nn.Module):
     def __init__(self, before: int, channels: int, stride: int) -> None:
         super().__init__()
         self.conv1 = nn.Conv2d(before, channels, 3, stride, 1, bias=False)
-        self.bn1 = nn.BatchNorm2d(channels)
+        self.bn1 = BatchNorm(channels)
         self.conv2 = nn.Conv2d(channels, channels, 3, 1, 1, bias=False)
-        self.bn2 = nn.BatchNorm2d(channels)
+        self.bn2 = BatchNorm(channels)
         self.downsample = _shortcut(before, channels, stride)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -82,11 +83,11 @@ class Bottleneck(nn.Module):
     def __init__(self, before: int, channels: int, stride: int) -> None:
         super().__init__()
         self.conv1 = nn.Conv2d(before, channels, 1, bias=False)
-        self.bn1 = nn.BatchNorm2d(channels)
+        self.bn1 = BatchNorm(channels)
         self.conv2 = nn.Conv2d(channels, channels, 3, stride, 1, bias=False)
-        self.bn2 = nn.BatchNorm2d(channels)
+        self.bn2 = BatchNorm(channels)
         self.conv3 = nn.Conv2d(channels, 4 * channels, 1, bias=False)
-        self.bn3 = nn.BatchNorm2d(4 * channels)
+        self.bn3 = BatchNorm(4 * channels)
         self.downsample = _shortcut(before, 4 * channels, stride)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -101,7 +102,7 @@ class Bottleneck(nn.Module):
 def _shortcut(before: int, after: int, stride: int) -> nn.Module:
     if before == after and stride == 1:
         return nn.Identity()
-    return nn.Sequential(nn.Conv2d(before, after, 1, stride, bias=False), nn.BatchNorm2d(after))
+    return nn.Sequential(nn.Conv2d(before, after, 1, stride, bias=False), BatchNorm(after))
 
 
 class ResNetEncoder(Encoder):
@@ -112,7 +113,7 @@ class ResNetEncoder(Encoder):
         kind = Basic if depth < 50 else Bottleneck
         self.normalise = Normalise()
         self.conv1 = nn.Conv2d(3, channels, start.kernel, start.stride, start.padding, bias=False)
-        self.bn1 = nn.BatchNorm2d(channels)
+        self.bn1 = BatchNorm(channels)
         self.maxpool = nn.MaxPool2d(3, 2, 1) if start.pool else nn.Identity()
         before = channels
         self.stages: list[str] = []

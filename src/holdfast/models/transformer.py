@@ -9,6 +9,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+ALIGNED = {"cuda"}
+"""The kinds of device on which masked sequences are made a multiple of eight long."""
+
 
 def key_mask(present: Tensor) -> Tensor:
     """The mask that attention takes, from which places (rows, length) are there and not padding."""
@@ -22,7 +25,7 @@ def aligned(x: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor | None]:
     64 x 12 heads of 185 and 192 places on an H200.
     """
     spare = -x.shape[1] % 8
-    if mask is None or not spare or not x.is_cuda:
+    if mask is None or not spare or x.device.type not in ALIGNED:
         return x, mask
     return functional.pad(x, (0, 0, 0, spare)), functional.pad(mask, (0, spare), value=False)
 

@@ -19,7 +19,7 @@ from holdfast.models import weights
 from holdfast.models.base import Encoder, Recipe
 from holdfast.models.bert import SIZES, TextEmbedding, check_heads, check_text, check_vocabulary, first_place
 from holdfast.models.heads import Perceptron
-from holdfast.models.transformer import Block, initialise, key_mask, lengths_to_present
+from holdfast.models.transformer import Block, aligned, initialise, key_mask, lengths_to_present
 from holdfast.types import Between, Head, Inputs, Wants
 
 KINDS = 3
@@ -139,17 +139,17 @@ class UniterEncoder(Encoder):
     def forward(self, inputs: Mapping[str, Tensor]) -> Tensor:
         """A vector for each example (rows, width), or for each of its images or choices (rows, several, width)."""
         x, present = self._embedded(inputs)
-        shape, mask = x.shape, key_mask(present.flatten(0, -2))
-        x = x.flatten(0, -3)
+        several = x.shape[:-2]
+        x, mask = aligned(x.flatten(0, -3), key_mask(present.flatten(0, -2)))
         for block in self.stack[:-1]:
             x = block(x, mask)
         pooled = torch.tanh(self.pooler(first_place(self.layers()[-1], x, mask)))
-        return pooled.view(*shape[:-2], self.width)
+        return pooled.view(*several, self.width)
 
     def words(self, inputs: Mapping[str, Tensor]) -> Tensor:
         """A vector for each word piece of examples that have one text and one image (rows, length, width)."""
         x, present = self._embedded(inputs)
-        mask = key_mask(present)
+        x, mask = aligned(x, key_mask(present))
         for block in self.stack:
             x = block(x, mask)
         return x[:, : inputs["text"].shape[1]]
@@ -226,7 +226,7 @@ class Uniter(Recipe):
 
     def source(self) -> str:
         """A hash of the weights that it starts from."""
-        return weights.digest(weights.locate(self.weights, "weights")) if self.weights else ""
+        return weights.source(self.weights, "weights")
 
 
 @dataclass(frozen=True)

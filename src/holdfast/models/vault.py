@@ -95,8 +95,7 @@ class Vault(Vilt):
 
     def source(self) -> str:
         """The hashes of the weights of both."""
-        bert = weights.digest(weights.locate(self.bert, "bert")) if self.bert else ""
-        return "-".join(part for part in (super().source(), bert) if part)
+        return "-".join(part for part in (super().source(), weights.source(self.bert, "bert")) if part)
 
 
 @dataclass(frozen=True)

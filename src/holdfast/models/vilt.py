@@ -338,7 +338,7 @@ class Vilt(Recipe):
 
     def source(self) -> str:
         """A hash of the weights that it starts from."""
-        return weights.digest(weights.locate(self.weights, "weights")) if self.weights else ""
+        return weights.source(self.weights, "weights")
 
 
 @dataclass(frozen=True)

@@ -35,6 +35,19 @@ class Patches(nn.Module):
         return out
 
 
+def block(recipe: Vit) -> Block:
+    """One layer of the recipe's sizes."""
+    return Block(
+        recipe.width,
+        recipe.heads,
+        recipe.hidden,
+        dropout=recipe.dropout,
+        attention_dropout=recipe.dropout,
+        feed_dropout=recipe.dropout,
+        inner=recipe.heads * recipe.head_width,
+    )
+
+
 class VitEncoder(Encoder):
     """Patches through pre-norm blocks; the image's vector is that of the class token, normalised."""
 
@@ -42,18 +55,7 @@ class VitEncoder(Encoder):
         super().__init__()
         self.width = recipe.width
         self.patches = Patches(height, width, recipe.patch, recipe.width, recipe.dropout)
-        self.block = nn.ModuleList(
-            Block(
-                recipe.width,
-                recipe.heads,
-                recipe.hidden,
-                dropout=recipe.dropout,
-                attention_dropout=recipe.dropout,
-                feed_dropout=recipe.dropout,
-                inner=recipe.heads * recipe.head_width,
-            )
-            for _ in range(recipe.depth)
-        )
+        self.block = nn.ModuleList(block(recipe) for _ in range(recipe.depth))
         self.norm = nn.LayerNorm(recipe.width, eps=1e-12)
 
     def stem(self) -> Sequence[nn.Module]:

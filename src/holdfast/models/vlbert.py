@@ -33,7 +33,7 @@ from torch import Tensor, nn
 from holdfast.errors import UserError
 from holdfast.models.base import Encoder, Recipe
 from holdfast.models.bert import check_heads, check_text
-from holdfast.models.transformer import Block, initialise, key_mask, lengths_to_present
+from holdfast.models.transformer import Block, aligned, initialise, key_mask, lengths_to_present
 from holdfast.models.uniter import words_and_regions
 from holdfast.types import Between, Head, Inputs, Wants
 
@@ -140,8 +140,8 @@ class VLBertEncoder(Encoder):
         length = inputs["text"].shape[1]
         spoken = lengths_to_present(inputs["text_length"], length)
         boxed = lengths_to_present(inputs["region_count"], inputs["regions"].shape[1])
-        mask = key_mask(torch.cat([spoken, boxed, torch.ones_like(spoken[:, :1])], dim=1))
-        x: Tensor = self.embedding(inputs, boxed)
+        mask: Tensor | None = key_mask(torch.cat([spoken, boxed, torch.ones_like(spoken[:, :1])], dim=1))
+        x, mask = aligned(self.embedding(inputs, boxed), mask)
         for block in self.stack[:-1]:
             x = block(x, mask)
         last = self.layers()[-1]

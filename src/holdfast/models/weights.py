@@ -115,8 +115,10 @@ def weight_files(folder: Path) -> tuple[Path, ...]:
     if (folder / _WHOLE).is_file():
         return (folder / _WHOLE,)
     if (folder / _INDEX).is_file():
-        shards = sorted(set(_json(folder / _INDEX).get("weight_map", {}).values()))
-        return tuple(folder / shard for shard in shards)
+        shards = _json(folder / _INDEX).get("weight_map", {})
+        if not isinstance(shards, dict) or not all(isinstance(shard, str) for shard in shards.values()):
+            raise UserError(f"{folder / _INDEX} does not say which file holds each weight: download it again")
+        return tuple(folder / shard for shard in sorted(set(shards.values())))
     return (folder / _OLD,) if (folder / _OLD).is_file() else ()
 
 
@@ -151,6 +153,9 @@ def read_config(folder: Path, kind: str) -> dict[str, Any]:
         raise UserError(f"{folder} holds a model of type {config['model_type']!r}, not {kind!r}: give another folder")
     if config.get("hidden_act", "gelu") != "gelu":
         raise UserError(f"{folder} asks for the activation {config['hidden_act']!r}, and ours is 'gelu': give another")
+    for key, numbers in {"layer_norm_eps": int | float, "vocab_size": int}.items():
+        if not isinstance(config.get(key, 1), numbers):
+            raise UserError(f"{folder} has {key} {config[key]!r}, which is no such number: give another folder")
     return config
 
 
@@ -181,8 +186,8 @@ def agreed(recipe: R, config: Mapping[str, Any], sizes: Mapping[str, tuple[str, 
             raise UserError(f"{where} has {key} {theirs!r}, and ours takes one whole number: give another folder")
         if ours not in (field.default, theirs):
             raise UserError(
-                f"{field.name} is {ours}, but {where} has {key} {theirs}: leave {field.name} out, or set model.weights to "
-                "nothing to begin from scratch"
+                f"{field.name} is {ours}, but {where} has {key} {theirs}: leave {field.name} out, or set "
+                "model.weights to nothing to begin from scratch"
             )
         changes[field.name] = theirs
     return dataclasses.replace(recipe, **changes)
@@ -223,6 +228,8 @@ def load(module: nn.Module, state: Mapping[str, Tensor], names: Names, where: ob
             if tuple(state[name].shape) != _part(own, len(theirs)):
                 found, needed = tuple(state[name].shape), _part(own, len(theirs))
                 raise UserError(f"{where}: {name} has the shape {found}, and this model needs {needed}")
+            if not state[name].isfinite().all():
+                raise UserError(f"{where}: {name} holds numbers that are not finite: give weights that are whole")
         parts = [state[name].to(own.dtype) for name in theirs]
         loaded[ours] = parts[0] if len(parts) == 1 else torch.cat(parts)
     optional = tuple(name for ours in names.optional for name in names.rules[ours])
@@ -261,6 +268,11 @@ def save(
 def vocabulary_file(folder: Path) -> Path | None:
     """The file of a folder's word pieces, where it has one."""
     return folder / VOCABULARY if (folder / VOCABULARY).is_file() else None
+
+
+def source(name: str, setting: str) -> str:
+    """A hash of the weights that a setting names; empty where it names none."""
+    return digest(locate(name, setting)) if name else ""
 
 
 def digest(folder: Path) -> str:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import importlib
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from holdfast import metrics
 from holdfast.benchmarks.base import Measure, score_matrix
 from holdfast.experiments.store import Record
+from holdfast.reports.groups import rows_of
 
 
 @dataclass(frozen=True)
@@ -39,7 +38,7 @@ def comparison(records: Sequence[Record]) -> Grid:
     benchmark = records[0].config["benchmark"]["name"]
     known = measures(benchmark)
     shown = {name: m for name, m in known.items() if any(name in record.summary for record in records)} or known
-    groups = _by_configuration(records)
+    groups = rows_of(records)
     rows = []
     missing: dict[tuple[str, str], list[str]] = {}  # measures without a value, by row and reason
     for title, group in groups.items():
@@ -50,39 +49,38 @@ def comparison(records: Sequence[Record]) -> Grid:
     if guessed := {name: records[0].chance[name] for name in shown if name in records[0].chance}:
         rows.append(("guessing", *(_mean([guessed.get(name)], m) for name, m in shown.items())))
     seeds = max(len(group) for group in groups.values())
+    unit = units(list(shown.values()))
     if seeds > 1:
-        notes = [f"In percent; the mean of {seeds} seeds, ± its 95 % t-interval."]
+        notes = [f"{unit}the mean of {seeds} seeds, ± its 95 % t-interval."]
     else:
-        notes = ["In percent; one seed, so without an interval (--seeds 3 gives one)."]
+        notes = [f"{unit}one seed, so without an interval (--seeds 3 gives one)."]
     notes += [f"{a}: no {', '.join(titles)}: {reason}." for (a, reason), titles in missing.items()]
     titles = (f"{m.title} {'↑' if m.higher else '↓'}" for m in shown.values())
     return Grid(benchmark, ("algorithm", *titles), tuple(rows), tuple(notes))
 
 
+def units(shown: Sequence[Measure]) -> str:
+    """Which of the measures are in percent, as the beginning of a note.
+
+    >>> units([Measure("BLEU-1"), Measure("PPL", higher=False, factor=1)])
+    'BLEU-1 in percent; '
+    """
+    percent = [measure.title for measure in shown if measure.factor == 100]
+    if len(percent) == len(shown):
+        return "In percent; "
+    return f"{', '.join(percent)} in percent; " if percent else ""
+
+
 def matrix(record: Record, split: str = "test") -> Grid:
     """The score matrix of a run: a row for each stage, a column for each evaluation set."""
     names, initial, rows = score_matrix(record.scores, split)
-    lines = [("before", *(_percent(v) for v in initial))]
-    lines += [(f"after {i + 1}", *(_percent(v) for v in row)) for i, row in enumerate(rows)]
-    return Grid(f"scores on {split} data, in percent", ("stages", *names), tuple(lines))
-
-
-def _by_configuration(records: Sequence[Record]) -> dict[str, list[Record]]:
-    """Records that differ in nothing but the seed, by a title that tells them from the others."""
-    groups: dict[str, list[Record]] = {}
-    for record in records:
-        groups.setdefault(json.dumps(_without_seed(record.config), sort_keys=True), []).append(record)
-    titles: dict[str, list[Record]] = {}
-    names = [group[0].algorithm for group in groups.values()]
-    for name, group in zip(names, groups.values(), strict=True):
-        title = name if names.count(name) == 1 else f"{name} ({group[0].id[:6]})"
-        titles[title] = group
-    return titles
-
-
-def _without_seed(config: Mapping[str, Any]) -> dict[str, Any]:
-    benchmark = {name: value for name, value in config["benchmark"].items() if name != "seed"}
-    return {**config, "benchmark": benchmark, "seed": None, "data": None}
+    finite = [value for value in (*initial, *rows.ravel()) if value == value]
+    shares = all(0 <= value <= 1 for value in finite)
+    show = _percent if shares else _number
+    lines = [("before", *(show(v) for v in initial))]
+    lines += [(f"after {i + 1}", *(show(v) for v in row)) for i, row in enumerate(rows)]
+    unit = ", in percent" if shares else ""
+    return Grid(f"scores on {split} data{unit}", ("stages", *names), tuple(lines))
 
 
 def _mean(values: Sequence[float | None], measure: Measure) -> str:
@@ -90,8 +88,13 @@ def _mean(values: Sequence[float | None], measure: Measure) -> str:
     if len(numbers) < len(values):
         return "–"
     found = metrics.summary(numbers)
-    return f"{found.mean:.1f}" + (f" ±{found.half_width:.1f}" if found.count > 1 else "")
+    places = measure.decimals
+    return f"{found.mean:.{places}f}" + (f" ±{found.half_width:.{places}f}" if found.count > 1 else "")
 
 
 def _percent(value: float) -> str:
     return "–" if value != value else f"{100 * value:.1f}"
+
+
+def _number(value: float) -> str:
+    return "–" if value != value else f"{value:.3f}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,6 +13,11 @@ from holdfast.world.describe import PLACE_PHRASES, RELATION_PHRASES, kind_of, na
 from holdfast.world.grammar import SYNONYMS, article
 from holdfast.world.scene import Scene, relations
 from holdfast.world.vocabulary import VERBS
+
+SALIENCE = 3
+"""How much rather a large thing is named than a small one: the power of its area."""
+SIZE_TOLD, PATTERN_TOLD, OTHER_WORD = 0.12, 0.1, 0.08
+"""How often a thing's size and its pattern are told, and another word is taken where there is one."""
 
 
 @dataclass(frozen=True)
@@ -56,15 +62,15 @@ def captions(scene: Scene, random: np.random.Generator, count: int = 5) -> list[
 
 
 def _caption(scene: Scene, random: np.random.Generator) -> Caption:
-    weights = np.array([3.0 if thing.verb else 1.0 for thing in scene.things])
-    first = int(random.choice(len(weights), p=weights / weights.sum()))
+    first = _one_of(scene, range(len(scene.things)), random)
     thing = scene.things[first]
     mentioned: Counter[str] = Counter()
     pieces = _noun_phrase(scene, first, random, mentioned)
     told = {first}
     if thing.verb and random.random() < 0.85:
         third, gerund, _ = VERBS[thing.verb]
-        pieces += [third] if random.random() < 0.3 else (["is", gerund] if random.random() < 0.6 else [gerund])
+        form = random.random()
+        pieces += [third] if form < 0.08 else ["is", gerund] if form < 0.55 else [gerund]
         if thing.other is not None:
             pieces += _noun_phrase(scene, thing.other, random, mentioned)
             told.add(thing.other)
@@ -81,16 +87,31 @@ def _ending(
     form = random.random()
     pieces: list[str | tuple[int, str]] = []
     if near and form < 0.35:
-        relation, other = near[random.integers(len(near))]
+        other = _one_of(scene, sorted({j for _, j in near}), random)
+        possible = [relation for relation, j in near if j == other]
+        relation = possible[random.integers(len(possible))]
         pieces += [*RELATION_PHRASES[relation].split(), *_noun_phrase(scene, other, random, mentioned)]
-    elif others and form < 0.65:
-        some = [others[i] for i in random.permutation(len(others))[:2]]
-        pieces += ["with", *_noun_phrase(scene, some[0], random, mentioned)]
-        if len(some) == 2 and random.random() < 0.5:
-            pieces += ["and", *_noun_phrase(scene, some[1], random, mentioned)]
+    elif others and form < 0.75:
+        other = _one_of(scene, others, random)
+        pieces += ["with", *_noun_phrase(scene, other, random, mentioned)]
+        if len(others) > 1 and random.random() < 0.5:
+            another = _one_of(scene, [i for i in others if i != other], random)
+            pieces += ["and", *_noun_phrase(scene, another, random, mentioned)]
     if not pieces or random.random() < 0.5:
         pieces += PLACE_PHRASES[scene.place].split()
     return pieces
+
+
+def _one_of(scene: Scene, among: Sequence[int], random: np.random.Generator) -> int:
+    """The index of a thing that one would speak of: rather a large one, and one that does something.
+
+    So what a caption hides can mostly be told from the picture: a person, too, would know what "a ... in a field" is.
+    """
+    things = [scene.things[i] for i in among]
+    weights = np.array(
+        [(thing.box.width * thing.box.height * (3 if thing.verb else 1)) ** SALIENCE for thing in things]
+    )
+    return among[int(random.choice(len(weights), p=weights / weights.sum()))]
 
 
 def _noun_phrase(
@@ -100,13 +121,13 @@ def _noun_phrase(
     thing = scene.things[index]
     called = name(thing)
     adjectives = []
-    if thing.noun != "person" and random.random() < 0.25:
+    if thing.noun != "person" and random.random() < SIZE_TOLD:
         adjectives.append(_worded(thing.size, random))
     if (
         thing.noun != "person"
         and thing.pattern != "plain"
         and len(kind_of(thing).patterns) > 1
-        and random.random() < 0.2
+        and random.random() < PATTERN_TOLD
     ):
         adjectives.append(thing.pattern)
     coloured = len(kind_of(thing).colours) > 1 and random.random() < 0.5
@@ -123,7 +144,7 @@ def _noun_phrase(
 def _worded(word: str, random: np.random.Generator) -> str:
     """The word or, now and then, another one for the same."""
     others = SYNONYMS.get(word, ())
-    return others[random.integers(len(others))] if others and random.random() < 0.3 else word
+    return others[random.integers(len(others))] if others and random.random() < OTHER_WORD else word
 
 
 def _assemble(pieces: list[str | tuple[int, str]]) -> Caption:

@@ -47,7 +47,7 @@ _RATES = {
     "coco": _Rate(0.44, 1_837, 1.8, 3_871),
     "flickr30k_entities": _Rate(0.4, 324, 3.1, 3_872),
     "nikolaus": _Rate(1.1, 1_779, 3.1, 3_870),
-    "clevr": _Rate(0, 1_028, 67, 16_950),
+    "clevr": _Rate(0, 770, 38, 6_600),
     "gqa": _Rate(0, 797, 5.4, 5_835),
     "objects365": _Rate(0, 679, 4.8, 5_710),
     "partimagenet": _Rate(0, 1_121, 2.6, 3_826),

@@ -10,13 +10,14 @@ from PIL import Image
 from safetensors.torch import load_file
 
 from holdfast import registry
+from holdfast.algorithms.replay import Replay
 from holdfast.benchmarks.cfst import benchmark as cfst
 from holdfast.benchmarks.cfst import fewshot, protocol, stream, tasks
 from holdfast.benchmarks.cfst.combinations import listed
 from holdfast.benchmarks.source import world
 from holdfast.engine.loop import NoLog, train
 from holdfast.errors import Stopped, UserError
-from holdfast.experiments.config import Request, prepare
+from holdfast.experiments.config import Request, check, prepare
 from holdfast.experiments.runner import make_learner, run
 from holdfast.experiments.store import Store
 from holdfast.types import Example, Wants
@@ -57,7 +58,7 @@ def test_classes_come_in_the_order_of_the_paper():
 
 
 def test_an_example_has_its_own_picture():
-    setup = cfst.Cgqa(scale="tiny").setup(Wants(side=48))  # the size that they are stored at
+    setup = cfst.Cgqa(scale="tiny", side=48).setup(WANTS)  # the size that they are stored at
     record = archive("test")[7]
     with Image.open(world("cgqa", "tiny") / f"CGQA/GQA_100/{record['newImageName']}.jpg") as picture:
         pixels = torch.from_numpy(np.asarray(picture.convert("RGB")).transpose(2, 0, 1).copy())
@@ -128,7 +129,7 @@ def test_fewer_images_of_each_class():
 
 def test_the_tests_have_their_own_examples_which_no_stage_learns():
     setup = cfst.Cgqa(scale="tiny").setup(WANTS)
-    tests, head = setup.finish.args
+    tests, head = setup.finish.tests, setup.finish.head
     used = {int(i) for stage in setup.stream.stages for i in stage.train}
     used |= {int(i) for each in setup.protocol.evaluations for i in each.ids}
     names = [test.name for test in tests]
@@ -141,7 +142,7 @@ def test_the_tests_have_their_own_examples_which_no_stage_learns():
     combs = [tuple(sorted(record["comb"])) for record in archive("pro", "fewshot")]
     assert sorted(np.bincount(by_name["pro"].labels)) == sorted(combs.count(each) for each in set(combs))
     assert by_name["sys"].way == 10
-    assert "sub" not in [test.name for test in cfst.Cobj(scale="tiny").setup(WANTS).finish.args[0]]
+    assert "sub" not in [test.name for test in cfst.Cobj(scale="tiny").setup(WANTS).finish.tests]
 
 
 def test_fresh_and_old_concepts_are_the_papers():
@@ -210,7 +211,7 @@ def test_cpin_is_built_of_the_worlds_pictures(monkeypatch):
     monkeypatch.setattr(cfst, "BUILT", {"tiny": (2, 1, 20)})
     setup = cfst.Cpin(scale="tiny").setup(WANTS)
     assert [len(stage.train) for stage in setup.stream.stages] == [20] * 10
-    tests = {test.name: test for test in setup.finish.args[0]}
+    tests = {test.name: test for test in setup.finish.tests}
     assert {"sys", "pro", "non", "noc"} <= tests.keys()
     assert "sub" not in tests
     assert {test.way for name, test in tests.items() if "(" not in name} == {10}
@@ -245,14 +246,38 @@ def test_cifar_is_scored_by_acon_alone(tmp_path):
 
 
 def test_training_is_the_papers_at_its_scale():
-    setup = cfst.Cgqa(scale="tiny").setup(WANTS)
-    assert setup.stream.stages[0].training.augment == "flip"
-    resnet, vit = (cfst.Cgqa(scale="paper")._training(side) for side in (128, 224))
+    resnet = cfst.Cgqa(scale="paper")._training()
     assert (resnet.epochs, resnet.batch_size, resnet.patience, resnet.optimiser) == (100, 100, 5, "adam")
-    assert (vit.epochs, vit.schedule, vit.augment) == (200, "cosine", "randaugment")
+    assert (resnet.augment, resnet.schedule) == ("flip", "constant")
+    vit = check(Request("cfst:cgqa", "ewc", "vit", scale="paper", setting="task"))
+    assert vit.training == {
+        "learning_rate": 1e-4,
+        "schedule": "cosine",
+        "augment": "randaugment",
+        "epochs": 200,
+    }
+    assert vit.algorithms[0].strength == 2.0
     assert cfst.Cgqa(scale="paper").model() == "resnet18"
-    assert cfst.Cgqa(scale="paper", setting="task").preset("resnet18", "lwf")["train.learning_rate"] == 1e-2
-    assert cfst.Cgqa(scale="small").preset("resnet18", "lwf") == {}
+
+
+def test_a_preset_gives_way_to_what_the_user_sets():
+    own = check(Request("cfst:cobj", "er", scale="paper", settings={"replay.capacity": 7}))
+    assert (own.training, own.algorithms[0].capacity) == ({"learning_rate": 1e-2, "epochs": 100}, 7)
+    assert own.algorithms[0].memory == "experience-balanced"
+    elsewhere = check(Request("cfst:cobj", "er"))
+    assert (elsewhere.training, elsewhere.algorithms[0].capacity) == ({}, Replay().capacity)
+
+
+@pytest.mark.parametrize(("algorithm", "parts"), [("rpsnet", "branches"), ("mntdp", "stages")])
+def test_a_method_of_modules_gets_a_network_of_modules(algorithm, parts):
+    small, whole = (check(Request("cfst:cifar100", algorithm, scale=scale)) for scale in ("tiny", "paper"))
+    assert (small.names["model"], small.recipe.parts, small.recipe.channels) == ("modular-resnet18", parts, 16)
+    assert (whole.names["model"], whole.recipe.parts, whole.recipe.channels) == ("modular-resnet18", parts, 64)
+
+
+def test_lwf_keeps_old_heads_where_each_stage_has_one():
+    kept = [check(Request("cfst:cobj", "lwf", setting=setting)).algorithms[0].on for setting in ("class", "task")]
+    assert kept == ["seen", "old-heads"]
 
 
 def test_refusals(tmp_path):
@@ -261,3 +286,12 @@ def test_refusals(tmp_path):
     with pytest.raises(UserError, match=r"a 11-way test .* and there are 10: set benchmark.way"):
         cfst.Cgqa(scale="tiny", way=11).setup(WANTS)
     assert fewshot.WAY == 10
+
+
+@pytest.mark.slow
+def test_the_world_at_small_shows_what_the_paper_shows(tmp_path):
+    found = {name: run(prepare(Request("cfst:cgqa", name)), Store(tmp_path)).summary for name in ("finetune", "er")}
+    for scores in found.values():
+        assert scores["Anon"] > max(scores["Asys"], scores["Apro"])
+        assert min(scores["Asys"], scores["Apro"]) > scores["Asub"] > scores["Anoc"]
+    assert found["er"]["Acon"] > found["finetune"]["Acon"]

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 from holdfast.benchmarks.cfst.build import MARKS, build, verify
 from holdfast.benchmarks.cfst.combinations import listed, of_folder
-from holdfast.benchmarks.cfst.plan import SHARES, spread
+from holdfast.benchmarks.cfst.plan import SHARES, make_plan, spread
 from holdfast.benchmarks.cfst.sources import part_name
 from holdfast.benchmarks.source import world
 from holdfast.cli.build import build as command
@@ -26,6 +26,7 @@ from holdfast.datasets.base import DataError
 from holdfast.errors import RunError, UserError
 from holdfast.world.draw import render, save_image
 from holdfast.world.scene import make_scene
+from holdfast.world.writers import gqa as gqa_writer
 
 KNOWN = ["hat", "helmet", "pole", "shirt", "shoe", "shorts"]
 NOUNS = [*KNOWN, "bowl", "cake"]  # (bowl, cake) is a combination of noc
@@ -459,3 +460,28 @@ def test_the_command_tells_what_it_built(gqa, tmp_path):
     wrong = CliRunner().invoke(app, [*call[:-4], "--per-combination", "2,1"])
     assert isinstance(wrong.exception, UserError)
     assert "give three whole numbers" in str(wrong.exception)
+
+
+# --- from the world's own files ---
+
+
+def test_the_worlds_gqa_has_what_cgqa_is_made_of(tmp_path, monkeypatch):
+    monkeypatch.setattr(gqa_writer, "COUNTS", {"tiny": {"train": 330, "val": 20, "testdev": 1, "test": 1}})
+    gqa_writer.write(tmp_path / "gqa", "tiny", 3)
+    plan = make_plan("cgqa", tmp_path, (2, 1, 1), seed=0, smallest=30, skip_bad=0)
+    parts = {part.split: part for part in plan.parts}
+    for split in ("train", "val", "test", "sys", "pro", "non"):
+        assert set(parts[split].pictures) == set(parts[split].listed), split
+    assert len(parts["sub"].pictures) > 80
+    assert len(parts["noc"].pictures) >= 10, "of what the world can draw"
+
+
+@pytest.mark.slow
+def test_cgqa_and_cobj_are_built_of_the_worlds_files(tmp_path):
+    for name, source, skip in (("cgqa", "gqa", 0), ("cobj", "objects365", 1)):
+        out = tmp_path / name
+        build(name, world(source, "small"), out, per_combination=(6, 1, 4), workers=1, skip_bad=skip)
+        counts = verify(name, out)
+        assert set(counts["train"]) == set(counts["val"]) == set(counts["test"]) == set(listed(name).trained)
+        assert set(counts["train"].values()) == {6}
+        assert len(counts["noc"]) >= 10

@@ -173,5 +173,5 @@ def test_the_bench_times_both_ways(monkeypatch):
     monkeypatch.setattr(bench, "EACH", 20)
     found = bench.fewshot(torch.device("cpu"), tasks=3, side=8, channels=2)
     assert [case.case for case in found] == ["heads alone", "extractor in every step", "extractor once a task"]
-    assert all(case.ratio == case.one_by_one / case.together > 0 for case in found)
-    assert [case.limit_ratio for case in found] == [None, 20.0, None]
+    assert all(case.times == case.one_by_one / case.together > 0 for case in found)
+    assert [case.at_least for case in found] == [None, 20.0, None]

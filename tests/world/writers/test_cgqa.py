@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -73,15 +74,21 @@ def test_the_parts_are_what_their_names_say(parts: dict[str, list[dict[str, Any]
     assert all(set(combs(records).values()) == {20} for part, records in parts.items() if part.startswith("fewshot"))
 
 
-def test_the_colours_of_sub_are_seen_nowhere_else(parts: dict[str, list[dict[str, Any]]]) -> None:
-    kept = {(thing["objName"], *thing["attributes"]) for r in parts["fewshot/sub"] for thing in r["objects"]}
-    for part in ("continual/train", "fewshot/sys", "fewshot/non_novel"):
-        assert not kept & {(thing["objName"], *thing["attributes"]) for r in parts[part] for thing in r["objects"]}
+def test_the_looks_of_sub_are_seen_nowhere_else(parts: dict[str, list[dict[str, Any]]]) -> None:
+    looks = {
+        part: {(thing["objName"], *thing["attributes"]) for r in records for thing in r["objects"]}
+        for part, records in parts.items()
+    }
+    kept = looks.pop("fewshot/sub")
+    assert {look[2:] for look in kept} == set(product(("spotted", "checked"), ("small", "large")))
+    for seen in looks.values():
+        assert {look[2:] for look in seen} == {("plain", "large"), ("striped", "large")}
+        assert not {look[:2] for look in kept} & {look[:2] for look in seen}, "nor is a colour"
 
 
 def test_things_are_where_the_positions_say(root: Path, parts: dict[str, list[dict[str, Any]]]) -> None:
     for record in parts["fewshot/pro"][:20]:
         with Image.open(root / f"{record['newImageName']}.jpg") as image:
             picture = np.asarray(image, dtype=float)
-        cells = picture.reshape(2, 24, 3, 16, 3).mean(axis=(1, 3, 4)).ravel()
-        assert {index for index, light in enumerate(cells) if light > 20} == set(record["position"])
+        cells = picture.reshape(2, 24, 2, 24, 3).mean(axis=(1, 3, 4)).ravel()
+        assert {index for index, light in enumerate(cells, 1) if light > 20} == set(record["position"])

@@ -10,12 +10,10 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from holdfast.benchmarks.base import Benchmark, Setup
@@ -24,22 +22,23 @@ from holdfast.benchmarks.cfst.build import MARK, READERS, build
 from holdfast.benchmarks.cfst.combinations import of_folder
 from holdfast.benchmarks.cfst.plan import LAYOUTS
 from holdfast.benchmarks.cfst.stream import Rows
+from holdfast.benchmarks.cfst.testing import FewShotTest, FewShotTests
 from holdfast.benchmarks.source import Source, Split, code_hash, open_source, world
 from holdfast.data.prepared import class_numbers
 from holdfast.data.sampling import cut
 from holdfast.data.table import Data, Table
 from holdfast.datasets.base import DataError
 from holdfast.errors import UserError
-from holdfast.types import Array, Between, EvaluationSet, Ids, Inputs, Protocol, Score, Stage, Stream, Training, Wants
+from holdfast.types import Between, EvaluationSet, Inputs, Protocol, Score, Stage, Stream, Training, Wants
 
-if TYPE_CHECKING:
-    from holdfast.engine.learner import Learner
-
-LEAST = 48
-"""The least side of a composed picture, whatever a small model was made for: below it, its cells tell too little."""
-EPOCHS = {"tiny": 2, "small": 16, "large": 30}
-RATES = {"resnet": 3e-3, "vit": 1e-4}
+LEAST, MOST = 40, {"tiny": 40, "small": 40, "large": 96}
+"""The least side of a composed picture, whatever a small model was made for: below it, its cells tell too little. And
+the most away from the paper's scale, whatever a large one was made for."""
+EPOCHS = {"tiny": 2, "small": 12, "large": 30}
+RATE = 3e-3
 """The paper's for plain fine-tuning on CGQA; `preset` has those of each method."""
+CHANNELS = 16
+"""Those of a small model, where a method needs a network of modules."""
 BATCHES = {"tiny": 32, "small": 32, "large": 100, "paper": paper.BATCH}
 """Away from the paper's scale a stage has few examples, and a small model learns the faster in smaller steps."""
 VALIDATION = 0.1
@@ -49,17 +48,6 @@ BUILT = {"tiny": (16, 4, 20), "small": (60, 10, 20), "large": (300, 50, 100), "p
 PAIR = 2
 """The classes of a test on fresh, or on old concepts."""
 SPLITS: tuple[Literal["validation", "test"], ...] = ("validation", "test")
-
-
-@dataclass(frozen=True)
-class FewShotTest:
-    """A few-shot test: the examples of its mode, those of them that it draws from, and the class of each of these."""
-
-    name: str
-    mode: Ids
-    rows: Ids
-    labels: NDArray[np.int64]
-    way: int
 
 
 @dataclass(frozen=True)
@@ -83,29 +71,32 @@ class Cfst(Benchmark):
     skip_bad: Annotated[int, Between(0)] = 0
     seed: int = 0
 
-    def model(self) -> str:
-        """The paper's own at its scale, a small one elsewhere."""
-        return "resnet18" if self.scale == "paper" else self.default_model
+    def model(self, algorithm: str = "finetune") -> str:
+        """The paper's own for a method at its scale; elsewhere a small one, where the method does not need another."""
+        found = paper.model(algorithm)
+        return self.default_model if found == "resnet18" and self.scale != "paper" else found
 
     def preset(self, model: str, algorithm: str) -> dict[str, Any]:
-        """The paper's settings for a method at the paper's scale."""
-        return paper.preset(self.name, model, algorithm, self.setting) if self.scale == "paper" else {}
+        """What a method needs to be what the paper means, and at the paper's scale the paper's settings for it."""
+        found = paper.shape(model, algorithm, self.setting)
+        if self.scale == "paper":
+            found |= {"train.epochs": paper.epochs(model)}
+            return found | paper.preset(self.name, model, algorithm, self.setting)
+        return found | ({"model.channels": CHANNELS} if model == paper.model("rpsnet") else {})
 
     @staticmethod
     def summary(scores: Sequence[Score]) -> dict[str, float]:
         """The measures of a run."""
         return protocol.summary(scores)
 
-    def _training(self, side: int) -> Training:
-        """The paper's for ResNet and, by the side of its images, for ViT."""
-        kind = "vit" if side >= paper.SIDES["vit"] else "resnet"
+    def _training(self) -> Training:
+        """The paper's for ResNet; `preset` has what another model needs."""
         return Training(
-            epochs=paper.EPOCHS[kind] if self.scale == "paper" else EPOCHS[self.scale],
+            epochs=paper.EPOCHS["resnet"] if self.scale == "paper" else EPOCHS[self.scale],
             batch_size=BATCHES[self.scale],
             optimiser="adam",
-            learning_rate=RATES[kind],
-            schedule="cosine" if kind == "vit" else "constant",
-            augment="randaugment" if kind == "vit" else "flip",
+            learning_rate=RATE,
+            augment="flip",
             patience=paper.PATIENCE,
         )
 
@@ -126,7 +117,7 @@ class Cfst(Benchmark):
             Stage(
                 tasks.stage_name(number),
                 rows["train"].of(number, each),
-                self._training(side),
+                self._training(),
                 (sets["validation", number],),
                 tuple(range(number * each, (number + 1) * each)) if self.setting == "class" else None,
             )
@@ -165,7 +156,8 @@ class Composed(Cfst):
         source = self._source()
         built = of_folder(source.folder / LAYOUTS[self.name].root, self.name)
         listed = built or combinations.listed(self.name)
-        side = self.side or max(wants.side or paper.SIDES["resnet"], LEAST)
+        side = max(wants.side or paper.SIDES["resnet"], LEAST)
+        side = self.side or min(side, MOST.get(self.scale, side))
         ordered = replace(source, dataset=stream.by_list(source.dataset, listed.trained))
         order = stream.mark(listed.trained)
 
@@ -189,9 +181,11 @@ class Composed(Cfst):
                 if not error.missing:  # what was built of little data may have no pictures of a test
                     raise
         fresh = int(np.bitwise_or.reduce(train.notes["concepts"][setup.stream.stages[-1].train]))
-        return self._with_tests(setup, parts, modes, fresh)
+        return self._with_tests(setup, parts, modes, listed.concepts, fresh)
 
-    def _with_tests(self, setup: Setup, parts: Sequence[Table], modes: Mapping[str, Split], fresh: int) -> Setup:
+    def _with_tests(
+        self, setup: Setup, parts: Sequence[Table], modes: Mapping[str, Split], concepts: tuple[str, ...], fresh: int
+    ) -> Setup:
         """The same with the examples of the few-shot tests; `fresh` are the concepts of the last stage.
 
         These examples are of no stage. Their tables name a task because every table does; their targets are the classes
@@ -206,37 +200,18 @@ class Composed(Cfst):
             if way < PAIR:
                 continue  # it says so in the summary: this was not tested
             fewshot.draw(labels, np.random.default_rng(0), tasks=1, way=way)  # too few are told before any training
-            asked.append(FewShotTest(mode, ids, np.arange(len(ids)), labels, way))
+            asked.append(FewShotTest(mode, ids, np.arange(len(ids)), labels, way, bits, concepts))
             for group, chosen in (("f", bits & ~fresh == 0), ("o", bits & fresh == 0)):
                 rows = np.flatnonzero(chosen)
                 if mode in protocol.COMPARED and len(fewshot.classes_of(labels[rows])) >= PAIR:
-                    asked.append(FewShotTest(f"{mode}({group})", ids, rows, labels[rows], PAIR))
+                    asked.append(FewShotTest(f"{mode}({group})", ids, rows, labels[rows], PAIR, bits[rows], concepts))
         return replace(
             setup,
             data=data,
-            finish=partial(self._finish, asked, setup.tasks[task].head),
+            finish=FewShotTests(asked, setup.tasks[task].head, self.tests, self.frozen, self.seed),
             chance={**setup.chance, **{test.name: 1 / test.way for test in asked}},
             problems=(*setup.problems, *(problem for split in modes.values() for problem in split.problems)),
         )
-
-    def _finish(
-        self, tests: Sequence[FewShotTest], head: str, learner: Learner, stage: int, step: int
-    ) -> list[tuple[Score, Array]]:
-        """The few-shot tests, on what the extractor has become; the features of a mode are computed once."""
-        found: list[tuple[Score, Array]] = []
-        seen: Ids | None = None
-        for test in tests:
-            random = np.random.default_rng([self.seed, *test.name.encode()])  # whichever other tests there are
-            drawn = fewshot.draw(test.labels, random, tasks=self.tests, way=test.way)
-            heads = fewshot.new_heads(self.tests, test.way, learner.model.encoder.width, random)
-            if not self.frozen:
-                accuracies = fewshot.unfrozen_accuracies(learner, test.mode[test.rows], head, drawn, heads)
-            else:
-                if test.mode is not seen:
-                    seen, features = test.mode, fewshot.extract(learner, test.mode, head)
-                accuracies = fewshot.accuracies(features[torch.from_numpy(test.rows)], drawn, heads)
-            found += protocol.scored(test.name, accuracies, drawn.query.size, stage, step)
-        return found
 
 
 @dataclass(frozen=True)

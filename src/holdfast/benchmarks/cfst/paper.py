@@ -81,6 +81,40 @@ EWC = {
 LWF_BATCH = 50
 
 
+MODULAR = ("rpsnet", "mntdp")
+"""The methods that need a network of modules."""
+
+
+def model(algorithm: str) -> str:
+    """The network of a method, by its registered name.
+
+    >>> model("replay"), model("mntdp")
+    ('resnet18', 'modular-resnet18')
+    """
+    return "modular-resnet18" if algorithm in MODULAR else "resnet18"
+
+
+def epochs(model: str) -> int:
+    """How many epochs a stage has at most."""
+    return EPOCHS.get(_family(model), EPOCHS["resnet"])
+
+
+def shape(model: str, algorithm: str, setting: str) -> dict[str, Any]:
+    """What a method is like whatever the amount of data: the paper's training of a ViT, and what it compares or grows.
+
+    >>> shape("resnet18", "lwf", "task"), shape("modular-resnet18", "mntdp", "task")
+    ({'lwf.on': 'old-heads'}, {'model.parts': 'stages'})
+    """
+    found: dict[str, Any] = {}
+    if _family(model) == "vit":
+        found = {"train.learning_rate": 1e-4, "train.schedule": "cosine", "train.augment": "randaugment"}
+    if algorithm == "lwf" and setting == "task":  # the head of a new stage was taught nothing: the old ones were
+        return found | {"lwf.on": "old-heads"}
+    if algorithm == "mntdp" and model.startswith("modular"):
+        return found | {"model.parts": "stages"}
+    return found
+
+
 def preset(benchmark: str, model: str, algorithm: str, setting: str) -> dict[str, Any]:
     """The paper's settings for a method, by the registered names of benchmark, model and algorithm.
 
@@ -91,7 +125,7 @@ def preset(benchmark: str, model: str, algorithm: str, setting: str) -> dict[str
     >>> preset("cgqa", "resnet18", "derpp", "class")
     {}
     """
-    family = next((family for family in EPOCHS if family in model), "")
+    family = _family(model)
     case = "cobj" if benchmark == "cobj" else "cgqa", family
     column = ("class", "task").index(setting)
     rate = RATES.get(case, {}).get(algorithm, (None, None))[column]
@@ -110,3 +144,7 @@ def preset(benchmark: str, model: str, algorithm: str, setting: str) -> dict[str
     if algorithm == "ewc":
         return found | {"ewc.strength": EWC[case][column]}
     return found
+
+
+def _family(model: str) -> str:
+    return next((family for family in EPOCHS if family in model), "")

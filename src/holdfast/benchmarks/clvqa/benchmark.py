@@ -7,12 +7,12 @@ independent model of the paper.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
-from holdfast.benchmarks.base import Benchmark, Setup
+from holdfast.benchmarks.base import Benchmark, Need, Setup
 from holdfast.benchmarks.clvqa import protocol, tasks
 from holdfast.benchmarks.clvqa.stream import SETTINGS, balanced, halves, task_order
 from holdfast.benchmarks.source import Source, Split, open_source
@@ -48,7 +48,6 @@ class Clvqa(Benchmark):
     """Wh- and yes/no-questions on CLEVR, one after the other, with one output layer for all answers."""
 
     default_model: ClassVar[str] = "san-tiny"
-    reference: ClassVar[str] = "cumulative"
 
     scale: Literal["tiny", "small", "large", "paper"] = "small"
     setting: Literal["two", "types"] = "two"
@@ -65,9 +64,14 @@ class Clvqa(Benchmark):
     def __post_init__(self) -> None:
         task_order(self.order, self.setting)  # a mistake is told before any data is read
 
-    def model(self) -> str:
+    def model(self, algorithm: str = "finetune") -> str:
         """The paper's own at its scale, a small one elsewhere."""
         return "san" if self.scale == "paper" else self.default_model
+
+    def needs(self, title: str) -> Mapping[str, Need]:
+        """The cumulative run, for intransigence; a task learned alone has none."""
+        alone = len(task_order(self.order, self.setting)) == 1
+        return {} if alone else {protocol.REFERENCE: Need({"algorithm": "cumulative"})}
 
     def setup(self, wants: Wants) -> Setup:
         """Read the questions, and lay them out in stages."""
@@ -86,9 +90,10 @@ class Clvqa(Benchmark):
         return protocol.summary(scores)
 
     @staticmethod
-    def relative(scores: Sequence[Score], reference: Sequence[Score]) -> dict[str, float]:
+    def relative(scores: Sequence[Score], others: Mapping[str, Sequence[Score]]) -> dict[str, float]:
         """The measures that need the cumulative run."""
-        return protocol.relative(scores, reference)
+        together = others.get(protocol.REFERENCE)
+        return {} if together is None else protocol.relative(scores, together)
 
     def _read(self, wants: Wants) -> tuple[Split, Split, Inputs]:
         if wants.sees == "regions":

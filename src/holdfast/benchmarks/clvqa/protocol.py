@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from holdfast import metrics
-from holdfast.benchmarks.base import Measure, score_matrix
+from holdfast.benchmarks.base import Measure, absent, score_matrix
 from holdfast.types import Score
 
 MEASURES = {
@@ -22,7 +22,8 @@ MEASURES = {
     "cl_score": Measure("CL score"),
 }
 _ALONE = "needs one stage for each task, and there are {} for {}"
-_REFERENCE = "needs --algorithm cumulative with the same settings and seed in the same store"
+REFERENCE = "cumulative"
+"""The run that intransigence is taken against."""
 
 
 def summary(scores: Sequence[Score], split: str = "test") -> dict[str, float]:
@@ -37,8 +38,8 @@ def summary(scores: Sequence[Score], split: str = "test") -> dict[str, float]:
         "mean_accuracy": metrics.mean_accuracy(matrix),
         "backward_transfer": metrics.backward_transfer(matrix),
         "remembering": metrics.remembering(matrix),
-        "intransigence": metrics.Undefined(_REFERENCE),
-        "cl_score": metrics.Undefined(_REFERENCE),
+        "intransigence": absent(REFERENCE),
+        "cl_score": absent(REFERENCE),
     }
 
 

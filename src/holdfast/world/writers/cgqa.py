@@ -2,7 +2,9 @@
 
 `CGQA/GQA_100` holds a folder of pictures and a JSON list for each part. Training combinations are the paper's hundred,
 in the order of its tasks; `sys` has others of the same concepts, `pro` has three or four concepts, `sub` those of `sys`
-in a colour kept for it alone, `non` the training ones again, and `noc` concepts that were never seen.
+in looks kept for it alone, `non` the training ones again, and `noc` concepts that were never seen. (The paper keeps
+one attribute of each concept, mostly a colour. In the world, that would make things easier to tell: here a look is a
+colour, a pattern and a size.)
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ import numpy.typing as npt
 
 from holdfast.world.draw import save_image
 from holdfast.world.scene import Thing
-from holdfast.world.vocabulary import CGQA_NOUNS, COCO_NOUNS, THINGS
+from holdfast.world.vocabulary import CGQA_NOUNS, COCO_NOUNS, COLOURS, THINGS
 from holdfast.world.writers.json_files import write_json
 from holdfast.world.writers.portraits import portrait, some_thing
 from holdfast.world.writers.scales import Amount, at_scale
@@ -45,7 +47,10 @@ _TRAINED = (
 )
 TRAINED: list[tuple[str, ...]] = [tuple(pair.split("+")) for pair in _TRAINED.split()]
 FEWSHOT = {"sys": "sys", "pro": "pro", "sub": "sub", "non": "non_novel", "noc": "non_comp"}
-_COLUMNS, _ROWS = 3, 2
+USUAL = 3
+KEPT: tuple[str, ...] = ("spotted", "checked")
+"""How many of a noun's colours the other parts show, all large; only `sub` shows these patterns, in other colours."""
+_GRID = 2
 
 
 def amount(scale: str) -> Amount:
@@ -84,16 +89,20 @@ def novel(mode: str, count: int, seed: int) -> list[tuple[str, ...]]:
     if mode == "non":
         return TRAINED[:count]
     known = sorted({noun for comb in TRAINED[:count] for noun in comb})
-    if mode == "noc":
-        unseen = [noun for noun in COCO_NOUNS if noun not in CGQA_NOUNS]
-        options: list[tuple[str, ...]] = list(combinations(unseen, 2))
-    elif mode == "pro":
-        options = [comb for size in (3, 4) for comb in combinations(known, size)]
-    else:
-        options = [pair for pair in combinations(known, 2) if pair not in TRAINED]
     # `sub` asks about the combinations of `sys`, so both draw the same.
     random = np.random.default_rng([seed, 22, {"noc": 0, "pro": 1}.get(mode, 2)])
-    return [options[index] for index in random.permutation(len(options))[:count]]
+
+    def some(options: Sequence[tuple[str, ...]], number: int) -> list[tuple[str, ...]]:
+        return [options[index] for index in random.permutation(len(options))[:number]]
+
+    if mode == "noc":
+        return some(list(combinations([noun for noun in COCO_NOUNS if noun not in CGQA_NOUNS], 2)), count)
+    if mode == "pro":  # as many of three as of four
+        return [
+            *some(list(combinations(known, 3)), count - count // 2),
+            *some(list(combinations(known, 4)), count // 2),
+        ]
+    return some([pair for pair in combinations(known, 2) if pair not in TRAINED], count)
 
 
 def _write_part(
@@ -106,7 +115,7 @@ def _write_part(
     for index, label in enumerate(labels):
         comb = combs[label]
         things = [_thing(random, noun, part) for noun in comb]
-        positions = [int(place) for place in random.permutation(_COLUMNS * _ROWS)[: len(comb)]]
+        positions = [1 + int(place) for place in random.permutation(_GRID**2)[: len(comb)]]
         name = f"{part}/{index}"
         save_image(root / f"{name}.jpg", _picture(random, things, positions, side))
         records.append(
@@ -121,26 +130,35 @@ def _write_part(
 
 
 def _thing(random: np.random.Generator, noun: str, part: str) -> Thing:
-    """A thing of the part: its first colour is kept for `sub`."""
-    kept, *others = THINGS[noun].colours
-    colour = kept if part.endswith("/sub") or not others else others[int(random.integers(len(others)))]
-    return some_thing(random, noun, colour=colour)
+    """A thing of the part: what `sub` shows of a noun, no other part shows."""
+    kind = THINGS[noun]
+    colours, patterns = kind.colours[:USUAL], tuple(pattern for pattern in kind.patterns if pattern not in KEPT)
+    novel = part.endswith("/sub")
+    if novel:
+        colours, patterns = tuple(colour for colour in COLOURS if colour not in colours), KEPT
+    colour, pattern = (each[int(random.integers(len(each)))] for each in (colours, patterns or ("plain",)))
+    return some_thing(random, noun, colour=colour, pattern=pattern, size="" if novel else "large")
 
 
 def _record(random: np.random.Generator, thing: Thing) -> dict[str, Any]:
     box = [int(number) for number in random.integers(30, 120, 4)]
     image = str(2_300_000 + int(random.integers(100_000)))
-    return {"imageName": image, "objName": thing.noun, "attributes": [thing.colour], "boundingBox": box}
+    return {
+        "imageName": image,
+        "objName": thing.noun,
+        "attributes": [thing.colour, thing.pattern, thing.size],
+        "boundingBox": box,
+    }
 
 
 def _picture(
     random: np.random.Generator, things: Sequence[Thing], positions: Sequence[int], side: int
 ) -> npt.NDArray[np.uint8]:
-    """Each thing in its cell of a grid of three by two, on black."""
+    """Each thing in its cell of the grid, on black; cells are counted from 1, row by row."""
     picture = np.zeros((side, side, 3), dtype=np.uint8)
-    cell = side // _COLUMNS
+    cell = side // _GRID
     for thing, position in zip(things, positions, strict=True):
-        top = (position // _COLUMNS) * (side // _ROWS) + int(random.integers(side // _ROWS - cell + 1))
-        left = (position % _COLUMNS) * cell
-        picture[top : top + cell, left : left + cell] = portrait(random, thing, cell)
+        row, column = divmod(position - 1, _GRID)
+        place = slice(row * cell, (row + 1) * cell), slice(column * cell, (column + 1) * cell)
+        picture[place] = portrait(random, thing, cell)
     return picture

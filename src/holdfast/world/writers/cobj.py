@@ -16,7 +16,7 @@ import numpy as np
 from holdfast.world.draw import render, save_image
 from holdfast.world.scene import make_scene
 from holdfast.world.writers.json_files import write_json
-from holdfast.world.writers.objects365 import categories
+from holdfast.world.writers.objects365 import TRAINED, categories
 from holdfast.world.writers.scales import Amount, at_scale
 
 # Combinations, and images of each in the continual parts and in each few-shot test; side of a picture.
@@ -26,16 +26,6 @@ COUNTS: dict[str, dict[str, int]] = {
     "large": {"combinations": 30, "train": 600, "val": 50, "test": 100, "fewshot": 60, "side": 96},
     "paper": {"combinations": 30, "train": 1_000, "val": 50, "test": 100, "fewshot": 100, "side": 128},
 }
-_TRAINED = (
-    "Bracelet+Person+Sneakers; Car+SUV+Street Lights; Bracelet+Glasses+Person; Bench+Person; Person+Sneakers; "
-    "Car+Person; Boat+Sailboat; Lamp+Person; Glasses+Hat+Person; Chair+Person; Hat+Person+Sneakers; "
-    "Microphone+Person; Basketball+Person+Sneakers; Boat+Person; Other Shoes+Person+Sneakers; "
-    "Other Shoes+Person; Guitar+Microphone+Person; Bracelet+Necklace+Person; Glasses+Person; Necklace+Person; "
-    "Car+Street Lights; Car+Person+Street Lights; Glasses+Person+Sneakers; Person+Street Lights; "
-    "Hat+Other Shoes+Person; Chair+Desk; Hat+Person; Bracelet+Person; Handbag/Satchel+Person; "
-    "Glasses+Necklace+Person"
-)
-TRAINED: list[tuple[str, ...]] = [tuple(comb.split("+")) for comb in _TRAINED.split("; ")]
 FEWSHOT = ("sys", "pro", "non", "noc")
 
 

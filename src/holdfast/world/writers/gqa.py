@@ -2,20 +2,23 @@
 
 Kept from the original: every id is a string, images of testdev have an id with an `n`, `location` and `weather` are
 often missing, the questions of test have three keys only, and a few pictures are greyscale (none is CMYK).
-No picture is COCO's or in two splits.
+No picture is COCO's or in two splits. Every second one is a close-up of two things, as large as CGQA needs them: of
+its concepts, some with the attribute that it keeps for a test, or of what it never trains.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from holdfast.world.draw import render, save_image
-from holdfast.world.scene import Scene, Thing, make_scene, relations
-from holdfast.world.vocabulary import COCO_NOUNS, THINGS, VERBS
+from holdfast.world.scene import Box, Scene, Thing, make_scene, relations
+from holdfast.world.vocabulary import CGQA_NOUNS, COCO_NOUNS, COLOURS, THINGS, VERBS
 from holdfast.world.writers.json_files import write_json
 from holdfast.world.writers.scales import Amount, at_scale
 
@@ -30,6 +33,21 @@ _SCENE_NUMBERS = 50_000_000  # so that these pictures are none of COCO's, whatev
 _FIRST = {"train": 2_300_000, "val": 2_400_000, "testdev": 10_000, "test": 500_000}
 _MATERIAL_WORDS = {"wood": "wooden", "fur": "furry", "feathers": "feathered", "glass": "glass", "metal": "metal"}
 _INDOORS = ("room", "kitchen", "bathroom", "office")
+LEAST = 32
+"""The pixels that each side of a thing in a close-up has at least; CGQA takes none below 30."""
+_KEPT = {
+    **{"grass": "brown", "shirt": "green", "plate": "blue", "pants": "white", "leaves": "brown", "fence": "black"},
+    **{"helmet": "white", "shoe": "black", "jacket": "blue", "car": "red", "table": "white", "chair": "black"},
+    **{"flower": "yellow", "pole": "wood", "building": "brown", "hat": "blue", "bench": "metal", "wall": "brick"},
+    **{"door": "glass", "sign": "round", "shorts": "white"},
+}
+_KEPT_SHARE = 0.25
+_SPECIAL = {("pole", "wood"): "wood", ("wall", "red"): "brick", ("stop sign", "metal"): "round"}
+# CGQA's pairs of things that are never trained, as far as the world can draw them.
+_UNSEEN = (
+    "book+pizza carrot+zebra bowl+cake bed+sheep motorcycle+sheep elephant+laptop boot+broccoli banana+fork "
+    "necklace+street_light tie+truck backpack+train cow+glasses bowl+desk"
+)
 _RELATION_WORDS = {"left of": "to the left of", "right of": "to the right of", "above": "above", "below": "below"}
 
 
@@ -67,10 +85,10 @@ def write(folder: Path, scale: str, seed: int) -> None:
         tally: Counter[str] = Counter()
         for number in range(_FIRST[split], _FIRST[split] + count):
             image_id = f"n{number}" if split == "testdev" else str(number)
-            scene = make_scene(seed, scene_number(number))
+            random = np.random.default_rng([seed, 17, number])
+            scene = _close_up(seed, number, random) if number % 2 else make_scene(seed, scene_number(number))
             kind = "grey-jpeg" if number % 61 == 0 else "jpeg"
             save_image(folder / "images" / f"{image_id}.jpg", render(scene, WIDTH, HEIGHT), kind)
-            random = np.random.default_rng([seed, 17, number])
             graphs[image_id] = graph = _graph(scene, number, random)
             for record in _questions(graph, image_id, random, tally):
                 question_id = f"{number:07d}{len(asked) % 100:02d}"
@@ -78,6 +96,49 @@ def write(folder: Path, scale: str, seed: int) -> None:
         if split in ("train", "val"):
             write_json(folder / f"{split}_sceneGraphs.json", graphs)
         write_json(folder / f"{split}_balanced_questions.json", asked)
+
+
+def enlarged(scene: Scene, width: int, height: int, least: int = LEAST) -> Scene:
+    """The scene with every thing at least so many pixels wide and high, in a picture of this size.
+
+    >>> scene = enlarged(make_scene(0, 3, nouns=["pole", "hat"]), 128, 96)
+    >>> min(min(thing.box.width * 128, thing.box.height * 96) for thing in scene.things) >= 32
+    True
+    """
+
+    def grown(box: Box) -> Box:
+        wide, high = max(box.width, least / width), max(box.height, least / height)
+        across, down = box.centre
+        left, top = (min(max(at - size / 2, 0.0), 1 - size) for at, size in ((across, wide), (down, high)))
+        return Box(left, top, wide, high)
+
+    return replace(scene, things=tuple(replace(thing, box=grown(thing.box), parts=()) for thing in scene.things))
+
+
+def _close_up(seed: int, number: int, random: np.random.Generator) -> Scene:
+    if random.random() < 0.25:
+        pairs = _UNSEEN.split()
+        nouns = pairs[int(random.integers(len(pairs)))].replace("_", " ").split("+")
+    else:
+        nouns = [str(noun) for noun in random.choice(CGQA_NOUNS, 2, replace=False)]
+    scene = make_scene(seed, scene_number(number), nouns=nouns)
+    things = tuple(_like_or_unlike(thing, random) if thing.noun in _KEPT else thing for thing in scene.things)
+    return enlarged(replace(scene, things=things), WIDTH, HEIGHT)
+
+
+def _like_or_unlike(thing: Thing, random: np.random.Generator) -> Thing:
+    """The thing with the attribute that CGQA keeps for a test, or surely without it."""
+    kept, kind, chosen = _KEPT[thing.noun], THINGS[thing.noun], random.random() < _KEPT_SHARE
+
+    def one(options: Sequence[str], this: str) -> str:
+        others = [each for each in options if each != this]
+        return this if chosen else others[int(random.integers(len(others)))]
+
+    if kept == "round":  # as the world draws a stop sign
+        return replace(thing, noun="stop sign" if chosen else "sign")
+    if kept in COLOURS or kept == "brick":
+        return replace(thing, colour=one(kind.colours, "red" if kept == "brick" else kept))
+    return replace(thing, material=one(kind.materials, kept))
 
 
 def _graph(scene: Scene, number: int, random: np.random.Generator) -> dict[str, Any]:
@@ -93,7 +154,7 @@ def _graph(scene: Scene, number: int, random: np.random.Generator) -> dict[str, 
         graph |= {"location": scene.place} if scene.place in _INDOORS else {"weather": "sunny"}
     graph["objects"] = {
         ids[index]: {
-            "name": thing.noun,
+            "name": "sign" if number % 2 and thing.noun == "stop sign" else thing.noun,
             **_pixels(thing),
             "attributes": _attributes(thing),
             "relations": outgoing[index],
@@ -110,6 +171,7 @@ def _pixels(thing: Thing) -> dict[str, int]:
 
 def _attributes(thing: Thing) -> list[str]:
     words = [thing.colour, _MATERIAL_WORDS.get(thing.material, ""), thing.size]
+    words += [_SPECIAL.get((thing.noun, quality), "") for quality in (thing.colour, thing.material)]
     return [*(word for word in words if word), *([thing.pattern] if thing.pattern != "plain" else [])]
 
 
@@ -144,7 +206,7 @@ def _questions(
                 break
     # Each noun is asked for equally often where it is and where it is not.
     present = sorted(noun for noun in named if tally[noun] <= 0)
-    absent = [noun for noun in COCO_NOUNS if noun not in named and tally[noun] > 0]
+    absent = [noun for noun in (*COCO_NOUNS, *CGQA_NOUNS) if noun not in named and tally[noun] > 0]
     for nouns, answer in ((present, "yes"), (absent, "no")):
         if not nouns:
             continue

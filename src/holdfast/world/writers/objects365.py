@@ -3,11 +3,13 @@
 The names are the release's where the world can draw a thing; the remaining categories occur in no picture. Kept from
 the original: ids from 1 without a gap, misspelt names and some that end with a blank, a `file_name` with more folders
 than the archives have, groups marked as crowds, one image that is listed but missing, and a few greyscale pictures
-(none is CMYK).
+(none is CMYK). Two pictures of three show what COBJ is made of, each thing large enough for it: a combination that it
+trains or tests, or things that it never trains.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ import numpy as np
 from holdfast.world.draw import render, save_image
 from holdfast.world.scene import make_scene
 from holdfast.world.vocabulary import COLOURS, THINGS
+from holdfast.world.writers.gqa import enlarged
 from holdfast.world.writers.json_files import list_file
 from holdfast.world.writers.scales import Amount, at_scale
 
@@ -25,7 +28,7 @@ COUNTS: dict[str, dict[str, int]] = {
     "large": {"train": 30_000, "val": 4_000},
     "paper": {"train": 1_742_292, "val": 80_000},
 }
-WIDTH, HEIGHT = 128, 96
+WIDTH, HEIGHT = 160, 120
 _FIRST = {"train": 400_000, "val": 5_000_000}
 # The first numbers of the release, then the other concepts of COBJ; each with the world's word for it.
 _WORDS = {
@@ -36,6 +39,25 @@ _WORDS = {
     **{"Microphone": "microphone", "Necklace": "necklace", "Sailboat": "boat", "Moniter/TV": "tv", "Bakset": "basket"},
     **{"Table Tennis ": "paddle", "Cigar/Cigarette ": "cigarette", "Formula 1 ": "racing car"},
 }
+
+# What COBJ trains, in the order of its tasks; and what the same concepts also make: others, and larger ones.
+_TRAINED = (
+    "Bracelet+Person+Sneakers; Car+SUV+Street Lights; Bracelet+Glasses+Person; Bench+Person; Person+Sneakers; "
+    "Car+Person; Boat+Sailboat; Lamp+Person; Glasses+Hat+Person; Chair+Person; Hat+Person+Sneakers; "
+    "Microphone+Person; Basketball+Person+Sneakers; Boat+Person; Other Shoes+Person+Sneakers; "
+    "Other Shoes+Person; Guitar+Microphone+Person; Bracelet+Necklace+Person; Glasses+Person; Necklace+Person; "
+    "Car+Street Lights; Car+Person+Street Lights; Glasses+Person+Sneakers; Person+Street Lights; "
+    "Hat+Other Shoes+Person; Chair+Desk; Hat+Person; Bracelet+Person; Handbag/Satchel+Person; "
+    "Glasses+Necklace+Person"
+)
+_MADE = (
+    "Bracelet+Hat+Person; Bench+Hat; Bench+Boat; Car+SUV; Chair+Lamp; Desk+Lamp; Guitar+Person; Car+Hat+Person; "
+    "Microphone+Person+Sneakers; Handbag/Satchel+Hat+Person; Bench+Lamp; Boat+Hat; Glasses+Hat+Person+Sneakers; "
+    "Bracelet+Glasses+Hat+Person; Car+Person+SUV+Street Lights; Bracelet+Necklace+Person+Sneakers; "
+    "Bench+Handbag/Satchel+Hat+Person; Guitar+Hat+Microphone+Person"
+)
+TRAINED, _OTHERS = ([tuple(comb.split("+")) for comb in listed.split("; ")] for listed in (_TRAINED, _MADE))
+_UNSEEN = ("banana", "apple", "pizza", "dog", "cat", "horse", "bicycle", "train", "laptop", "clock", "kite", "fish")
 
 
 def categories() -> dict[str, str]:
@@ -57,7 +79,7 @@ def amount(scale: str) -> Amount:
     """How much there is at a scale.
 
     >>> amount("tiny")
-    Amount(records=84, pictures=84, pixels=12288, values=0)
+    Amount(records=84, pictures=84, pixels=19200, values=0)
     """
     pictures = sum(at_scale(COUNTS, scale).values())
     return Amount(pictures, pictures, WIDTH * HEIGHT)
@@ -84,8 +106,7 @@ def write(folder: Path, scale: str, seed: int) -> None:
         for index in range(count):
             number = _FIRST[split] + index
             random = np.random.default_rng([seed, 18, number])
-            nouns = [str(noun) for noun in random.choice(list(numbers), int(random.integers(2, 6)))]
-            scene = make_scene(seed, number, nouns=nouns)
+            scene = enlarged(make_scene(seed, number, nouns=_nouns(index, names, random)), WIDTH, HEIGHT)
             version, patch = ("v1", number % 16) if index % 2 == 0 else ("v2", 16 + number % 28)
             file = f"images/{version}/patch{patch}/objects365_{version}_{number:08d}.jpg"
             place = folder / file if split == "val" else folder / file.removeprefix(f"images/{version}/")
@@ -101,6 +122,17 @@ def write(folder: Path, scale: str, seed: int) -> None:
         with list_file(folder / f"zhiyuan_objv2_{split}.json", {"images": images}, "annotations", tail) as add:
             for annotation in things:
                 add(annotation)
+
+
+def _nouns(index: int, names: dict[str, str], random: np.random.Generator) -> Sequence[str]:
+    """What a picture shows: of three, one what chance wants, and two what COBJ wants."""
+    drawn = [noun for noun in names.values() if noun]
+    if index % 3 == 0:
+        return [str(noun) for noun in random.choice(drawn, int(random.integers(2, 6)))]
+    if index % 15 == 1:
+        return [str(noun) for noun in random.choice(_UNSEEN, 2, replace=False)]
+    combinations = [*TRAINED, *_OTHERS]
+    return [names[name] for name in combinations[int(random.integers(len(combinations)))]]
 
 
 def _annotation(number: int, flags: dict[str, int], bbox: list[float], image: int, category: int) -> dict[str, Any]:

@@ -1,8 +1,9 @@
 """Region features in place of a detector's: what is in each box, projected at random, with noise.
 
 The projection is always the same, so that the features of two worlds can be compared; they carry the noun and the
-attributes of a thing, and the place where a box shows mainly that. Written are VisCOLL's HDF5 files with their maps
-from rows to images, the bottom-up TSV of six columns, with 36 boxes an image and with 10 to 100, and LXMERT's of ten.
+attributes of a thing and what it does, and the place where a box shows mainly that. Written are VisCOLL's HDF5 files
+with their maps from rows to images, the bottom-up TSV of six columns, with 36 boxes an image and with 10 to 100, and
+LXMERT's of ten.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from holdfast.world.scene import Box, Scene, Thing
-from holdfast.world.vocabulary import COLOURS, MATERIALS, MORE_NOUNS, PATTERNS, PLACES, SIZES, THINGS
+from holdfast.world.vocabulary import COLOURS, MATERIALS, MORE_NOUNS, PATTERNS, PLACES, SIZES, THINGS, VERBS
 from holdfast.world.writers import coco, flickr30k_entities
 from holdfast.world.writers.json_files import write_json
 from holdfast.world.writers.scales import Amount, at_scale
@@ -34,18 +35,18 @@ BOXES, WIDTH = 36, 2048
 HDF5_BOXES, HDF5_WIDTH = 100, 1024
 NOISE = 0.35
 _NOUNS = [noun for noun in THINGS if noun not in MORE_NOUNS]  # what COCO and Flickr30k show
-_WORDS = (*_NOUNS, *COLOURS, *SIZES, *MATERIALS, *PATTERNS, *PLACES)
+_WORDS = (*_NOUNS, *COLOURS, *SIZES, *MATERIALS, *PATTERNS, *PLACES, *VERBS)
 
 
 def amount(scale: str) -> Amount:
     """How much there is at a scale.
 
     >>> amount("tiny")
-    Amount(records=200, pictures=0, pixels=0, values=2445312)
+    Amount(records=222, pictures=0, pixels=0, values=2445312)
     """
     counts = at_scale(COUNTS, scale)
     coco_counts, flickr = at_scale(coco.COUNTS, scale), at_scale(flickr30k_entities.COUNTS, scale)
-    val = round(coco_counts["val2014"] * 5_000 / 40_504)
+    val = len(coco.image_ids("val2017", scale))
     splits = (coco_counts["train2014"] + coco_counts["val2014"] - val, val, *flickr.values())
     rows = sum(min(split, counts["hdf5"]) for split in splits)
     boxes = BOXES * (counts["trainval"] + counts["lxmert"]) + 55 * counts["adaptive"]  # 10 to 100 of them
@@ -119,7 +120,8 @@ def features(scene: Scene, seen: list[tuple[Box, Thing | None]], random: np.rand
 
 
 def _words(thing: Thing) -> tuple[str, ...]:
-    return thing.noun, thing.colour, thing.size, thing.material, thing.pattern
+    does = (thing.verb,) if thing.verb else ()
+    return thing.noun, thing.colour, thing.size, thing.material, thing.pattern, *does
 
 
 @cache

@@ -1,0 +1,123 @@
+"""Class activation maps (Zhou et al. 2016; E.3): where in a picture a few-shot head finds its class.
+
+A head is linear, and what it reads is the mean of the extractor's last feature map. So its answer is the mean of its
+answers at the places of that map: nothing is approximated, and the map's mean, with the head's bias, is the logit. What
+speaks for all classes alike speaks for none: it is taken out, which changes no probability.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from textwrap import fill
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from PIL import Image, ImageDraw
+from torch import Tensor
+from torch.nn import functional
+
+from holdfast.benchmarks.cfst import fewshot
+from holdfast.benchmarks.cfst.testing import FewShotTest
+from holdfast.data.table import Data
+
+BATCH = 256
+TILE, GAP, MARGIN, TITLE = 84, 6, 96, 38
+"""The pixels of a picture on a sheet, between two, left of a row, and above one."""
+
+
+@dataclass(frozen=True)
+class Shown:
+    """One few-shot task: for each of its classes one query picture, its map, and whether the head was right."""
+
+    test: str
+    titles: tuple[str, ...]
+    images: NDArray[np.uint8]
+    """(classes, height, width, 3)."""
+    maps: NDArray[np.float32]
+    """(classes, height, width): 1 where a picture speaks most for its class, 0 where it does not."""
+    right: NDArray[np.bool_]
+
+
+def activations(grid: Tensor, weights: Tensor) -> Tensor:
+    """What each place of feature maps (rows, width, down, across) says for a class of weights (rows, width).
+
+    >>> activations(torch.ones(1, 2, 1, 3), torch.tensor([[2.0, 3.0]])).tolist()
+    [[[5.0, 5.0, 5.0]]]
+    """
+    return torch.einsum("rwyx,rw->ryx", grid, weights)
+
+
+def maps(grid: Callable[[Tensor], Tensor], data: Data, tests: Sequence[FewShotTest], seed: int) -> list[Shown]:
+    """The maps of one few-shot task of each test; `grid` gives the last feature map of pictures."""
+    found = []
+    for test in tests:
+        random = np.random.default_rng([seed, *test.name.encode()])
+        drawn = fewshot.draw(test.labels, random, tasks=1, way=test.way)
+        chosen = test.mode[test.rows]
+        support = _grids(grid, data, chosen[drawn.support[0].reshape(-1)]).mean((-2, -1))
+        heads = fewshot.new_heads(1, test.way, support.shape[1], random)
+        weights, biases = fewshot.trained(support.unsqueeze(0), drawn.targets[0], heads)
+        queries = drawn.query[0, :, 0]  # one of each class, in the order of the head's classes
+        images = _images(data, chosen[queries])
+        last = _grids(grid, data, chosen[queries])
+        logits = functional.linear(last.mean((-2, -1)), weights[0], biases[0])
+        shown = activations(last, weights[0] - weights[0].mean(0)).clamp(min=0)
+        shown = functional.interpolate(shown.unsqueeze(1), images.shape[-2:], mode="bilinear").squeeze(1)
+        shown = shown / shown.amax((-2, -1), keepdim=True).clamp(min=torch.finfo(shown.dtype).tiny)
+        found.append(
+            Shown(
+                test.name,
+                tuple(test.title(int(row)) for row in queries),
+                images.permute(0, 2, 3, 1).numpy(),
+                shown.float().numpy(),
+                (logits.argmax(1) == torch.arange(test.way)).numpy(),
+            )
+        )
+    return found
+
+
+def _images(data: Data, ids: NDArray[np.int64]) -> Tensor:
+    (part,) = data.fetch(ids, torch.device("cpu")).parts
+    return part.inputs["image"]
+
+
+def _grids(grid: Callable[[Tensor], Tensor], data: Data, ids: NDArray[np.int64]) -> Tensor:
+    with torch.no_grad():
+        return torch.cat([grid(_images(data, ids[at : at + BATCH])) for at in range(0, len(ids), BATCH)])
+
+
+def sheet(shown: Mapping[str, Sequence[Shown]]) -> Image.Image:
+    """For each test a row of pictures and, for each run by its name, a row of maps; a wrong answer has a red frame."""
+    tests = next(iter(shown.values()))
+    height = TITLE + (TILE + GAP) * (1 + len(shown))
+    width = MARGIN + (TILE + GAP) * max(len(test.titles) for test in tests)
+    found = Image.new("RGB", (width, height * len(tests)), "white")
+    pen = ImageDraw.Draw(found)
+    for number, test in enumerate(tests):
+        top = number * height
+        pen.text((GAP, top + TITLE + TILE // 2), test.test, "black")
+        for place, (image, title) in enumerate(zip(test.images, test.titles, strict=True)):
+            left = MARGIN + place * (TILE + GAP)
+            pen.multiline_text((left, top), fill(title, TILE // 6), "black", spacing=0)
+            found.paste(Image.fromarray(image).resize((TILE, TILE)), (left, top + TITLE))
+        for row, (run, each) in enumerate(shown.items(), 1):
+            below = top + TITLE + row * (TILE + GAP)
+            pen.multiline_text((GAP, below + TILE // 3), run.replace(" ", "\n"), "black")
+            for place, heat in enumerate(each[number].maps):
+                left = MARGIN + place * (TILE + GAP)
+                if not each[number].right[place]:
+                    pen.rectangle((left - 3, below - 3, left + TILE + 2, below + TILE + 2), "red")
+                found.paste(
+                    Image.fromarray(_over(each[number].images[place], heat)).resize((TILE, TILE)), (left, below)
+                )
+    return found
+
+
+def _over(image: NDArray[np.uint8], heat: NDArray[np.float32]) -> NDArray[np.uint8]:
+    """A grey picture under a map, which glows from red over yellow to white."""
+    grey = image.mean(-1, keepdims=True)
+    glow = 255 * np.clip(3 * heat[..., None] - np.arange(3), 0, 1)
+    share = 0.15 + 0.6 * heat[..., None]
+    return np.asarray((1 - share) * grey + share * glow, np.uint8)

@@ -1,0 +1,135 @@
+"""The benchmark `climb`: settings, and how its parts are put together.
+
+Each task is a stage with a head of its own. One task alone (`--order vqav2`) with plain fine-tuning is the paper's
+direct fine-tuning, which the other runs' knowledge transfer is taken against: it is run once, and found by all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Literal
+
+from holdfast.benchmarks.base import Benchmark, Need, Setup
+from holdfast.benchmarks.climb import paper, protocol, transfer
+from holdfast.benchmarks.climb.paper import TASKS
+from holdfast.benchmarks.climb.regions import region_inputs, with_regions
+from holdfast.benchmarks.climb.stream import PARTS, chosen, layouts, task_order
+from holdfast.benchmarks.climb.tasks import Part, Place, read, task_of, vocabulary_file
+from holdfast.benchmarks.source import Split, worlds
+from holdfast.data.table import Data
+from holdfast.data.text import Tokenizer
+from holdfast.errors import UserError
+from holdfast.types import Between, Inputs, Protocol, Score, Stream, Wants
+
+SIDES = {"tiny": 32, "small": 64, "large": 96, "paper": paper.SIDE}
+"""The side of the images, where a model leaves it open."""
+
+
+@dataclass(frozen=True)
+class Climb(Benchmark):
+    """VQAv2, NLVR2, SNLI-VE and VCR, one after another, each with a head of its own."""
+
+    default_model: ClassVar[str] = "vilt-tiny"
+    places: ClassVar[frozenset[str]] = Benchmark.places | {"downstream", "joint"}
+
+    scale: Literal["tiny", "small", "large", "paper"] = "small"
+    order: str = ""
+    """Tasks with `>` between them, or 1, 2 or 3 for the paper's orders. One task alone is learned directly."""
+    train: Annotated[int, Between(8)] | None = None
+    """At most so many training examples of each task; by default all, but at tiny and small few enough for minutes."""
+    scored: Annotated[int, Between(8)] | None = None
+    """At most so many examples of each validation and test set; by default as with `train`."""
+    data: str = ""
+    """The folder with a folder for each dataset's official files; without it, the world's at this scale."""
+    skip_bad: Annotated[int, Between(0)] = 0
+    downstream: bool = False
+    """Whether low-shot runs from each stage's weights follow."""
+    joint: bool = False
+    """Whether the joint run, which intransigence is taken against, is run as well."""
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        # Whichever way an order is given, it is one run; a mistake is told before any data is read.
+        object.__setattr__(self, "order", ">".join(task_order(self.order)))
+
+    def model(self, algorithm: str = "finetune") -> str:
+        """The paper's own at its scale, a small one elsewhere."""
+        return "vilt" if self.scale == "paper" else self.default_model
+
+    def preset(self, model: str, algorithm: str) -> Mapping[str, Any]:
+        """The paper's settings of an algorithm, rescaled where data and model are small."""
+        return paper.preset(model, algorithm, self.scale)
+
+    def needs(self, title: str) -> Mapping[str, Need]:
+        """The direct run of each task; with `joint` the joint run, with `downstream` the low-shot ones."""
+        names = task_order(self.order)
+        if title == "finetune" and len(names) == 1:
+            return {}
+        found = {protocol.DIRECT + name: Need({"algorithm": "finetune", "order": name}) for name in names}
+        if self.joint and len(names) > 1:
+            found[protocol.JOINT] = Need({"algorithm": "joint"})
+        return found | (transfer.needs(names, self.scale, title) if self.downstream else {})
+
+    def setup(self, wants: Wants) -> Setup:
+        """Read the tasks, and lay them out in stages."""
+        place, names = Place(self.data, self.scale, self.skip_bad), task_order(self.order)
+        if wants.sees == "grid":
+            raise UserError("climb has pictures and no feature maps: choose a model such as vilt-tiny or uniter-tiny")
+        if not self.data:
+            worlds([TASKS[name].dataset for name in (names if wants.vocabulary else TASKS)], self.scale)
+        side = wants.side or SIDES[self.scale]
+        words = vocabulary_file(wants, place)
+        fit = paper.fit(side, self.scale)
+        splits: list[list[Split]] = [
+            [
+                read(
+                    name,
+                    part,
+                    place,
+                    vocabulary=words,
+                    fit=fit,
+                    keep=chosen(name, part, place, self._limit(name, part)),
+                    kept=str(self._limit(name, part)),
+                )
+                for part in PARTS
+            ]
+            for name in names
+        ]
+        inputs = Inputs(
+            image=(3, fit.get("longest", side), fit.get("longest", side)),
+            images=max(TASKS[name].images for name in names),
+            padded="longest" in fit,
+            text=paper.TEXT,
+            vocabulary=len(Tokenizer.load(words).vocabulary),
+        )
+        if wants.sees == "regions":
+            splits = [[with_regions(split) for split in own] for own in splits]
+            inputs = region_inputs(inputs)
+        found = layouts(names, [[len(split.table) for split in own] for own in splits])
+        sets = [each.evaluation(part) for part in ("validation", "test") for each in found]
+        return Setup(
+            Data([split.table for own in splits for split in own]),
+            {name: task_of(name, place) for name in names},
+            Stream(tuple(each.stage(paper.training(each.name, self.scale)) for each in found)),
+            Protocol(tuple(sets), initial=True),
+            inputs,
+            chance={name: TASKS[name].chance for name in names},
+            problems=tuple(problem for own in splits for split in own for problem in split.problems),
+            keep_stages=True,
+        )
+
+    @staticmethod
+    def summary(scores: Sequence[Score]) -> dict[str, float]:
+        """The measures of a run."""
+        return protocol.summary(scores)
+
+    @staticmethod
+    def relative(scores: Sequence[Score], others: Mapping[str, Sequence[Score]]) -> dict[str, float]:
+        """The measures that need other runs."""
+        return protocol.relative(scores, others) | transfer.measures(others)
+
+    def _limit(self, name: str, part: Part) -> int | None:
+        own = self.train if part == "train" else self.scored
+        budget = paper.BUDGETS.get(self.scale, {}).get(name)
+        return getattr(budget, part, None) if own is None else own

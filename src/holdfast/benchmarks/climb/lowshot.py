@@ -1,0 +1,303 @@
+"""The benchmark `climb:lowshot`: one task learned from few examples, after some upstream stages or after none.
+
+The examples are a sub-sample of the task's training data. All weights are fine-tuned, whatever algorithm learned the
+upstream tasks (CLiMB, section 5.2). With `--start RUN@STAGE` the encoder has the weights of an upstream run after that
+stage; without it, it is the pre-trained one. `climb.transfer` says which of these runs an upstream run is measured by.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Annotated, Any, ClassVar, Literal
+
+import numpy as np
+from torch import Tensor
+
+from holdfast import metrics
+from holdfast.benchmarks.base import Benchmark, Setup
+from holdfast.benchmarks.climb import paper, tasks, unimodal
+from holdfast.benchmarks.climb.transfer import (
+    GUESSING,
+    MODALITIES,
+    PER_CLASS,
+    amount,
+    final,
+    levels,
+    modality,
+    task_name,
+)
+from holdfast.benchmarks.climb.unimodal import PLACES, Unimodal, Vacuous
+from holdfast.benchmarks.source import Source, Split
+from holdfast.data.prepared import class_numbers
+from holdfast.data.sampling import cut, low_shot
+from holdfast.data.table import Data, Table
+from holdfast.data.text import Tokenizer
+from holdfast.errors import UserError
+from holdfast.tasks import Choose, Classify, MultiLabel
+from holdfast.types import (
+    Array,
+    Between,
+    EvaluationSet,
+    Example,
+    Ids,
+    Inputs,
+    Protocol,
+    Score,
+    Stage,
+    Stream,
+    Task,
+    Training,
+    Wants,
+)
+
+SIDES = {"tiny": 32, "small": 64, "large": 96, "paper": 384}
+"""Of images, where the model has no wish."""
+MOST = {"tiny": (40, 80), "small": (100, 400), "large": (1000, None), "paper": (None, None)}
+"""At most so many examples for validation and for the test on the world's data; None: all."""
+EPOCHS, RATES = {"language": 10, "vision": 10, "imagenet": 8, "inaturalist2019": 8}, {"language": 4e-5, "vision": 1e-4}
+"""The paper's, by task or modality."""
+SMALLER: dict[str, dict[str, tuple[int, float]]] = {
+    "tiny": dict.fromkeys(MODALITIES, (3, 1e-3)),
+    "small": {"multimodal": (10, 5e-4), "language": (10, 4e-4), "vision": (20, 1e-3)},
+}
+"""Epochs and learning rates for the models of these scales: a small one learns the faster at a higher rate."""
+FASTER = {"tiny": 1.0, "small": 1.0, "large": 5.0, "paper": 1.0}
+"""What the paper's rates are multiplied by, where they are taken."""
+
+
+@dataclass(frozen=True)
+class LowShot(Benchmark):
+    """A task of CLiMB, multimodal, language or vision, learned from few examples."""
+
+    default_model: ClassVar[str] = "vilt-tiny"
+
+    task: str = "sst-2"
+    """One of the thirteen, such as nlvr2, imdb or coco."""
+    shots: str = ""
+    """How few: a count (of each class, where there are classes) or a share, as in 5%; empty: the scale's own."""
+    sample: Annotated[int, Between(0)] | None = None
+    """The seed of the sub-sample; None: the run's."""
+    image: Vacuous = "mean"
+    """What a language task shows: the mean of COCO's images, a black one, or none."""
+    reallocate: bool = True
+    """Give places of a vacuous image to the text: it has a third of the side, and a text more than 40 word pieces."""
+    scale: Literal["tiny", "small", "large", "paper"] = "small"
+    data: str = ""
+    """A folder with the official files of the task; without it, the world's at this scale."""
+    skip_bad: Annotated[int, Between(0)] = 0
+    validation: Annotated[int, Between(1)] | None = None
+    test: Annotated[int, Between(1)] | None = None
+    """At most so many examples of the two, drawn by id; None: as the scale has, but of official data the whole test."""
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "task", task_name(self.task))
+        object.__setattr__(self, "shots", self.shots or levels(self.task, self.scale)[0])
+        object.__setattr__(self, "sample", self.seed if self.sample is None else self.sample)
+        amount(self.shots)  # a mistake is told before any data is read
+
+    def model(self, algorithm: str = "finetune") -> str:
+        """The paper's own at its scale, a small one elsewhere."""
+        return "vilt" if self.scale == "paper" else self.default_model
+
+    def setup(self, wants: Wants) -> Setup:
+        """Draw the few examples, and read what validates and tests them."""
+        if wants.sees != "image":
+            raise UserError("climb:lowshot shows pictures, and this model sees none: choose another, such as vilt-tiny")
+        if modality(self.task) == "multimodal":
+            task, parts, inputs = self._multimodal(wants)
+        else:
+            task, parts, inputs = self._unimodal(wants)
+        data = Data([part.table for part in parts])
+        validation, test = (
+            EvaluationSet(self.task, self.task, split, data.ids(number))  # type: ignore[arg-type]
+            for number, split in ((1, "validation"), (2, "test"))
+        )
+        stage = Stage(self.task, data.ids(0), self._training(), (validation,))
+
+        def finish(learner: object, stream: Stream, steps: int) -> list[tuple[Score, Array]]:
+            guessed = Score(len(stream.stages), steps, GUESSING, "test", len(test.ids), task.chance)
+            return [(guessed, np.zeros(0))]
+
+        return Setup(
+            data,
+            {self.task: task},
+            Stream((stage,)),
+            Protocol((validation, test)),
+            inputs,
+            chance={"score": task.chance},
+            problems=tuple(p for part in parts for p in part.problems if "has no size" not in p),
+            finish=finish,
+        )
+
+    @staticmethod
+    def summary(scores: Sequence[Score]) -> dict[str, float]:
+        """The score on test data."""
+        if not any(score.split == "test" for score in scores):
+            return {"score": metrics.Undefined("was not measured")}
+        return {"score": final(scores)}
+
+    def _training(self) -> Training:
+        kind = modality(self.task)
+        found = paper.training(self.task if kind == "multimodal" else "vqav2", self.scale)
+        if kind != "multimodal":  # what all tasks share stays: the optimiser, its schedule and weight decay
+            batch = 64 if kind == "vision" else 16 if self.task in PER_CLASS else 32
+            epochs = EPOCHS.get(self.task, EPOCHS[kind])
+            found = replace(
+                found,
+                batch_size=batch,
+                learning_rate=RATES[kind] * FASTER[self.scale],
+                epochs=epochs,
+                patience=epochs,
+            )
+        if self.scale in SMALLER:  # the last epoch's weights stay: there is little data to choose by
+            epochs, rate = SMALLER[self.scale][kind]
+            found = replace(found, epochs=epochs, learning_rate=rate, patience=None)
+        return found
+
+    def _sampled(self, names: Sequence[str], labels: Sequence[Any]) -> Ids:
+        """The few examples, by their places."""
+        share, count = amount(self.shots)
+        classes = labels if count is not None and self.task in PER_CLASS else None
+        return low_shot(names, classes, share=share, count=count, seed=self.sample or 0)
+
+    def _few(self, names: Sequence[str], part: str) -> Ids:
+        """The examples for validation or test, by their places."""
+        most = self._most(part)
+        return np.arange(len(names)) if most is None else low_shot(names, count=most, seed=0)
+
+    def _most(self, part: str) -> int | None:
+        validation, test = MOST[self.scale]
+        if part == "test":
+            return self.test or (None if self.data else test)  # what is reported of official data is reported of all
+        return self.validation or validation
+
+    def _multimodal(self, wants: Wants) -> tuple[Task, list[Split], Inputs]:
+        place = tasks.Place(self.data, self.scale, self.skip_bad)
+        vocabulary, side = tasks.vocabulary_file(wants, place), wants.side or SIDES[self.scale]
+        fit = paper.fit(side, self.scale)
+
+        def part(name: tasks.Part) -> Split:
+            found = tasks.listing(self.task, name, place)
+            rows = self._sampled(found.ids, found.labels) if name == "train" else self._few(found.ids, name)
+            keep = {found.ids[row] for row in rows}
+            return tasks.read(self.task, name, place, vocabulary=vocabulary, fit=fit, keep=keep, kept=self._kept(name))
+
+        parts = [part(name) for name in _PARTS]
+        text = max(_length(each.table) for each in parts)
+        images, pieces = paper.TASKS[self.task].images, len(Tokenizer.load(vocabulary).vocabulary)
+        inputs = Inputs(_shape(fit), images, "longest" in fit, text, pieces)
+        return tasks.task_of(self.task, place), parts, inputs
+
+    def _unimodal(self, wants: Wants) -> tuple[Task, list[Split], Inputs]:
+        kind = (unimodal.LANGUAGE | unimodal.VISION)[self.task]
+        source, (train, test) = unimodal.open_unimodal(kind, data=self.data, scale=self.scale, skip_bad=self.skip_bad)
+        words = self._words(wants, source, train)
+        side, parts = wants.side or SIDES[self.scale], self._parts(source, train, test)
+        fit = paper.fit(side, self.scale)
+        if kind.pieces:
+            fit = {"tokenizer": words, "length": kind.pieces if self.reallocate else PLACES}
+        splits = [
+            source.split(
+                self.task,
+                test if name == "test" else train,
+                target=unimodal.indicators if kind.kind == "label" else class_numbers,
+                notes={},
+                keep=_among(parts, name),
+                kept=f"{name}/{self._kept(name)}",
+                **fit,
+            )
+            for name in _PARTS
+        ]
+        image, padded = _shape(fit), "longest" in fit
+        if kind.pieces:
+            shown, padded = unimodal.shrunk(side) if self.reallocate else side, self.image == "none"
+            image = (3, shown, shown)
+            pixels = unimodal.vacuous_image(self.image, side, shown, data=self.data, scale=self.scale)
+            longest = max(int(_column(each.table, "text_length").max()) for each in splits)
+            tables = [unimodal.with_image(_shortened(s.table, longest), pixels, self.image) for s in splits]
+        else:
+            tables = [unimodal.with_text(each.table, words) for each in splits]
+        splits = [replace(split, table=table) for split, table in zip(splits, tables, strict=True)]
+        text = max(_length(table) for table in tables)
+        inputs = Inputs(image, padded=padded, text=text, vocabulary=len(words.vocabulary))
+        return _task(self.task, kind, tables), splits, inputs
+
+    def _parts(self, source: Source, train: str, test: str) -> Callable[[], dict[str, frozenset[str]]]:
+        """The ids of each part, found when a table has to be made: one that is in the cache knows its own."""
+
+        @cache
+        def found() -> dict[str, frozenset[str]]:
+            rows = [(example.id, example.target) for example in source.examples(train)]
+            names, labels = [name for name, _ in rows], [label for _, label in rows]
+            pool, held = _held_out(self.task, names, labels)
+            few = pool[self._sampled([names[i] for i in pool], [labels[i] for i in pool])]
+            checked = held[self._few([names[i] for i in held], "validation")]
+            tested = [example.id for example in source.examples(test)]
+            chosen = {"train": [names[i] for i in few], "validation": [names[i] for i in checked]}
+            chosen["test"] = [tested[i] for i in self._few(tested, "test")]
+            return {part: frozenset(ids) for part, ids in chosen.items()}
+
+        return found
+
+    def _kept(self, part: str) -> str:
+        """Which examples a part has, in a word."""
+        return f"{self.shots} shots, sample {self.sample}" if part == "train" else f"at most {self._most(part)}"
+
+    def _words(self, wants: Wants, source: Source, train: str) -> Tokenizer:
+        """The word pieces of the model, or of the upstream tasks; where only this task's files are there, its own."""
+        try:
+            return Tokenizer.load(tasks.vocabulary_file(wants, tasks.Place(self.data, self.scale, self.skip_bad)))
+        except UserError:
+            if not self.data or wants.vocabulary is not None:
+                raise
+        return source.tokenizer(lambda: (" ".join((e.text, *e.choices)) for e in source.examples(train)))[0]
+
+
+_PARTS: tuple[tasks.Part, ...] = ("train", "validation", "test")
+
+
+def _among(parts: Callable[[], dict[str, frozenset[str]]], name: str) -> Callable[[Example], bool]:
+    return lambda example: example.id in parts()[name]
+
+
+def _held_out(task: str, names: Sequence[str], labels: Sequence[Any]) -> tuple[Ids, Ids]:
+    """The official training data as the pool of the few, and what validates: 30 % of a language task, 10 % of COCO, and
+    10 %, at most 50, of each class of another vision task. Of ImageNet and Places365, that is 50.
+    """
+    if modality(task) == "language":
+        return cut(names, share=0.3)
+    return cut(names, share=0.1) if task == "coco" else cut(names, labels, share=0.1, count=50)
+
+
+def _task(name: str, kind: Unimodal, tables: Sequence[Table]) -> Task:
+    outputs = kind.outputs or 1 + max(int(table.targets.max()) for table in tables)
+    if kind.kind == "label":
+        # The paper gives no chance score: who names no object at all scores 0.
+        return MultiLabel(name, head=name, outputs=outputs, chance=0.0)
+    if kind.kind == "choose":
+        return Choose(name, head=name, outputs=outputs, chance=1 / outputs)
+    return Classify(name, head=name, outputs=outputs, chance=1 / outputs)
+
+
+def _shape(fit: Mapping[str, Any]) -> tuple[int, int, int]:
+    side = fit.get("longest") or fit.get("image_size", 0)
+    return 3, side, side
+
+
+def _column(table: Table, name: str) -> Tensor:
+    column = table.inputs[name]
+    found = column if isinstance(column, Tensor) else getattr(column, "values", None)
+    assert isinstance(found, Tensor)
+    return found
+
+
+def _length(table: Table) -> int:
+    return int(_column(table, "text").shape[-1])
+
+
+def _shortened(table: Table, longest: int) -> Table:
+    """Without the padding that all rows have."""
+    return replace(table, inputs={**table.inputs, "text": _column(table, "text")[..., :longest].contiguous()})

@@ -1,0 +1,161 @@
+"""CLiMB's constants (Srinivasan et al., 2022): orders, training, and the settings of its algorithms.
+
+The numbers of Table 4 and the three orders stand in `holdfast.papers` and are taken from there. What the text leaves
+open follows the released code: the betas of AdamW, the warm-up, the rule of the answers, when ER replays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from holdfast import registry
+from holdfast.papers import table
+from holdfast.types import Training
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a task is made of; an empty `validation` is cut from train."""
+
+    name: str
+    dataset: str
+    validation: str
+    test: str
+    chance: float
+    """S_R of Table 4; VQAv2's is 0 there, as one of 3129 answers is next to nothing."""
+    outputs: int = 0
+    """How many answers there are; 0: as many as the answers' rule gives."""
+    images: int = 1
+
+
+TASKS = {
+    facts.name: facts
+    for facts in (
+        Facts("vqav2", "vqav2", "", "val", 0.0),
+        Facts("nlvr2", "nlvr2", "dev", "test1", 1 / 2, outputs=2, images=2),
+        Facts("snli-ve", "snli_ve", "dev", "test", 1 / 3, outputs=3),
+        Facts("vcr", "vcr", "", "val", 1 / 4, outputs=4),
+    )
+}
+"""The four tasks, by the names of the paper's tables."""
+
+ORDERS = tuple(dict.fromkeys(str(row["order"]) for row in table("climb", "9a") if row["order"] != "direct"))
+"""The three orders of Table 9, the standard one first."""
+BETAS, WARMUP = (0.9, 0.98), 0.1
+TEXT = 40
+"""The most word pieces of a text; of a question with an answer as well."""
+SIDE, LONGEST = 384, 640
+"""The shorter side of an image, and the most that its longer side may have."""
+LEAST_ANSWERS = 9
+"""An answer of VQAv2 that is given so often can be chosen: with the official files, 3129 of them."""
+LAYERS, FROZEN = 12, 9
+"""Of ViLT's layers, so many stay as they are in Frozen Bottom-9."""
+
+ALGORITHMS: dict[str, dict[str, Any]] = {
+    "replay": {"memory": "per-task", "share": 0.01, "every": 100, "mode": "separate", "source": "one"},
+    "ewc": {"strength": 100.0, "half": False, "where": "encoder", "past": "one", "share": 0.01, "fisher": "batched"},
+    "adapters": {"reduction": 16},
+}
+"""What the paper sets for each algorithm."""
+
+EPOCHS = {"tiny": 0.2, "small": 1.0, "large": 1.0, "paper": 1.0}
+"""The share of the paper's epochs at each scale, where no budget says otherwise."""
+RATES = {"large": 5.0, "paper": 1.0}
+"""What the paper's learning rates are multiplied by, where no budget has its own: a smaller model learns the faster at
+higher ones."""
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How much of a task there is where time is short: at most so many examples of each part, epochs, and the rate."""
+
+    train: int
+    validation: int
+    test: int
+    epochs: int
+    learning_rate: float = 1e-3
+
+
+BUDGETS = {
+    "tiny": dict.fromkeys(TASKS, Budget(160, 40, 60, epochs=2)),
+    "small": {
+        "vqav2": Budget(5000, 200, 500, epochs=8),
+        "nlvr2": Budget(2000, 200, 500, epochs=8),
+        "snli-ve": Budget(5000, 200, 500, epochs=8),
+        "vcr": Budget(800, 200, 500, epochs=8),
+    },
+}
+"""At small, each takes about twenty-five seconds of one core: four algorithms and their direct baselines take minutes
+on two of them."""
+RESCALED: dict[str, dict[str, Any]] = {
+    "replay": {"share": 0.2, "every": 3},
+    "ewc": {"share": 0.1, "strength": 1000.0},
+    "adapters": {"reduction": 4},
+}
+"""Away from the paper's scale a stage has some hundred steps, not tens of thousands, and an encoder is 64 wide: ER
+keeps 20 % of a task and replays every 3 steps, EWC holds ten times as strongly by a Fisher from 10 %, and an adapter is
+a quarter as wide as its layer, not a sixteenth."""
+
+
+def training(task: str, scale: str) -> Training:
+    """How a task is trained: Table 4, AdamW with a linear schedule, the best epoch by validation data.
+
+    >>> training("snli-ve", "paper").epochs, training("vcr", "paper").batch_size, training("nlvr2", "paper").warmup
+    (5, 16, 0.1)
+    """
+    (row,) = table("climb", 4).select(task=task)
+    budget = BUDGETS[scale][task] if scale in BUDGETS else None
+    epochs = budget.epochs if budget else max(round(_number(row["epochs"]) * EPOCHS[scale]), 1)
+    return Training(
+        epochs=epochs,
+        batch_size=int(_number(row["batch_size"])),
+        optimiser="adamw",
+        learning_rate=budget.learning_rate if budget else _number(row["learning_rate"]) * RATES[scale],
+        weight_decay=_number(row["weight_decay"]),
+        betas=BETAS,
+        epsilon=_number(row["adam_epsilon"]),
+        schedule="linear",
+        warmup=WARMUP,
+        patience=epochs,  # all of them are trained, and the best one stays
+    )
+
+
+def fit(side: int, scale: str) -> dict[str, Any]:
+    """How images are brought into a table (see `data.prepared`): squares where data is small; at the paper's scale they
+    keep their proportions, and stay files.
+
+    >>> fit(384, "paper")
+    {'shorter': 384, 'longest': 640, 'decode': False}
+    """
+    if scale != "paper":
+        return {"image_size": side}
+    return {"shorter": side, "longest": side * LONGEST // SIDE, "decode": False}
+
+
+def preset(model: str, algorithm: str, scale: str) -> Mapping[str, Any]:
+    """The settings of an algorithm: the paper's, or those rescaled where data and model are small.
+
+    >>> preset("vilt", "replay", "paper")["replay.share"], preset("vilt-tiny", "replay", "small")["replay.share"]
+    (0.01, 0.2)
+    >>> preset("vilt", "frozen-bottom", "paper"), preset("vilt-tiny", "frozen-bottom", "small")
+    ({'frozen-bottom.k': 9}, {'frozen-bottom.k': 2})
+    """
+    found: dict[str, Any] = {}
+    for name in algorithm.split("+"):
+        own = ALGORITHMS.get(name, {}) | (RESCALED.get(name, {}) if scale != "paper" else {})
+        if name == "frozen-bottom":
+            own = {"k": FROZEN * _depth(model) // LAYERS}
+        found |= {f"{name}.{setting}": value for setting, value in own.items()}
+    return found
+
+
+def _depth(model: str) -> int:
+    """The layers of a model, by its defaults."""
+    return int(getattr(registry.MODELS[model].load(), "depth", LAYERS))
+
+
+def _number(cell: object) -> float:
+    assert isinstance(cell, int | float)
+    return float(cell)

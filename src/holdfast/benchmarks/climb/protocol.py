@@ -1,0 +1,108 @@
+"""When tasks are scored, and which measures follow: CLiMB's two transfers, and those of the field at large.
+
+Every task of the order is scored before the first stage and after each. Knowledge transfer T_UK(i) compares the score
+on task i right after learning it with that of the same model fine-tuned on it alone; forgetting T_F(j <- i) what was
+learned of task j with what is left of it after task i. Both count from chance (see `metrics.transfer`). One number for
+a run takes its tasks together: what was gained or lost on all of them, over what there was to gain or lose. A mean of
+the tasks' own percentages would be that of the one whose baseline is nearest to chance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from holdfast import metrics
+from holdfast.benchmarks.base import Measure, absent, score_matrix
+from holdfast.benchmarks.climb.paper import TASKS
+from holdfast.types import Score
+
+DIRECT, JOINT = "direct/", "joint"
+"""The names of the runs that measures need: `direct/vqav2` and so on, and the joint one."""
+MEASURES = {
+    **{name: Measure(name) for name in TASKS},
+    "knowledge_transfer": Measure("T_UK", factor=1.0),
+    "forgetting_transfer": Measure("T_F", higher=False, factor=1.0),
+    "final_accuracy": Measure("ACC"),
+    "backward_transfer": Measure("BWT"),
+    "forward_transfer": Measure("FWT"),
+    "intransigence": Measure("Int", higher=False),
+    "score": Measure("score"),
+    "low_shot_multimodal": Measure("T_LS multimodal", factor=1.0),
+    "low_shot_language": Measure("T_LS language", factor=1.0),
+    "low_shot_vision": Measure("T_LS vision", factor=1.0),
+}
+"""The score of each task at the end, then the measures; the last four are those of low-shot runs."""
+_ONE_STAGE = "needs one stage for each task, and there are {} for {}"
+_DIRECT = "needs the direct runs of all its tasks: run it without --no-needs"
+
+
+def summary(scores: Sequence[Score], split: str = "test") -> dict[str, float]:
+    """The measures of a run alone."""
+    names, before, matrix = score_matrix(scores, split)
+    last = matrix[-1].tolist() if len(matrix) else [float("nan")] * len(names)
+    found: dict[str, float] = dict(zip(names, last, strict=True))
+    found["knowledge_transfer"] = metrics.Undefined(_DIRECT)
+    if matrix.shape[0] == matrix.shape[1]:
+        chance = np.array([TASKS[name].chance for name in names])
+        was, now = matrix.diagonal()[:-1] - chance[:-1], matrix[-1, :-1] - chance[:-1]
+        lost = metrics.forgetting_transfer(was.sum(), now.sum(), 0)
+        found["forgetting_transfer"] = lost if len(names) > 1 else metrics.Undefined("needs at least two tasks")
+        found["backward_transfer"] = metrics.backward_transfer(matrix, final=True)
+        found["forward_transfer"] = metrics.forward_transfer(matrix, before)
+    else:
+        reason = metrics.Undefined(_ONE_STAGE.format(*matrix.shape))
+        found |= dict.fromkeys(("forgetting_transfer", "backward_transfer", "forward_transfer"), reason)
+    found["final_accuracy"] = float(np.mean(last)) if names else metrics.Undefined("nothing was scored")
+    return {name: found[name] for name in MEASURES if name in found}
+
+
+def relative(scores: Sequence[Score], others: Mapping[str, Sequence[Score]], split: str = "test") -> dict[str, float]:
+    """The measures that need other runs: T_UK the direct ones, intransigence the joint one."""
+    found: dict[str, float] = {}
+    own = learned(scores, split)
+    missing = [DIRECT + name for name in own if DIRECT + name not in others]
+    if missing:
+        found["knowledge_transfer"] = absent(missing[0])
+    else:
+        chance = sum(TASKS[name].chance for name in own)
+        direct = sum(learned(others[DIRECT + name], split)[name] for name in own)
+        found["knowledge_transfer"] = metrics.knowledge_transfer(sum(own.values()), direct, chance)
+    if JOINT in others and len(own) > 1:
+        together = learned(others[JOINT], split)
+        found["intransigence"] = float(np.mean([together[name] - own[name] for name in list(own)[1:]]))
+    return found
+
+
+def learned(scores: Sequence[Score], split: str = "test") -> dict[str, float]:
+    """The score on each task right after its stage; where one stage learns all, after that."""
+    names, _, matrix = score_matrix(scores, split)
+    if not len(matrix):
+        return {}
+    rows = range(len(names)) if matrix.shape[0] == matrix.shape[1] else [-1] * len(names)
+    return {name: float(matrix[row, column]) for column, (name, row) in enumerate(zip(names, rows, strict=True))}
+
+
+def transfers(scores: Sequence[Score], others: Mapping[str, Sequence[Score]], split: str = "test") -> dict[str, float]:
+    """T_UK of each task, in percent, where its direct run is among the others."""
+    found: dict[str, float] = {}
+    for name, score in learned(scores, split).items():
+        if (need := DIRECT + name) not in others:
+            found[name] = absent(need)
+            continue
+        direct = learned(others[need], split)[name]
+        found[name] = metrics.knowledge_transfer(score, direct=direct, chance=TASKS[name].chance)
+    return found
+
+
+def forgettings(scores: Sequence[Score], split: str = "test") -> dict[tuple[str, str], float]:
+    """T_F of each task after each later one, in percent, by both names."""
+    names, _, matrix = score_matrix(scores, split)
+    if matrix.shape[0] != matrix.shape[1]:
+        return {}
+    return {
+        (names[j], names[i]): metrics.forgetting_transfer(matrix[j, j], matrix[i, j], TASKS[names[j]].chance)
+        for i in range(len(names))
+        for j in range(i)
+    }

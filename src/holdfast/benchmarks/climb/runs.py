@@ -1,0 +1,203 @@
+"""Records of CLiMB's runs, found by what they are: which model, algorithm and order, which few examples, after what."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+from holdfast.benchmarks.base import score_matrix
+from holdfast.benchmarks.climb.protocol import DIRECT
+from holdfast.errors import UserError
+from holdfast.types import Score
+
+T = TypeVar("T")
+
+NAMES = {"finetune": "seqft", "replay": "er", "frozen-bottom": "frozen-bottom-9"}
+"""What the paper calls our algorithms, where it has another name."""
+ROWS = ("seqft", "frozen-encoder", "frozen-bottom-9", "er", "ewc", "adapters")
+"""The paper's algorithms, in the order of its tables."""
+
+
+class Recorded(Protocol):
+    """What is read of a record."""
+
+    @property
+    def id(self) -> str: ...  # noqa: D102
+    @property
+    def config(self) -> Mapping[str, Any]: ...  # noqa: D102
+    @property
+    def environment(self) -> Mapping[str, Any]: ...  # noqa: D102
+    @property
+    def scores(self) -> Sequence[Score]: ...  # noqa: D102
+    @property
+    def chance(self) -> Mapping[str, float]: ...  # noqa: D102
+
+
+@dataclass(frozen=True)
+class Upstream:
+    """A run over upstream tasks; an order of one task with `seqft` is direct fine-tuning."""
+
+    id: str
+    model: str
+    algorithm: str
+    order: str
+    seed: int
+    scores: Sequence[Score]
+
+    def score(self, task: str, stage: int) -> float:
+        """The score on a task after a stage, counted from 0."""
+        names, _, matrix = score_matrix(self.scores)
+        return float(matrix[stage, names.index(task)])
+
+
+@dataclass(frozen=True)
+class LowShotRecord:
+    """A low-shot run; `start` is the upstream run and the stage that it began with, or empty."""
+
+    model: str
+    task: str
+    shots: str
+    sample: int
+    seed: int
+    start: str
+    image: str
+    reallocate: bool
+    chance: float
+    scores: Sequence[Score]
+
+    def shows(self, image: str, reallocate: bool) -> bool:
+        """Whether its texts come with such an image."""
+        return (self.image, self.reallocate) == (image, reallocate)
+
+
+class Runs:
+    """The runs of a store at one scale: that of most of them, where none is named.
+
+    Of runs that differ in more than their seed, the configuration with the most seeds is taken, and that is noted.
+    """
+
+    def __init__(self, records: Iterable[Recorded], scale: str = "") -> None:
+        found = [r for r in records if _benchmark(r) in ("climb", "climb:lowshot")]
+        if not found:
+            raise UserError("there are no runs of climb or climb:lowshot here: `holdfast run climb` makes some")
+        scales = Counter(r.config["benchmark"]["scale"] for r in found)
+        self.scale = scale or scales.most_common(1)[0][0]
+        if self.scale not in scales:
+            raise UserError(f"there are no runs of climb at the scale {scale!r}: there are {', '.join(scales)}")
+        found = [r for r in found if r.config["benchmark"]["scale"] == self.scale]
+        self.world = any("--data" not in r.environment.get("command", "").split() for r in found)
+        notes: list[str] = []
+        upstream = _one_each([r for r in found if _benchmark(r) == "climb"], _what, notes)
+        few = _one_each([r for r in found if _benchmark(r) == "climb:lowshot"], _which_few, notes)
+        self.notes = tuple(dict.fromkeys(notes))
+        self._upstream = [_upstream(record) for record in upstream]
+        self._few = [_low_shot(record) for record in few]
+
+    def by_algorithm(self, model: str, order: str) -> dict[str, list[Upstream]]:
+        """The runs of an order, by algorithm: the paper's first, whether or not we have run them, then others."""
+        found: dict[str, list[Upstream]] = {name: [] for name in ROWS}
+        for run in self._upstream:
+            if (run.model, run.order) == (model, order):
+                found.setdefault(run.algorithm, []).append(run)
+        return found
+
+    def alone(self, model: str, task: str) -> list[Upstream]:
+        """The direct runs of a task."""
+        return [r for r in self._upstream if (r.model, r.order, r.algorithm) == (model, task, "seqft")]
+
+    def direct(self, run: Upstream) -> dict[str, Sequence[Score]]:
+        """The direct runs that go with an upstream run, by the names under which it needs them."""
+        tasks = run.order.split(">")
+        found = {DIRECT + t: [r for r in self.alone(run.model, t) if r.seed == run.seed] for t in tasks}
+        return {name: runs[0].scores for name, runs in found.items() if runs}
+
+    def few(self, model: str, task: str) -> list[LowShotRecord]:
+        """The low-shot runs of a task from the pre-trained encoder, whatever image they show."""
+        return [r for r in self._few if (r.model, r.task) == (model, task) and not r.start]
+
+    def pretrained(self, model: str, task: str) -> list[LowShotRecord]:
+        """The same, with the image that transfer is measured with."""
+        return [r for r in self.few(model, task) if r.shows("mean", True)]
+
+    def after(self, run: Upstream, stage: int) -> list[LowShotRecord]:
+        """The low-shot runs from the weights of an upstream run after a stage, counted from 1."""
+        return [r for r in self._few if r.start == f"{run.id}@{stage}"]
+
+
+def _benchmark(record: Recorded) -> str:
+    name: str = record.config["benchmark"]["name"]
+    return name
+
+
+def _model(record: Recorded) -> str:
+    """The family of a model: vilt for vilt-tiny."""
+    name: str = record.config["model"]["name"]
+    return name.partition("-")[0]
+
+
+def _algorithm(record: Recorded) -> str:
+    config = record.config
+    names = [*config["transforms"], *(NAMES.get(a["name"], a["name"]) for a in config["algorithms"])]
+    return "+".join(names) or NAMES["finetune"]
+
+
+def _what(record: Recorded) -> str:
+    return f"{_model(record)}, {_algorithm(record)}, {record.config['benchmark']['order']}"
+
+
+def _which_few(record: Recorded) -> str:
+    own, start = record.config["benchmark"], record.config.get("start", "")
+    few = f"{_model(record)}, {own['task']}, {own['shots']} shots, {own['image']}, {own['reallocate']}"
+    return f"{few}, from {start}" if start else few
+
+
+def _one_each(records: Sequence[Recorded], key: Callable[[Recorded], str], notes: list[str]) -> list[Recorded]:
+    """Of the records that a table would mix, those of one configuration."""
+    chosen: list[Recorded] = []
+    for name, group in _grouped(records, key).items():
+        same = _grouped(group, _settings)
+        best = max(same.values(), key=len)  # the first of the largest
+        if len(same) > 1:
+            notes.append(f"{name}: of {len(same)} settings, that of run {best[0].id} is shown.")
+        chosen += best
+    return chosen
+
+
+def _settings(record: Recorded) -> str:
+    """A configuration without what differs between seeds and sub-samples."""
+    config = record.config
+    own = {name: value for name, value in config["benchmark"].items() if name not in ("seed", "sample")}
+    rest = {name: value for name, value in config.items() if name not in ("seed", "data", "start", "benchmark")}
+    return json.dumps([own, rest], sort_keys=True)
+
+
+def _grouped(values: Iterable[T], key: Callable[[T], str]) -> dict[str, list[T]]:
+    found: dict[str, list[T]] = {}
+    for value in values:
+        found.setdefault(key(value), []).append(value)
+    return found
+
+
+def _upstream(record: Recorded) -> Upstream:
+    config = record.config
+    order, seed = config["benchmark"]["order"], config["seed"]
+    return Upstream(record.id, _model(record), _algorithm(record), order, seed, record.scores)
+
+
+def _low_shot(record: Recorded) -> LowShotRecord:
+    own, config = record.config["benchmark"], record.config
+    return LowShotRecord(
+        _model(record),
+        own["task"],
+        own["shots"],
+        own["sample"],
+        config["seed"],
+        config.get("start", ""),
+        own["image"],
+        own["reallocate"],
+        record.chance["score"],
+        record.scores,
+    )

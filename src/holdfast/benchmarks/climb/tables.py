@@ -1,0 +1,320 @@
+"""CLiMB's tables from records, ours beside the paper's: 3, 5 to 8, 9a, 9b and 10 to 13. No torch here.
+
+A cell holds a score in percent, and the transfer or forgetting where the paper's table has one. Ours is the mean over
+seeds and sub-samples, with the half width of its 95 % interval; the paper's ± is a standard deviation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from holdfast import metrics
+from holdfast.benchmarks.climb import paper, protocol
+from holdfast.benchmarks.climb.runs import LowShotRecord, Runs, Upstream
+from holdfast.benchmarks.climb.transfer import MODALITIES, final
+from holdfast.errors import UserError, nearest
+from holdfast.papers import table as published
+from holdfast.papers.published import Table as Published
+
+WORLD = "Ours is on the world's small data, the paper's on the real data: not a reproduction of the paper."
+SMALLER = "Ours is not at the paper's scale: not a reproduction of the paper."
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A score in percent with its interval or deviation, and a transfer or forgetting in percent.
+
+    >>> str(Cell(67.786, change=0.13)), str(Cell(55.9, 2.1)), str(Cell())
+    ('0.1 [67.8]', '55.9 ±2.1', '–')
+    """
+
+    score: float | None = None
+    spread: float | None = None
+    change: float | None = None
+
+    def __str__(self) -> str:
+        if self.score is None and self.change is None:
+            return "–"
+        score = "–" if self.score is None else f"{self.score:.1f}"
+        if self.change is not None:
+            return f"{self.change:.1f} [{score}]"
+        return score if self.spread is None else f"{score} ±{self.spread:.1f}"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row: ours and the paper's cells under the same heads."""
+
+    title: str
+    ours: tuple[Cell, ...]
+    paper: tuple[Cell, ...]
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """One table: its number and title in the paper, the heads of its columns, its rows, and what to know about it."""
+
+    number: str
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[Row, ...]
+    notes: tuple[str, ...] = ()
+
+
+def sheet(number: str, runs: Runs) -> Sheet:
+    """One of the paper's tables."""
+    if number not in BUILDERS:
+        raise UserError(f"there is no table {number!r} of runs: {nearest(number, BUILDERS)}")
+    source = published("climb", number)
+    columns, rows = BUILDERS[number](runs, source)
+    rows = [row for row in rows if any(cell != Cell() for cell in (*row.ours, *row.paper))]
+    caution = [WORLD] if runs.world else [SMALLER] if runs.scale != "paper" else []
+    return Sheet(number, source.title, columns, tuple(rows), (*caution, *runs.notes))
+
+
+def filled(found: Sheet) -> bool:
+    """Whether we have run anything of a table."""
+    return any(cell != Cell() for row in found.rows for cell in row.ours)
+
+
+# Upstream
+
+
+def _knowledge(model: str) -> Builder:
+    def build(runs: Runs, source: Published) -> Built:
+        order = paper.ORDERS[0].split(">")
+        rows = [_direct_row(runs, model, order, source, {"algorithm": "direct"})]
+        for algorithm, found in runs.by_algorithm(model, paper.ORDERS[0]).items():
+            theirs = [_published(source, "transfer", algorithm=algorithm, task=task) for task in order]
+            rows.append(Row(algorithm, tuple(_learned(runs, found, task) for task in order), tuple(theirs)))
+        return tuple(order), rows
+
+    return build
+
+
+def _encoders(runs: Runs, source: Published) -> Built:
+    order = paper.ORDERS[0].split(">")
+    return tuple(order), [_direct_row(runs, model, order, source, {"model": model}, model) for model in _MODELS]
+
+
+def _forgetting(runs: Runs, source: Published) -> Built:
+    order = paper.ORDERS[0].split(">")
+    rows: list[Row] = []
+    for algorithm, found in runs.by_algorithm("vilt", paper.ORDERS[0]).items():
+        rows += _forgotten(found, order, order[:-1], source, algorithm, {"algorithm": algorithm})
+    return tuple(order[:-1]), rows
+
+
+def _orders(runs: Runs, source: Published) -> Built:
+    rows = [_direct_row(runs, "vilt", list(paper.TASKS), source, {"order": "direct"})]
+    for order in paper.ORDERS:
+        found = runs.by_algorithm("vilt", order).get("seqft", [])
+        theirs = tuple(_published(source, "transfer", order=order, task=task) for task in paper.TASKS)
+        rows.append(Row(order, tuple(_learned(runs, found, task) for task in paper.TASKS), theirs))
+    return tuple(paper.TASKS), rows
+
+
+def _orders_forgetting(runs: Runs, source: Published) -> Built:
+    rows: list[Row] = []
+    for order in paper.ORDERS:
+        found = runs.by_algorithm("vilt", order).get("seqft", [])
+        rows += _forgotten(found, order.split(">"), list(paper.TASKS), source, order, {"order": order})
+    return tuple(paper.TASKS), rows
+
+
+def _learned(runs: Runs, found: Sequence[Upstream], task: str) -> Cell:
+    """The score right after learning a task, and the knowledge transfer."""
+    scores = [protocol.learned(run.scores)[task] for run in found]
+    changes = [protocol.transfers(run.scores, runs.direct(run))[task] for run in found]
+    return _cell(scores, _mean(changes))
+
+
+def _forgotten(
+    found: Sequence[Upstream],
+    order: Sequence[str],
+    columns: Sequence[str],
+    source: Published,
+    title: str,
+    keys: Mapping[str, str],
+) -> list[Row]:
+    """A row for each checkpoint: right after each task, then after each later one."""
+    found = [run for run in found if protocol.forgettings(run.scores)]  # not one whose stages are none of these tasks
+    lost = [protocol.forgettings(run.scores) for run in found]
+    own = tuple(_cell([protocol.learned(run.scores)[task] for run in found]) for task in columns)
+    theirs = tuple(_published(source, "forgetting", **keys, task=task, after=task) for task in columns)
+    rows = [Row(f"{title}: after that task", own, theirs)]
+    for at, after in enumerate(order[1:], 1):
+        cells, printed = [], []
+        for task in columns:
+            earlier = task in order[:at]
+            scores = [run.score(task, at) for run in found] if earlier else []
+            cells.append(_cell(scores, _mean([each[task, after] for each in lost])) if earlier else Cell())
+            printed.append(_published(source, "forgetting", **keys, task=task, after=after) if earlier else Cell())
+        rows.append(Row(f"{title}: after {after}", tuple(cells), tuple(printed)))
+    return rows
+
+
+def _direct_row(
+    runs: Runs, model: str, order: Sequence[str], source: Published, keys: Mapping[str, str], title: str = "direct"
+) -> Row:
+    ours = tuple(_cell([protocol.learned(r.scores)[task] for r in runs.alone(model, task)]) for task in order)
+    return Row(title, ours, tuple(_published(source, "", **keys, task=task) for task in order))
+
+
+# Low-shot
+
+
+def _vacuous(runs: Runs, source: Published) -> Built:
+    variants = {("40", "none"): "none", ("40", "zero"): "zero", ("40", "average"): "mean", ("160", "average"): "mean"}
+    found = {
+        key: [r for r in runs.few("vilt", "imdb") if r.shows(image, key[0] == "160")] for key, image in variants.items()
+    }
+    levels = _levels([r for rows in found.values() for r in rows], "imdb", source)
+    rows = [
+        Row(
+            f"{tokens} word pieces, {image} image",
+            tuple(_few([r for r in found[tokens, image] if r.shots == ours]) for ours, _ in levels),
+            tuple(_published(source, "", tokens=tokens, image=image, shots=theirs) for _, theirs in levels),
+        )
+        for tokens, image in variants
+    ]
+    return tuple(_head("imdb", *level) for level in levels), rows
+
+
+def _priors(runs: Runs, source: Published) -> Built:
+    return _by_task(runs, source, MODALITIES["language"], [(model, model, None, {"model": model}) for model in _MODELS])
+
+
+def _later(runs: Runs, source: Published) -> Built:
+    order = paper.ORDERS[0].split(">")
+    full = _direct_row(runs, "vilt", order[1:], source, {"algorithm": "direct", "data": "full"}, "direct, all data")
+    low = tuple(_few(runs.pretrained("vilt", task)) for task in order[1:])
+    theirs = tuple(_published(source, "", algorithm="direct", data="low-shot", task=task) for task in order[1:])
+    rows = [full, Row("direct, low-shot", low, theirs)]
+    for algorithm, found in runs.by_algorithm("vilt", paper.ORDERS[0]).items():
+        for stage, after in enumerate(order[:-1], 1):
+            ours = tuple(_transferred(runs, found, stage, task) for task in order[1:])
+            keys = {"algorithm": algorithm, "after": after, "data": "low-shot"}
+            theirs = tuple(_published(source, "transfer", **keys, task=task) for task in order[1:])
+            rows.append(Row(f"{algorithm}: after {after}", ours, theirs))
+    return tuple(order[1:]), rows
+
+
+def _everywhere(kind: str) -> Builder:
+    def build(runs: Runs, source: Published) -> Built:
+        order = paper.ORDERS[0].split(">")
+        lines: list[Line] = [("direct", "vilt", None, {"algorithm": "direct"})]
+        for task in order:
+            alone = runs.alone("vilt", task)
+            lines.append(
+                (f"single-task: after {task}", "vilt", (alone, 1), {"algorithm": "single-task", "after": task})
+            )
+        for algorithm, found in runs.by_algorithm("vilt", paper.ORDERS[0]).items():
+            for stage, after in enumerate(order, 1):
+                keys = {"algorithm": algorithm, "after": after}
+                lines.append((f"{algorithm}: after {after}", "vilt", (found, stage), keys))
+        return _by_task(runs, source, MODALITIES[kind], lines)
+
+    return build
+
+
+def _by_task(runs: Runs, source: Published, tasks: Sequence[str], lines: Sequence[Line]) -> Built:
+    """A column for each task and level of shots; a row for each line that we or the paper have something of."""
+    few = {task: [r for model in _MODELS for r in runs.few(model, task)] for task in tasks}
+    places = [(task, level) for task in tasks for level in _levels(few[task], task, source)]
+    rows = []
+    for title, model, after, keys in lines:
+        ours = tuple(_few([r for r in _from(runs, model, task, after) if r.shots == own]) for task, (own, _) in places)
+        theirs = tuple(_published(source, "", **keys, task=task, shots=printed) for task, (_, printed) in places)
+        rows.append(Row(title, ours, theirs))
+    return tuple(_head(task, *level) for task, level in places), rows
+
+
+def _from(runs: Runs, model: str, task: str, after: tuple[Sequence[Upstream], int] | None) -> Iterable[LowShotRecord]:
+    if after is None:
+        return runs.pretrained(model, task)
+    found, stage = after
+    return [r for run in found for r in runs.after(run, stage) if r.task == task]
+
+
+def _transferred(runs: Runs, found: Sequence[Upstream], stage: int, task: str) -> Cell:
+    scores = [r for run in found for r in runs.after(run, stage) if r.task == task]
+    direct = runs.pretrained(found[0].model, task) if found else []
+    cell = _few(scores)
+    if cell.score is None or not direct:
+        return cell
+    base = metrics.mean([100 * final(r.scores) for r in direct])
+    change = metrics.low_shot_transfer(cell.score, base, 100 * scores[0].chance)
+    return Cell(cell.score, cell.spread, None if isinstance(change, metrics.Undefined) else change)
+
+
+def _few(found: Iterable[LowShotRecord]) -> Cell:
+    return _cell([final(each.scores) for each in found])
+
+
+def _levels(found: Sequence[LowShotRecord], task: str, source: Published) -> list[tuple[str, str]]:
+    """Our levels of shots and the paper's, smallest first, side by side; where ours are rescaled, they differ."""
+    printed = [str(row["shots"]) for row in source if row.get("task", task) == task and row["shots"] is not None]
+    theirs, ours = list(dict.fromkeys(printed)), sorted({each.shots for each in found}, key=_size)
+    if not ours or set(ours) <= set(theirs):
+        return [(level, level) for level in theirs]
+    pairs = max(len(ours), len(theirs))
+    return [(ours[i] if i < len(ours) else "", theirs[i] if i < len(theirs) else "") for i in range(pairs)]
+
+
+def _size(shots: str) -> float:
+    return float(shots.rstrip("%"))
+
+
+def _head(task: str, ours: str, theirs: str) -> str:
+    return f"{task} {ours}" if ours == theirs else f"{task} {ours or '–'} (paper: {theirs or '–'})"
+
+
+# Cells
+
+
+def _cell(scores: Iterable[float], change: float | None = None) -> Cell:
+    values = [100 * score for score in scores if score == score]
+    if not values:
+        return Cell()
+    spread = metrics.summary(values).half_width if len(values) > 1 else None
+    return Cell(metrics.mean(values), spread, change)
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    known = [value for value in values if value == value]
+    return metrics.mean(known) if known and len(known) == len(values) else None
+
+
+def _published(source: Published, change: str, **keys: str) -> Cell:
+    found = source.select(**keys).rows if all(keys.values()) else ()
+    if len(found) != 1:
+        return Cell()
+    row = dict(zip([column.name for column in source.columns], found[0], strict=True))
+    value = row.get("score", row.get("accuracy"))
+    return Cell(_float(value), _float(row.get("deviation")), _float(row.get(change)))
+
+
+def _float(cell: object) -> float | None:
+    return float(cell) if isinstance(cell, int | float) else None
+
+
+_MODELS = ("vilt", "vault")
+Built = tuple[tuple[str, ...], list[Row]]
+Builder = Callable[[Runs, Published], Built]
+Line = tuple[str, str, tuple[Sequence[Upstream], int] | None, dict[str, str]]
+
+BUILDERS: dict[str, Builder] = {
+    "3": _knowledge("vilt"),
+    "5": _vacuous,
+    "6": _encoders,
+    "7": _priors,
+    "8": _forgetting,
+    "9a": _orders,
+    "9b": _orders_forgetting,
+    "10": _later,
+    "11": _everywhere("vision"),
+    "12": _everywhere("language"),
+    "13": _knowledge("uniter"),
+}

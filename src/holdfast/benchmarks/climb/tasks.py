@@ -1,0 +1,281 @@
+"""The four tasks: what each is, where its examples come from, and how they become a table.
+
+| task    | train         | validation           | test  | asked                              | score     |
+|---------|---------------|----------------------|-------|------------------------------------|-----------|
+| vqav2   | train, cut    | a tenth of its train | val   | one of the frequent answers        | VQA score |
+| nlvr2   | train         | dev                  | test1 | is it true of two pictures?        | accuracy  |
+| snli-ve | train         | dev                  | test  | does it follow from the picture?   | accuracy  |
+| vcr     | train, cut    | a tenth of its train | val   | which of four answers              | accuracy  |
+
+The official test splits of VQAv2 and VCR have no labels; the paper reports their val, so that is the test split here,
+and validation data is cut from train, whole pictures (VCR: whole films) at a time.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+import numpy as np
+
+from holdfast import registry
+from holdfast.benchmarks.climb import paper
+from holdfast.benchmarks.climb.paper import TASKS
+from holdfast.benchmarks.source import PIECES, Source, Split, cache_folder, code_hash, open_source
+from holdfast.data.images import LINE_WIDTH, Drawing
+from holdfast.data.prepared import class_numbers
+from holdfast.data.sampling import answer_vocabulary, cut, soft_answers
+from holdfast.data.text import neutral_text
+from holdfast.data.text import train as train_pieces
+from holdfast.datasets.base import Dataset, Reading
+from holdfast.metrics import normalise_answer
+from holdfast.tasks import Choose, Classify, SoftLabel
+from holdfast.types import Array, Example, Task, Wants
+
+T = TypeVar("T")
+Part = Literal["train", "validation", "test"]
+
+ANNOTATORS = 10
+LINE_SHARE = 50
+"""The line around a box takes at most this part of a picture's side: a still of VCR has the paper's seven pixels, but
+on one of the world's, of 72, these would hide what is in the box."""
+VALIDATION_SHARE, VALIDATION_MOST = 0.1, 10_000
+"""What is cut from a train split for validation: a tenth, at most so many examples."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where the tasks' files lie: official ones in a folder, or the world's at a scale.
+
+    It remembers what was found there, so it lives no longer than one reading.
+    """
+
+    data: str = ""
+    scale: str = "tiny"
+    skip_bad: int = 0
+    _found: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def source(self, name: str) -> Source:
+        """The files of a task."""
+        return self.once(("source", name), lambda: _source(name, self))
+
+    def once(self, key: Hashable, make: Callable[[], T]) -> T:
+        """What `make` makes, made once for each key."""
+        if key not in self._found:
+            self._found[key] = make()
+        found: T = self._found[key]
+        return found
+
+
+@dataclass(frozen=True)
+class Listing:
+    """The examples of a part by id, with what is right and with the picture or film that each is about."""
+
+    ids: tuple[str, ...]
+    labels: tuple[str, ...]
+    groups: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class NamedBoxes:
+    """The boxes that VCR's question or answers name, to be drawn: a function, known by its code and not its place."""
+
+    def __call__(self, example: Example) -> Drawing:
+        """What is drawn into the picture of an example."""
+        extra = example.extra
+        named = (token for tokens in (extra["question"], *extra["answer_choices"]) for token in tokens)
+        numbers = {number for token in named if not isinstance(token, str) for number in token}
+        line = max(1, min(LINE_WIDTH, min(extra["width"], extra["height"]) // LINE_SHARE))
+        return Drawing.of(extra["boxes"], extra["objects"], numbers, line)
+
+
+def task_of(name: str, place: Place) -> Task:
+    """The learning problem behind a name, with a head of its own."""
+    facts = TASKS[name]
+    if name == "vqav2":
+        count = len(answers(place))
+        prior = 0.0 if place.scale == "paper" else math.log(count)  # the paper has none, and a hundred times the steps
+        return SoftLabel(name, head=name, outputs=count, chance=facts.chance, prior=prior)
+    if name == "vcr":
+        return Choose(name, head=name, outputs=facts.outputs, chance=facts.chance)
+    return Classify(name, head=name, outputs=facts.outputs, chance=facts.chance, images=facts.images)
+
+
+def read(
+    name: str,
+    part: Part,
+    place: Place,
+    *,
+    vocabulary: Path,
+    fit: dict[str, Any],
+    keep: Collection[str] | None = None,
+    kept: str = "",
+) -> Split:
+    """A part of a task as a table, or those of its examples whose ids are kept (`kept` says in a word which).
+
+    `fit` says how images are brought into it: `image_size`, or `shorter` and `longest` and perhaps `decode`.
+    """
+    source, split = place.source(name), official(name, part)
+    words, longest = source.tokenizer(lambda: _texts(source, split), vocabulary, f"{split}, {name}")
+    own = frozenset(listing(name, part, place).ids if keep is None else keep)
+    target: Callable[[Sequence[Example]], Array] = class_numbers
+    if name == "vqav2":
+        found = answers(place)
+        target, kept = soft_targets(found), f"{kept}/{_digest(found)}"
+    if name == "vcr":
+        fit = {key: value for key, value in fit.items() if key != "decode"} | {"drawing": NamedBoxes()}
+    return source.split(
+        name,
+        split,
+        target=target,
+        notes={},
+        keep=lambda example: example.id in own,
+        kept=f"{part}/{kept}",
+        tokenizer=words,
+        length=min(longest, paper.TEXT),
+        **fit,
+    )
+
+
+def official(name: str, part: Part) -> str:
+    """The official split that a part is, or is cut from.
+
+    >>> official("nlvr2", "validation"), official("vcr", "validation"), official("vcr", "test")
+    ('dev', 'train', 'val')
+    """
+    facts = TASKS[name]
+    return {"train": "train", "validation": facts.validation or "train", "test": facts.test}[part]
+
+
+def listing(name: str, part: Part, place: Place) -> Listing:
+    """The examples of a part."""
+    found = _listing(name, official(name, part), place)
+    if TASKS[name].validation or part == "test":
+        return found
+    rest, held = cut(found.ids, share=VALIDATION_SHARE, count=VALIDATION_MOST, groups=found.groups)
+    rows = held if part == "validation" else rest
+    return Listing(*(tuple(column[row] for row in rows) for column in (found.ids, found.labels, found.groups)))
+
+
+def answers(place: Place) -> tuple[str, ...]:
+    """The answers of VQAv2 that can be chosen: those that are given often enough in train and val together."""
+
+    def find() -> tuple[str, ...]:
+        given = (label for split in ("train", "val") for label in _listing("vqav2", split, place).labels)
+        return answer_vocabulary(given, normalise_answer, paper.LEAST_ANSWERS)
+
+    return place.once("answers", find)
+
+
+def soft_targets(vocabulary: Sequence[str]) -> Callable[[Sequence[Example]], Array]:
+    """What ten people's answers make of each question: the numbers of their answers, and what each scores.
+
+    >>> people = {"answers": ("red",) * 3 + ("Teal",) * 6 + ("blue",)}
+    >>> soft_targets(["blue", "red"])([Example("q", extra=people)])[0, 0, :3].tolist()
+    [1.0, 0.0, -1.0]
+    """
+    places = {answer: number for number, answer in enumerate(vocabulary)}
+
+    def targets(examples: Sequence[Example]) -> Array:
+        scores = soft_answers([example.extra["answers"] for example in examples], places, normalise_answer)
+        most = min(ANNOTATORS, scores.shape[1])
+        best = np.argsort(-scores, axis=1, kind="stable")[:, :most]
+        found = np.full((len(examples), 2, ANNOTATORS), -1, np.float32)
+        found[:, 1] = 0
+        found[:, 1, :most] = np.take_along_axis(scores, best, 1)
+        found[:, 0, :most] = np.where(found[:, 1, :most] > 0, best, -1)
+        return found
+
+    return targets
+
+
+def vocabulary_file(wants: Wants, place: Place) -> Path:
+    """The word pieces of the model, or else pieces of the training text of all four tasks, whatever is learned."""
+    if wants.vocabulary is not None:
+        return wants.vocabulary
+    sources = [place.source(name) for name in TASKS]
+    known = _digest([source.fingerprint("pieces", PIECES, code_hash(__name__)) for source in sources])
+    path = cache_folder() / "tables" / f"{known}.vocab.txt"
+    if not path.exists():
+        texts = (text for source in sources for text in _texts(source, "train"))
+        _publish(path, train_pieces(texts, PIECES).save)
+    return path
+
+
+def _texts(source: Source, split: str) -> Iterator[str]:
+    """Each text as long as a model reads it: a question goes before each of its answers."""
+    for example in source.examples(split):
+        if example.choices:
+            yield from (f"{example.text} . {choice}" for choice in example.choices)  # the point is its [SEP]
+        else:
+            yield example.text
+
+
+def _listing(name: str, split: str, place: Place) -> Listing:
+    """All examples of an official split; reading them takes a while, so the list is kept in the cache."""
+    source = place.source(name)
+
+    def find() -> Listing:
+        path = cache_folder() / "tables" / f"{source.fingerprint('listing', split, code_hash(__name__))}.json"
+        if not path.exists():
+            rows = [(e.id, str(e.target), _group(e)) for e in source.examples(split)]
+            _publish(path, lambda file: file.write_text(json.dumps(list(zip(*rows, strict=True))), encoding="utf-8"))
+        return Listing(*map(tuple, json.loads(path.read_text(encoding="utf-8"))))
+
+    return place.once(("listing", name, split), find)
+
+
+def _publish(path: Path, write: Callable[[Path], object]) -> None:
+    """Write a file whole or not at all, whoever else writes the same."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f".{path.name}.{os.getpid()}")
+    write(partial)
+    partial.rename(path)
+
+
+def _digest(words: Sequence[str]) -> str:
+    return hashlib.blake2b("\n".join(words).encode(), digest_size=16).hexdigest()
+
+
+def _group(example: Example) -> str:
+    """What must not be in two parts: a film, a picture."""
+    for key in ("movie", "image_id", "img_id"):
+        if key in example.extra:
+            return str(example.extra[key])
+    (first, *_) = example.images
+    return first.name if isinstance(first, Path) else example.id
+
+
+def _source(name: str, place: Place) -> Source:
+    dataset = TASKS[name].dataset
+    source = open_source(dataset, data=_folder(dataset, place.data), scale=place.scale, skip_bad=place.skip_bad)
+    if name != "vcr":
+        return source
+    official_read = source.dataset.read
+
+    def with_names(folder: Path, split: str, reading: Reading) -> Iterator[Example]:
+        return map(_with_names, official_read(folder, split, reading))
+
+    return replace(source, dataset=replace(source.dataset, read=with_names))
+
+
+def _folder(dataset: str, data: str) -> str:
+    """Where a dataset lies in a folder of several, whatever its own folder is called."""
+    if not data or not Path(data).is_dir():
+        return data
+    known: Dataset = registry.DATASETS[dataset].load()
+    inner = sorted(path for path in Path(data).iterdir() if path.is_dir())
+    return str(next((folder for folder in (Path(data) / dataset, *inner) if known.present(folder)), data))
+
+
+def _with_names(example: Example) -> Example:
+    """A question of VCR whose persons have the neutral names of their numbers."""
+    extra = example.extra
+    choices = tuple(neutral_text(tokens, extra["objects"]) for tokens in extra["answer_choices"])
+    return replace(example, text=neutral_text(extra["question"], extra["objects"]), choices=choices)

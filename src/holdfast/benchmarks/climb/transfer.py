@@ -1,0 +1,208 @@
+"""Low-shot transfer: how few the examples are, which runs it takes, and what follows from their scores.
+
+After each upstream stage the upstream tasks still to come, the language tasks and the vision tasks are each learned
+from few examples. T_LS compares that with the same few examples learned from the pre-trained encoder (CLiMB, Table 2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from holdfast import metrics
+from holdfast.benchmarks.base import Need
+from holdfast.errors import UserError, nearest
+from holdfast.types import Score
+
+MODALITIES = {
+    "multimodal": ("vqav2", "nlvr2", "snli-ve", "vcr"),
+    "language": ("imdb", "sst-2", "hellaswag", "commonsenseqa", "piqa"),
+    "vision": ("imagenet", "inaturalist2019", "places365", "coco"),
+}
+"""The tasks, by the names of the paper's tables."""
+PER_CLASS = ("nlvr2", "snli-ve", "imdb", "sst-2", "imagenet", "inaturalist2019", "places365")
+"""Here a number of shots is one for each class; elsewhere it is one of examples in all, or a share of the data."""
+LEVELS: dict[str, dict[str, tuple[str, ...]]] = {
+    "paper": {
+        **dict.fromkeys(("vqav2", "vcr"), ("5%",)),
+        **dict.fromkeys(("nlvr2", "snli-ve"), ("2048",)),
+        **dict.fromkeys(("imdb", "sst-2"), ("16", "32")),
+        **dict.fromkeys(("hellaswag", "commonsenseqa", "piqa"), ("1024", "4096")),
+        **dict.fromkeys(("imagenet", "inaturalist2019", "places365"), ("16", "32")),
+        "coco": ("5%", "10%"),
+    },
+    "small": {
+        **dict.fromkeys(("vqav2", "vcr"), ("5%",)),
+        **dict.fromkeys(("nlvr2", "snli-ve"), ("128",)),
+        **dict.fromkeys(("imdb", "sst-2"), ("32",)),
+        **dict.fromkeys(("hellaswag", "commonsenseqa"), ("64",)),
+        "piqa": ("128",),
+        **dict.fromkeys(("imagenet", "inaturalist2019", "places365"), ("8",)),
+        "coco": ("10%",),
+    },
+    "tiny": {
+        **dict.fromkeys(("vqav2", "vcr", "coco"), ("10%",)),
+        **dict.fromkeys(("nlvr2", "snli-ve"), ("8",)),
+        **dict.fromkeys(("imdb", "sst-2"), ("8",)),
+        **dict.fromkeys(("hellaswag", "commonsenseqa", "piqa"), ("16",)),
+        **dict.fromkeys(("imagenet", "inaturalist2019", "places365"), ("2",)),
+    },
+}
+LEVELS["large"] = LEVELS["paper"]
+"""How few the examples are: the paper's, and for the small worlds one level of each, rescaled to what they have."""
+SAMPLES = 3
+"""So many sub-samples of a language task are learned from, and their scores averaged; of another task, one."""
+UNTOUCHED = frozenset({"frozen-encoder", "adapters", "lora", "adapter-library"})
+"""Algorithms that leave the encoder as it was before the first task, so that nothing can be transferred through it."""
+GUESSING = "guessing"
+"""The line of a low-shot run's score log that says what guessing scores."""
+_PREFIX = "lowshot"
+
+
+def task_name(word: str) -> str:
+    """A task by its name in the paper's tables, however it is spelt.
+
+    >>> task_name("sst2"), task_name("SNLI_VE")
+    ('sst-2', 'snli-ve')
+    """
+    known = {name.replace("-", ""): name for names in MODALITIES.values() for name in names}
+    plain = word.strip().lower().replace("-", "").replace("_", "")
+    if plain not in known:
+        raise UserError(f"benchmark.task is {word!r}: {nearest(word, known.values())}")
+    return known[plain]
+
+
+def modality(task: str) -> str:
+    """What a task has: multimodal, language or vision.
+
+    >>> modality("piqa")
+    'language'
+    """
+    return next(kind for kind, names in MODALITIES.items() if task in names)
+
+
+def levels(task: str, scale: str) -> tuple[str, ...]:
+    """How few examples of a task there are at a scale.
+
+    >>> levels("imdb", "paper"), levels("coco", "paper")
+    (('16', '32'), ('5%', '10%'))
+    """
+    return LEVELS[scale][task]
+
+
+def amount(shots: str) -> tuple[float | None, int | None]:
+    """A share of the data, or a count.
+
+    >>> amount("5%"), amount("16")
+    ((0.05, None), (None, 16))
+    """
+    try:
+        if shots.endswith("%"):
+            share = float(shots[:-1]) / 100
+            if 0 < share <= 1:
+                return share, None
+        elif (count := int(shots)) > 0:
+            return None, count
+    except ValueError:
+        pass
+    raise UserError(f"benchmark.shots is {shots!r}: give a count such as 16, or a share such as 5%")
+
+
+@dataclass(frozen=True)
+class LowShotRun:
+    """One low-shot run: what is learned from which few examples, after how many upstream stages (0: none).
+
+    >>> LowShotRun(2, "sst-2", "16", 1).name
+    'lowshot/2/sst-2/16/1'
+    >>> LowShotRun.parse("lowshot/2/sst-2/16/1"), LowShotRun.parse("direct/vcr")
+    (LowShotRun(stage=2, task='sst-2', shots='16', sample=1), None)
+    """
+
+    stage: int
+    task: str
+    shots: str
+    sample: int
+
+    @property
+    def name(self) -> str:
+        """The name under which a run needs this one."""
+        return f"{_PREFIX}/{self.stage}/{self.task}/{self.shots}/{self.sample}"
+
+    @staticmethod
+    def parse(name: str) -> LowShotRun | None:
+        """The run behind such a name; None for a name of another kind."""
+        prefix, *rest = name.split("/")
+        if prefix != _PREFIX:
+            return None
+        stage, task, shots, sample = rest
+        return LowShotRun(int(stage), task, shots, int(sample))
+
+    def need(self, after: int | None) -> Need:
+        """What differs from the upstream run; it begins with the weights after that many stages, or with none of it."""
+        settings = {"benchmark.task": self.task, "benchmark.shots": self.shots, "benchmark.sample": self.sample}
+        change = {"benchmark": "climb:lowshot", "algorithm": "finetune", "order": None, "setting": None}
+        return Need({**change, "settings": settings}, after)
+
+
+def needs(order: Sequence[str], scale: str, title: str) -> dict[str, Need]:
+    """The low-shot runs after each stage of an upstream run, and the same from the pre-trained encoder.
+
+    Where the algorithm leaves the encoder alone, all are those of the pre-trained encoder. A run of one task alone,
+    which others need as their baseline, is followed only where the paper's "single-task" rows are wanted: not in the
+    small worlds.
+    """
+    if len(order) == 1 and scale in ("tiny", "small"):
+        return {}
+    untouched = not UNTOUCHED.isdisjoint(title.split("+"))
+    found: dict[str, Need] = {}
+    for each in _after_each(order, scale):
+        found[replace(each, stage=0).name] = each.need(None)
+        found[each.name] = each.need(None if untouched else each.stage)
+    return found
+
+
+def measures(others: Mapping[str, Sequence[Score]]) -> dict[str, float]:
+    """T_LS of each modality, in percent, over all stages, tasks and shots together.
+
+    Numerators and denominators are summed, for a mean of percentages would be that of the task whose baseline is
+    nearest to chance. Scores of several sub-samples are averaged first.
+    """
+    logs = {run: scores for name, scores in others.items() if (run := LowShotRun.parse(name))}
+    if not logs:
+        return {}
+    means: dict[tuple[int, str, str], list[float]] = {}
+    for run, log in logs.items():
+        means.setdefault((run.stage, run.task, run.shots), []).append(final(log))
+    chance = {run.task: guessing(log) for run, log in logs.items()}
+    found: dict[str, float] = {}
+    for kind, names in MODALITIES.items():
+        after = [key for key in means if key[0] > 0 and key[1] in names]
+        lacking = [t for _, t, s in after if (0, t, s) not in means]
+        if lacking or not after:
+            found[f"low_shot_{kind}"] = metrics.Undefined(f"the low-shot runs of {(lacking or names)[0]} are not there")
+            continue
+        scores = sum(metrics.mean(means[key]) for key in after)
+        direct = sum(metrics.mean(means[0, task, shots]) for _, task, shots in after)
+        guesses = sum(chance[task] for _, task, _ in after)
+        found[f"low_shot_{kind}"] = metrics.low_shot_transfer(scores, direct, guesses)
+    return found
+
+
+def final(scores: Sequence[Score]) -> float:
+    """What a low-shot run scores on test data at its end."""
+    (found,) = (s.score for s in scores if s.split == "test" and s.name != GUESSING)
+    return found
+
+
+def guessing(scores: Sequence[Score]) -> float:
+    """What guessing scores on the task of a low-shot run."""
+    (found,) = (s.score for s in scores if s.name == GUESSING)
+    return found
+
+
+def _after_each(order: Sequence[str], scale: str) -> Iterator[LowShotRun]:
+    for stage in range(1, len(order) + 1):
+        for task in (*order[stage:], *MODALITIES["language"], *MODALITIES["vision"]):
+            for shots in levels(task, scale):
+                for sample in range(SAMPLES if modality(task) == "language" else 1):
+                    yield LowShotRun(stage, task, shots, sample)

@@ -1,0 +1,69 @@
+"""What the paper's figures show, as data from records: log-perplexity over time, and seen beside novel compositions.
+
+Nothing here needs torch. A record is what the store gives; its scores are read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.benchmarks.viscoll.protocol import KINDS, LEARNED, NOVEL, REGULAR, TASK, WORD, composed, history
+from holdfast.types import Ids, Score
+
+
+class Run(Protocol):
+    """What is read of a record."""
+
+    @property
+    def scores(self) -> Sequence[Score]: ...  # noqa: D102
+
+
+@dataclass(frozen=True)
+class Curve:
+    """The log-perplexity of one thing at each evaluation; `learned` is the step after which its data had been seen."""
+
+    name: str
+    steps: Ids
+    values: NDArray[np.float64]
+    learned: float | None = None
+
+
+def over_time(run: Run, what: Literal["all", "task", "word"] = "all") -> list[Curve]:
+    """Curves over time: of all regular phrases (Figure 9), of each task (Figure 7), or of the verb or adjective of
+    each composition (Figure 8).
+    """
+    prefix = {"all": REGULAR, "task": TASK, "word": WORD}[what]
+    found = history(run.scores, prefix)
+    learned = {s.name.removeprefix(LEARNED): s.score for s in run.scores if s.name.startswith(LEARNED)}
+    return [
+        Curve(name or REGULAR, found.steps, found.values[:, column], learned.get(name))
+        for column, name in enumerate(found.names)
+    ]
+
+
+@dataclass(frozen=True)
+class Bar:
+    """The log-perplexity of one kind of compositions, seen or novel, and that of each of them."""
+
+    kind: str
+    group: str
+    value: float
+    each: Mapping[str, float]
+
+
+def compositional(run: Run) -> list[Bar]:
+    """Seen against novel compositions of nouns with verbs and with adjectives, at the end of a run (Figure 6)."""
+    tests = [s for s in run.scores if s.split == "test"]
+    last = {s.name: s.score for s in sorted(tests, key=lambda s: (s.step, s.stage))}
+    bars = []
+    for kind in KINDS:
+        for group in ("seen", NOVEL):
+            start = f"{kind} {group}/"
+            each = {name.removeprefix(start): -score for name, score in last.items() if name.startswith(start)}
+            bars.append(Bar(kind, group, composed(last, kind, group), each))
+    return bars

@@ -1,0 +1,259 @@
+"""COCO-shift and Flickr-shift from the official files of COCO and of Flickr30k Entities, or from the world's.
+
+COCO-shift: the test images are those of val2017; one in 24 of train2017 is for validation, and the rest trains. Every
+image of which a caption says one of the 24 held-out pairs is taken out of all three; so is every image that the lists
+of Nikolaus et al. name, where they are beside the data. The phrases of the test images among them that have such a pair
+are the compositional test set; the world is small, and gives those of all its images.
+
+Flickr-shift: the official splits; the annotated phrases whose last noun is one of the most frequent of the training
+images.
+
+What was built is kept in the cache, under a hash of the data, the tagger, the tables and the code.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import asdict, dataclass, replace
+from itertools import islice
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from holdfast import registry
+from holdfast.benchmarks.source import Source, cache_folder, code_hash, open_source, progress_bar
+from holdfast.benchmarks.viscoll import compositions, synonyms
+from holdfast.benchmarks.viscoll.extract import Caption, Found, Grammar, extract
+from holdfast.benchmarks.viscoll.phrases import SPLITS, Phrase, save_phrases
+from holdfast.benchmarks.viscoll.tagger import open_tagger, split_words
+from holdfast.data.decoding import worker_pool
+from holdfast.datasets.base import Dataset, Reading
+from holdfast.errors import RunError, UserError
+
+SOURCES = {"coco": "coco", "flickr": "flickr30k_entities"}
+"""The dataset from which each is made."""
+OFFICIAL = {
+    "coco": {"train": "train2017", "test": "val2017"},
+    "flickr": {"train": "train", "validation": "val", "test": "test"},
+}
+"""Which of its splits each of ours is; COCO-shift takes its validation images out of its training images."""
+TASKS = 1000
+"""How many of the most frequent nouns are tasks of Flickr-shift."""
+VALIDATION, VALIDATION_SEED = 0.042, 0
+"""The share of the training images that is taken out for validation: 5,000 of 118,287."""
+BATCH = 500
+"""Captions that a process is given at a time."""
+MANY = 40_000
+"""From so many captions on, further processes are worth their start."""
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """What VisCOLL's Table 1 tells of a dataset, under the names of `papers/viscoll/table_01.json`."""
+
+    training_instances: int
+    validation_instances: int
+    regular_test_instances: int
+    compositional_test_instances: int
+    mean_instances_per_task: float
+    median_instances_per_task: float
+    mean_masked_length: float
+    tasks: int
+
+
+@dataclass(frozen=True)
+class Built:
+    """What was built: the file of the phrases, from what and with which tagger, and what is in it."""
+
+    file: Path
+    dataset: str
+    source: str
+    world: bool
+    tagger: str
+    statistics: Statistics
+    held_out_images: int
+    problems: tuple[str, ...]
+
+
+def build(
+    dataset: Literal["coco", "flickr"],
+    *,
+    data: str = "",
+    scale: str = "tiny",
+    tagger: str = "gruut",
+    synonyms_file: Path = synonyms.FILE,
+    grammar: Grammar = "meant",
+    skip_bad: int = 0,
+    workers: int | None = None,
+) -> Built:
+    """Build one of the two datasets, or find it in the cache.
+
+    `data` is the folder of the official files; without it, the world's at a scale.
+    """
+    if dataset not in SOURCES:
+        raise UserError(f"there is no VisCOLL of {dataset!r}: there are {' and '.join(SOURCES)}")
+    source = open_source(SOURCES[dataset], data=data, scale=scale, skip_bad=skip_bad)
+    lists = _lists(data) if dataset == "coco" else None
+    version = open_tagger(tagger).version
+    key = _fingerprint(source, lists, dataset, not data, tagger, version, synonyms_file, grammar)
+    file = cache_folder() / "viscoll" / f"{key}.npz"
+    note = file.with_suffix(".json")
+    if not (file.exists() and note.exists()):
+        reading = Reading(skip=skip_bad)
+        captions = _captions(source, dataset, reading)
+        with progress_bar(f"tagging the captions of {source.dataset.name}"):
+            found = list(_extracted(captions, (tagger, synonyms_file, grammar), workers or os.cpu_count() or 1))
+        phrases, images = _coco(found, lists, all_novel=not data) if dataset == "coco" else (_flickr(found), 0)
+        save_phrases(file, phrases)
+        built = Built(
+            file,
+            dataset,
+            str(source.folder),
+            not data,
+            f"{tagger} {version}",
+            statistics(phrases),
+            images,
+            tuple(str(problem) for problem in reading.problems),
+        )
+        _write_note(note, built)
+    return _read_note(note, file)
+
+
+def statistics(phrases: Iterable[Phrase]) -> Statistics:
+    """The sizes of a dataset.
+
+    As the paper's figures for Flickr-shift show, a task's instances are those of all splits together.
+    """
+    splits: Counter[str] = Counter()
+    tasks: Counter[str] = Counter()
+    words = count = 0
+    for each in phrases:
+        splits[each.split] += 1
+        tasks[each.task] += 1
+        words += each.span[1] - each.span[0]
+        count += 1
+    if not count:
+        raise UserError("the captions have no phrase at all: give captions in English")
+    sizes = np.array(list(tasks.values()))
+    train, validation, test, novel = (splits[name] for name in SPLITS)
+    means = float(sizes.mean()), float(np.median(sizes)), words / count
+    return Statistics(train, validation, test, novel, *means, len(tasks))
+
+
+def _captions(source: Source, dataset: str, reading: Reading) -> Iterator[Caption]:
+    for split, official in OFFICIAL[dataset].items():
+        for example in source.examples(official, reading):
+            if dataset == "coco":
+                for text in example.extra["captions"]:
+                    yield Caption(example.id, split, split_words(text))
+            else:
+                words = tuple(word.lower() for word in example.extra["tokens"])
+                spans = tuple((phrase["start"], phrase["stop"]) for phrase in example.extra["phrases"])
+                yield Caption(example.extra["image_id"], split, words, spans)
+
+
+def _extracted(captions: Iterator[Caption], settings: tuple[str, Path, Grammar], workers: int) -> Iterator[Found]:
+    """The phrases of all captions in their order, by several processes where there are many."""
+    first = list(islice(captions, MANY))
+    if workers <= 1 or len(first) < MANY:
+        for batch in _batches(captions, first):
+            yield from extract(batch, *settings)
+        return
+    with worker_pool(workers) as pool:
+        try:
+            waiting: deque[Future[list[Found]]] = deque()
+            for batch in _batches(captions, first):
+                waiting.append(pool.submit(extract, batch, *settings))
+                # A few batches wait at each process, never all: the captions of COCO are some hundred megabytes.
+                if len(waiting) > 4 * workers:
+                    yield from waiting.popleft().result()
+            while waiting:
+                yield from waiting.popleft().result()
+        except BrokenProcessPool:
+            raise RunError("a process that tags captions ended early: give it more memory, or one worker") from None
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+def _batches(captions: Iterator[Caption], first: list[Caption]) -> Iterator[list[Caption]]:
+    for at in range(0, len(first), BATCH):
+        yield first[at : at + BATCH]
+    while batch := list(islice(captions, BATCH)):
+        yield batch
+
+
+def _coco(found: list[Found], lists: Source | None, *, all_novel: bool) -> tuple[list[Phrase], int]:
+    """The phrases with their splits, and how many images were held out."""
+    splits = {each.image: phrase.split for each in found for phrase in each.phrases}
+    held = {each.image for each in found if each.pairs}
+    held |= _listed(lists) & splits.keys() if lists is not None else set()
+    validation = _validation(splits)
+    phrases = []
+    for each in found:
+        for phrase in each.phrases:
+            if each.image in held:
+                if phrase.pair and (all_novel or phrase.split == "test"):
+                    phrases.append(replace(phrase, split="novel"))
+            elif each.image in validation:
+                phrases.append(replace(phrase, split="validation"))
+            else:
+                phrases.append(phrase)
+    return phrases, len(held)
+
+
+def _validation(splits: dict[str, str]) -> set[str]:
+    train = sorted(image for image, split in splits.items() if split == "train")
+    chosen = np.random.default_rng(VALIDATION_SEED).choice(len(train), round(VALIDATION * len(train)), replace=False)
+    return {train[i] for i in chosen.tolist()}
+
+
+def _flickr(found: list[Found]) -> list[Phrase]:
+    """The phrases of the most frequent tasks; of two that are as frequent, the first in the alphabet."""
+    counts = Counter(phrase.task for each in found for phrase in each.phrases if phrase.split == "train")
+    tasks = set(sorted(counts, key=lambda task: (-counts[task], task))[:TASKS])
+    return [phrase for each in found for phrase in each.phrases if phrase.task in tasks]
+
+
+def _lists(data: str) -> Source | None:
+    """The lists of Nikolaus et al., where they are beside the data."""
+    dataset: Dataset = registry.DATASETS["nikolaus"].load()
+    if not data:
+        return None
+    for folder in (Path(data), Path(data) / "nikolaus", Path(data).parent / "nikolaus"):
+        if folder.is_dir() and dataset.present(folder):
+            return Source(dataset, folder)
+    return None
+
+
+def _listed(lists: Source) -> set[str]:
+    """The images that the four lists hold out for validation and test."""
+    splits = [f"{part}_{number}" for number in range(1, 5) for part in ("val", "test")]
+    return {example.id for split in splits for example in lists.examples(split)}
+
+
+def _fingerprint(source: Source, lists: Source | None, *settings: object) -> str:
+    files = [path for path in (synonyms.FILE, compositions.FILE, *settings) if isinstance(path, Path)]
+    contents = [hashlib.blake2b(path.read_bytes(), digest_size=8).hexdigest() for path in files if path.is_file()]
+    plain = [each for each in settings if not isinstance(each, Path)]
+    beside = lists.fingerprint() if lists is not None else ""
+    return source.fingerprint("phrases", source.skip_bad, beside, contents, plain, code_hash(__name__))
+
+
+def _write_note(note: Path, built: Built) -> None:
+    temporary = note.with_name(f".{note.name}.{os.getpid()}")
+    temporary.write_text(json.dumps(asdict(built) | {"file": ""}, indent=1), encoding="utf-8")
+    temporary.rename(note)
+
+
+def _read_note(note: Path, file: Path) -> Built:
+    found = json.loads(note.read_text(encoding="utf-8"))
+    sizes = Statistics(**found.pop("statistics"))
+    return Built(**found | {"file": file, "statistics": sizes, "problems": tuple(found["problems"])})

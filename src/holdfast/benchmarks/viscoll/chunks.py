@@ -1,0 +1,87 @@
+"""The chunk grammar of VisCOLL: which words of a tagged caption make up a phrase.
+
+A chunk is an optional determiner, adjectives and participles, one or more nouns, and the verbs that follow:
+
+    DT? (JJ | VBG | VBN)* (NN | NNS)+ (VB | VBD | VBG | VBN | VBP | VBZ)*
+
+The paper prints VPZ, which is no tag, in the place of VBZ, and its code has it so: "a cat sits" is then "a cat". We
+take what was meant; `PRINTED` is what was printed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+BEFORE = frozenset({"JJ", "VBG", "VBN"})
+NOUNS = frozenset({"NN", "NNS"})
+VERBS = frozenset({"VB", "VBD", "VBG", "VBN", "VBP", "VBZ"})
+PRINTED = VERBS - {"VBZ"}
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Words [start, stop) of a caption: its nouns are [nouns, verbs), and its verbs [verbs, stop).
+
+    `beside` are the words beyond it that still speak of its nouns: of "a cat is black", the chunk is "a cat is"; of "a
+    man in a hat is eating" it is "a man", and "is eating" stands beside it.
+    """
+
+    start: int
+    nouns: int
+    verbs: int
+    stop: int
+    beside: tuple[int, ...] = ()
+
+
+def find_chunks(tags: Sequence[str], verbs: frozenset[str] = VERBS) -> list[Chunk]:
+    """The chunks of a caption from left to right, each as long as can be.
+
+    >>> find_chunks(["DT", "JJ", "NN", "VBZ", "VBG", "DT", "NN"])
+    [Chunk(start=0, nouns=2, verbs=3, stop=5, beside=()), Chunk(start=5, nouns=6, verbs=7, stop=7, beside=())]
+    """
+    letters = "".join(_LETTERS.get(tag, ".") for tag in tags)
+    return [
+        Chunk(match.start(), match.start("nouns"), match.end("nouns"), match.end(), _beside(letters, match))
+        for match in _pattern(verbs).finditer(letters)
+    ]
+
+
+# One letter for each tag that matters, so that a chunk is a match of a regular expression.
+_LETTERS = {
+    **{
+        "DT": "d",
+        "PRP$": "o",
+        "JJ": "j",
+        "NN": "n",
+        "NNS": "n",
+        "IN": "i",
+        "RB": "r",
+        "RP": "r",
+        "WDT": "w",
+        "WP": "w",
+    },
+    **{"VB": "b", "VBD": "c", "VBG": "g", "VBN": "p", "VBP": "q", "VBZ": "z"},
+}
+_SAID = re.compile("(?:i[do]?j*n*)*(?P<said>[bcgpqzrw]*(?:j+(?![jgpn]))?)")
+"""Where someone or something is ("in a hat"), then what it does and is; an adjective before a noun is that noun's."""
+
+
+def _beside(letters: str, chunk: re.Match[str]) -> tuple[int, ...]:
+    found: list[int] = []
+    at = chunk.end("nouns")
+    for _ in range(2):  # what is said at once ("sitting"), and what is said after a place ("on a bench, eating")
+        said = _SAID.match(letters, at)
+        assert said is not None
+        found += range(*said.span("said"))
+        at = said.end()
+    return tuple(place for place in found if place >= chunk.end())
+
+
+def _letters(tags: frozenset[str]) -> str:
+    return "".join(sorted({_LETTERS[tag] for tag in tags}))
+
+
+def _pattern(verbs: frozenset[str]) -> re.Pattern[str]:
+    return re.compile(f"d?[{_letters(BEFORE)}]*(?P<nouns>[{_letters(NOUNS)}]+)[{_letters(verbs)}]*")

@@ -1,0 +1,163 @@
+"""From captions to phrases: tags, chunks or annotated spans, tasks, atoms, held-out pairs.
+
+Without torch: a worker process starts in a moment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from holdfast.benchmarks.viscoll.chunks import PRINTED, VERBS, Chunk, find_chunks
+from holdfast.benchmarks.viscoll.compositions import Composition, compositions_of
+from holdfast.benchmarks.viscoll.phrases import Phrase
+from holdfast.benchmarks.viscoll.synonyms import Synonyms, read_synonyms
+from holdfast.benchmarks.viscoll.tagger import Tagger, lemma, open_tagger
+
+Grammar: TypeAlias = Literal["meant", "printed"]
+"""The chunk grammar as the paper means it, or as it is printed (see chunks.py)."""
+SILENT = frozenset({"be"})
+"""Verbs that say nothing of their own."""
+
+_COLOUR = "orange"
+"""The one category that is a colour: "a child in orange" shows none, "an orange" and "oranges" do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Caption:
+    """A caption in its words, of an image of a split; where phrases are annotated, their words [start, stop)."""
+
+    image: str
+    split: str
+    words: tuple[str, ...]
+    spans: tuple[tuple[int, int], ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The phrases of a caption, and the held-out pairs of which it speaks, within its phrases or beside them."""
+
+    image: str
+    phrases: tuple[Phrase, ...]
+    pairs: frozenset[str]
+
+
+@dataclass(frozen=True)
+class Extractor:
+    """What turns captions into phrases."""
+
+    tagger: Tagger
+    synonyms: Synonyms
+    held_out: tuple[Composition, ...]
+    verbs: frozenset[str] = VERBS
+    """The tags that may follow the nouns of a chunk."""
+
+    def __call__(self, captions: Sequence[Caption]) -> list[Found]:
+        """The phrases of each caption."""
+        tagged = self.tagger.tag([caption.words for caption in captions])
+        return [self._found(caption, tags) for caption, tags in zip(captions, tagged, strict=True)]
+
+    def _found(self, caption: Caption, tags: Sequence[str]) -> Found:
+        lemmas = [lemma(word, tag) for word, tag in zip(caption.words, tags, strict=True)]
+        if caption.spans is not None:
+            annotated = (_annotated(caption, tags, lemmas, *span) for span in caption.spans)
+            return Found(caption.image, tuple(each for each in annotated if each), frozenset())
+        phrases, pairs = [], set[str]()
+        for chunk in find_chunks(tags, self.verbs):
+            said = self._said(tags, lemmas, chunk)
+            if said is not None:
+                phrase, beside = self._chunked(caption, tags, chunk, said)
+                phrases.append(phrase)
+                pairs.update(beside)
+        return Found(caption.image, tuple(phrases), frozenset(pairs))
+
+    def _said(self, tags: Sequence[str], lemmas: Sequence[str], chunk: Chunk) -> _Said | None:
+        first = chunk.start + (tags[chunk.start] == "DT")
+        things = self.synonyms.things(lemmas, first, chunk.nouns, chunk.verbs)
+        categories = [thing.category for thing in things if thing.category]
+        if not categories or (
+            things[-1].noun == _COLOUR and chunk.verbs - chunk.start == 1 and tags[chunk.nouns] == "NN"
+        ):
+            return None
+        before, after = range(chunk.start, things[0].start), range(chunk.verbs, chunk.stop)
+        return _Said(
+            categories[-1],
+            tuple(thing.noun for thing in things),
+            _of("V", tags, lemmas, (*before, *after)),
+            _of("J", tags, lemmas, before),
+            _of("V", tags, lemmas, chunk.beside),
+            _of("J", tags, lemmas, chunk.beside),
+        )
+
+    def _chunked(self, caption: Caption, tags: Sequence[str], chunk: Chunk, said: _Said) -> tuple[Phrase, list[str]]:
+        # Taggers take a verb for a noun ("a bird flies over") and the other way round: whatever a noun may be, counts.
+        verbs, adjectives = (*said.verbs, *said.nouns), (*said.adjectives, *said.nouns)
+        within = [each.name for each in self.held_out if each.within(said.nouns, verbs, adjectives)]
+        verbs, adjectives = (*verbs, *said.more_verbs), (*adjectives, *said.more_adjectives)
+        beside = [each.name for each in self.held_out if each.within(said.nouns, verbs, adjectives)]
+        phrase = Phrase(
+            caption.image,
+            caption.words,
+            (chunk.start, chunk.stop),
+            said.task,
+            said.nouns,
+            said.verbs,
+            said.adjectives,
+            caption.split,
+            within[0] if within else "",
+            tuple(tags[chunk.start : chunk.stop]),
+        )
+        return phrase, beside
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """What a chunk names and says of it; `more` is said beside the chunk."""
+
+    task: str
+    nouns: tuple[str, ...]
+    verbs: tuple[str, ...]
+    adjectives: tuple[str, ...]
+    more_verbs: tuple[str, ...]
+    more_adjectives: tuple[str, ...]
+
+
+def extract(captions: Sequence[Caption], tagger: str, synonyms: Path, grammar: Grammar) -> list[Found]:
+    """The same as a plain function of plain values, for another process."""
+    return extractor(tagger, synonyms, grammar)(captions)
+
+
+@cache
+def extractor(tagger: str, synonyms: Path, grammar: Grammar = "meant") -> Extractor:
+    """An extractor by the name of its tagger and the file of its synonyms.
+
+    >>> from holdfast.benchmarks.viscoll.synonyms import FILE
+    >>> words = ("a", "small", "black", "cat", "sitting", "on", "two", "books")
+    >>> found = extractor("gruut", FILE)([Caption("7", "train", words)])[0]
+    >>> [(each.words, each.task, each.verbs) for each in found.phrases]
+    [(('a', 'small', 'black', 'cat', 'sitting'), 'cat', ('sit',)), (('books',), 'book', ())]
+    >>> sorted(found.pairs)
+    ['black cat', 'small cat']
+    """
+    table = read_synonyms(synonyms)
+    return Extractor(open_tagger(tagger), table, compositions_of(table), PRINTED if grammar == "printed" else VERBS)
+
+
+def _annotated(caption: Caption, tags: Sequence[str], lemmas: Sequence[str], start: int, stop: int) -> Phrase | None:
+    """An annotated phrase, whose task is its last noun; None where it has none."""
+    places = range(start, stop)
+    nouns = _of("N", tags, lemmas, places)
+    if not nouns:
+        return None
+    verbs, adjectives = _of("V", tags, lemmas, places), _of("J", tags, lemmas, places)
+    own = tuple(tags[start:stop])
+    return Phrase(
+        caption.image, caption.words, (start, stop), nouns[-1], nouns, verbs, adjectives, caption.split, "", own
+    )
+
+
+def _of(letter: str, tags: Sequence[str], lemmas: Sequence[str], places: Iterable[int]) -> tuple[str, ...]:
+    return tuple(lemmas[i] for i in places if tags[i].startswith(letter) and lemmas[i] not in SILENT)

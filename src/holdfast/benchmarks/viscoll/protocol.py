@@ -1,0 +1,193 @@
+"""What is scored of one pass over the test phrases, and which measures follow: those of Table 2 and Figure 6.
+
+A score is minus a log-perplexity. Beside the whole sets, `regular` and `novel`, the log has details by name:
+
+| name                          | what                                                                               |
+|-------------------------------|------------------------------------------------------------------------------------|
+| `bleu/1`, `bleu/2`            | sentence-level BLEU of the regular phrases, from 0 to 1                            |
+| `task/dog`                    | the phrases of one task                                                            |
+| `verb seen/ride man`          | the phrases with a composition of held-out words that was not held out             |
+| `adjective novel/black cat`   | the phrases with a composition that was                                            |
+| `word/black dog`              | the verb or the adjective alone within such a phrase (Figure 8)                    |
+| `learned/dog`                 | after how many steps 98 % of the task's examples had been seen; logged at the end  |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast import metrics
+from holdfast.benchmarks.base import Measure
+from holdfast.benchmarks.viscoll.compositions import HELD_OUT, compositions, held_out
+from holdfast.benchmarks.viscoll.phrases import Phrase
+from holdfast.types import Array, Ids, Score
+
+REGULAR, NOVEL = "regular", "novel"
+TASK, LEARNED, WORD = "task/", "learned/", "word/"
+KINDS = ("verb", "adjective")
+MEASURES = {
+    "log_perplexity": Measure("log PPL", higher=False, factor=1, decimals=3),
+    "bleu_1": Measure("BLEU-1", decimals=2),
+    "bleu_2": Measure("BLEU-2", decimals=2),
+    "forgetting": Measure("forgetting", higher=False, factor=1, decimals=3),
+    "verb_seen": Measure("verbs, seen", higher=False, factor=1, decimals=3),
+    "verb_novel": Measure("verbs, novel", higher=False, factor=1, decimals=3),
+    "adjective_seen": Measure("adjectives, seen", higher=False, factor=1, decimals=3),
+    "adjective_novel": Measure("adjectives, novel", higher=False, factor=1, decimals=3),
+}
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Sets within a set: entry e says that `rows[e]` is of the part `names[parts[e]]`.
+
+    With `places`, it is one hidden piece of the row that counts, not the whole phrase.
+    """
+
+    names: tuple[str, ...]
+    rows: Ids
+    parts: Ids
+    places: Ids | None = None
+
+    @staticmethod
+    def of(entries: Iterable[tuple[str, int]], places: Sequence[int] | None = None) -> Parts:
+        """The parts that pairs of a name and a row make up.
+
+        >>> Parts.of([("task/dog", 0), ("task/cat", 1), ("task/dog", 2)]).names
+        ('task/cat', 'task/dog')
+        """
+        listed = list(entries)
+        names, parts = np.unique(np.array([name for name, _ in listed], dtype=np.str_), return_inverse=True)
+        rows = np.array([row for _, row in listed], np.int64)
+        where = None if places is None else np.array(places, np.int64)
+        return Parts(tuple(names.tolist()), rows, parts.astype(np.int64), where)
+
+    def means(self, phrases: Array, words: Array) -> dict[str, tuple[int, float]]:
+        """How many there are of each part, and minus their mean, of losses of phrases and of their words."""
+        values = phrases[self.rows] if self.places is None else words[self.rows, self.places]
+        counts = np.bincount(self.parts, minlength=len(self.names))
+        sums = np.bincount(self.parts, values, minlength=len(self.names))
+        return {n: (c, -s / c) for n, c, s in zip(self.names, counts.tolist(), sums.tolist(), strict=True)}
+
+
+def details(
+    *parts: Parts, bleu: bool = False
+) -> Callable[[NDArray[np.float32], NDArray[np.int32]], dict[str, tuple[int, float]]]:
+    """What an evaluation set asks for beside its score, from the predictions of `MaskedPhrase`."""
+
+    def found(predictions: NDArray[np.float32], targets: NDArray[np.int32]) -> dict[str, tuple[int, float]]:
+        losses, said = np.hsplit(predictions.astype(np.float64), 2)
+        phrases = losses.sum(1) / (targets >= 0).sum(1)
+        scores: dict[str, tuple[int, float]] = {}
+        if bleu:
+            for n in (1, 2):
+                scores[f"bleu/{n}"] = len(targets), float(metrics.aligned_bleu(said, targets, n).mean())
+        for each in parts:
+            scores |= each.means(phrases, losses)
+        return scores
+
+    return found
+
+
+def regular_parts(phrases: Sequence[Phrase], words: NDArray[np.int32]) -> tuple[Parts, ...]:
+    """The parts of a set of regular phrases: their tasks, and the compositions of held-out words that they have.
+
+    `words` says which word of its phrase each hidden piece is of, -1 where there is none.
+    """
+    tasks = Parts.of((TASK + phrase.task, row) for row, phrase in enumerate(phrases))
+    seen = [(f"{kind} seen/{name}", row) for row, phrase in enumerate(phrases) for kind, name in compositions(phrase)]
+    return tasks, Parts.of(seen), _word_parts(phrases, words)
+
+
+def novel_parts(phrases: Sequence[Phrase], words: NDArray[np.int32]) -> tuple[Parts, ...]:
+    """The parts of a set of phrases with held-out compositions."""
+    kinds = {name: kind for kind, name in HELD_OUT}
+    novel = ((f"{kinds[phrase.pair]} novel/{phrase.pair}", row) for row, phrase in enumerate(phrases))
+    return Parts.of(novel), _word_parts(phrases, words)
+
+
+def _word_parts(phrases: Sequence[Phrase], words: NDArray[np.int32]) -> Parts:
+    """For each composition, the hidden pieces of its verb or adjective alone."""
+    forms = {(each.kind, each.name.split()[0]): each.words for each in held_out()}
+    entries: list[tuple[str, int]] = []
+    places: list[int] = []
+    for row, phrase in enumerate(phrases):
+        for kind, name in compositions(phrase):
+            if phrase.pair in ("", name):
+                said = _said(phrase, kind, forms[kind, name.split()[0]])
+                own = np.flatnonzero(np.isin(words[row], said)).tolist()
+                entries += [(WORD + name, row)] * len(own)
+                places += own
+    return Parts.of(entries, places)
+
+
+def _said(phrase: Phrase, kind: str, forms: frozenset[str]) -> list[int]:
+    """Which words of a phrase are one of these verbs or adjectives; its lemmas stand in the order of its words."""
+    mark, lemmas = ("VB", phrase.verbs) if kind == "verb" else ("JJ", phrase.adjectives)
+    tagged = [number for number, tag in enumerate(phrase.tags) if tag.startswith(mark)]
+    return [n for n, lemma in zip(tagged, lemmas, strict=False) if lemma in forms] if len(tagged) == len(lemmas) else []
+
+
+@dataclass(frozen=True)
+class History:
+    """Log-perplexities over time: one row an evaluation, one column a part."""
+
+    names: tuple[str, ...]
+    steps: Ids
+    values: NDArray[np.float64]
+
+
+def history(scores: Sequence[Score], prefix: str, split: str = "test") -> History:
+    """The log-perplexity of the parts whose names begin so, at each evaluation; a name comes without its beginning.
+
+    >>> log = [Score(0, 5, "task/dog", "test", 9, -2.0), Score(1, 9, "task/dog", "test", 9, -1.5)]
+    >>> history(log, "task/").values.tolist()
+    [[2.0], [1.5]]
+    """
+    own = [s for s in scores if s.split == split and s.name.startswith(prefix)]
+    names = sorted({s.name for s in own})
+    steps = sorted({s.step for s in own})
+    column, row = ({value: index for index, value in enumerate(each)} for each in (names, steps))
+    values = np.full((len(steps), len(names)), np.nan)
+    for score in own:
+        values[row[score.step], column[score.name]] = -score.score
+    return History(tuple(n.removeprefix(prefix) for n in names), np.array(steps, np.int64), values)
+
+
+def forgetting(scores: Sequence[Score]) -> float:
+    """The mean rise of a task's log-perplexity since the first evaluation after its data had been seen.
+
+    Steps are compared with steps. Without the log of when tasks were learned, as after training in random order, there
+    is nothing to forget.
+    """
+    found = history(scores, TASK)
+    learned = {s.name.removeprefix(LEARNED): s.score for s in scores if s.split == "test" and LEARNED in s.name}
+    if not learned or not len(found.steps):
+        return metrics.Undefined("the stream has no order of tasks")
+    known = np.array([learned.get(name, np.inf) for name in found.names])
+    rows = np.minimum(np.searchsorted(found.steps, known), len(found.steps) - 1)
+    return metrics.perplexity_forgetting(found.values, checkpoints=rows)
+
+
+def summary(scores: Sequence[Score]) -> dict[str, float]:
+    """The measures of a run."""
+    tests = [s for s in scores if s.split == "test"]
+    last = {s.name: s.score for s in sorted(tests, key=lambda s: (s.step, s.stage))}
+    absent = metrics.Undefined("was not measured")
+    found: dict[str, float] = {
+        "log_perplexity": -last[REGULAR] if REGULAR in last else absent,
+        "bleu_1": last.get("bleu/1", absent),
+        "bleu_2": last.get("bleu/2", absent),
+        "forgetting": forgetting(scores),
+    }
+    return found | {f"{kind}_{group}": composed(last, kind, group) for kind in KINDS for group in ("seen", NOVEL)}
+
+
+def composed(last: Mapping[str, float], kind: str, group: str) -> float:
+    """The log-perplexity of a group of compositions: the mean over the phrases of each, then over compositions."""
+    values = [-score for name, score in last.items() if name.startswith(f"{kind} {group}/")]
+    return metrics.mean(values) if values else metrics.Undefined("there are no such compositions in the test phrases")

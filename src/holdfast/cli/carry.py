@@ -1,0 +1,190 @@
+"""How `run`, `tune` and `plan` carry out their runs: what a person sees meanwhile, and what is said at the end."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+from holdfast.cli import INTERRUPTED
+from holdfast.cli.bar import Bar
+from holdfast.engine.ranks import Ranks
+from holdfast.errors import RunError, UserError
+from holdfast.experiments.local import Here, Options, Workers, devices
+from holdfast.experiments.remote import LAST, LIGHT, Remote
+from holdfast.experiments.runner import Interrupt, interruptible
+from holdfast.experiments.schedule import TRIES, Engine, Outcome, Result, carry_out
+from holdfast.experiments.trackers import PROGRESS
+
+if TYPE_CHECKING:
+    from holdfast.experiments.config import Preparation
+    from holdfast.experiments.plan import Node, Plan
+    from holdfast.experiments.store import Store
+
+
+def carry(
+    plan: Plan, store: Store, options: Options, preparation: Preparation, ranks: Ranks | None = None, jobs: int = 0
+) -> Result:
+    """Carry a plan out, `jobs` runs at once (0: as many as there are cores or GPUs), one of them in this process.
+
+    Asked to stop, it saves and leaves with a sentence.
+    """
+    ranks = ranks or Ranks()
+    # By the whole plan, not by what is left of it: the same command uses as many threads a run whenever it goes on.
+    jobs = 1 if ranks.size > 1 else min(jobs or len(devices(options.device)), len(plan.nodes))
+    if jobs > 1:
+        with Workers(store, options, jobs) as workers:
+            return follow(plan, store, workers)
+    console = Console(stderr=True, quiet=not ranks.first, highlight=False, soft_wrap=True)
+    with interruptible() as interrupt:
+        shown = _Shown(plan, store, console, interrupt, ranks)
+        engine = Here(
+            store,
+            options,
+            preparation,
+            watch=shown.bar,
+            waiting=lambda holder: console.print(f"this run is being worked on by {holder}: waiting"),
+            ranks=ranks,
+        )
+        done = set((ranks.agree(" ".join(plan.done(store))) or "").split())
+        result = carry_out(
+            plan,
+            store,
+            engine,
+            done=done,
+            completing=ranks.first,
+            tries=1,
+            stopping=lambda: interrupt.asked,
+            told=shown.told,
+        )
+    if result.stopped:
+        if not any(outcome.status == "stopped" for outcome in result.outcomes.values()):
+            console.print("stopped between two runs: run the same command to go on")
+        sys.exit(INTERRUPTED)
+    return result
+
+
+def follow(plan: Plan, store: Store, engine: Engine, tries: int = TRIES, remote: Remote | None = None) -> Result:
+    """Carry a plan out in other processes, with one bar for all its runs.
+
+    Where the store is elsewhere, its records are copied here, and go back there once they are complete.
+    """
+    console = Console(stderr=True, highlight=False, soft_wrap=True)
+    if remote is not None:
+        for run in remote.done() & set(plan.nodes):
+            remote.down(run, store, LIGHT)
+    done = plan.done(store)
+    lines = _Lines(plan, store, console, len(done))
+
+    def told(node: Node, outcome: Outcome, again: bool) -> None:
+        if outcome.status == "done" and remote is not None:
+            remote.down(node.id, store, LIGHT)
+        if outcome.status in ("done", "stopped"):
+            lines.ended()
+            return
+        what = "tried again" if again else "failed"
+        console.print(f"{what}: {node.label}: {outcome.reason}", markup=False)
+
+    with interruptible() as interrupt, lines.progress:
+
+        def stopping() -> bool:
+            lines.show(engine.runs())
+            return interrupt.asked
+
+        result = carry_out(plan, store, engine, done=done, tries=tries, stopping=stopping, told=told)
+    if remote is not None:
+        for node in plan.nodes.values():
+            if node.needs and store.folder(node.id).status() == "done":
+                remote.up(node.id, store, [LAST])
+    if result.stopped:
+        console.print(f"stopped and saved in {store.path}: run the same command to go on", markup=False)
+        sys.exit(INTERRUPTED)
+    return result
+
+
+class _Lines:
+    """A bar for the whole plan, and one for each run that is under way, from what it writes into its folder."""
+
+    def __init__(self, plan: Plan, store: Store, console: Console, done: int) -> None:
+        self.plan, self.store = plan, store
+        self.progress = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=24),
+            TaskProgressColumn(),
+            TextColumn("{task.fields[note]}"),
+            TimeRemainingColumn(),
+            console=console,
+            transient=True,
+            disable=not console.is_terminal,
+        )
+        self.whole = self.progress.add_task("all runs", total=len(plan.nodes), completed=done, note="")
+        self.tasks: dict[str, TaskID] = {}
+        self.next = 0.0
+
+    def ended(self) -> None:
+        """A run has ended."""
+        self.progress.advance(self.whole)
+
+    def show(self, runs: Sequence[str]) -> None:
+        """Draw anew what runs; a few times a second is enough."""
+        if self.progress.disable or time.monotonic() < self.next:
+            return
+        self.next = time.monotonic() + 0.5
+        for run in [run for run in self.tasks if run not in runs]:
+            self.progress.remove_task(self.tasks.pop(run))
+        for run in runs:
+            if (told := read_progress(self.store.folder(run).path)) is None:
+                continue
+            if run not in self.tasks:
+                self.tasks[run] = self.progress.add_task(self.plan.nodes[run].label, total=1.0, note="")
+            share = (told["index"] + told["step"] / max(told["steps"], 1)) / told["stages"]
+            self.progress.update(self.tasks[run], completed=share, note=f"{told['stage']} {told['evaluating']}".strip())
+        count = f"{int(self.progress.tasks[0].completed)} of {len(self.plan.nodes)}"
+        self.progress.update(self.whole, note=count)
+
+
+def read_progress(folder: Path) -> dict[str, Any] | None:
+    """Where a run stands, by what it wrote last; None where it has written nothing."""
+    try:
+        found: dict[str, Any] = json.loads((folder / PROGRESS).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return found if "stage" in found else None
+
+
+class _Shown:
+    """One bar a run, and a sentence on what went wrong."""
+
+    def __init__(self, plan: Plan, store: Store, console: Console, interrupt: Interrupt, ranks: Ranks) -> None:
+        self.store, self.console, self.interrupt, self.ranks = store, console, interrupt, ranks
+        self.numbers = {name: number for number, name in enumerate(plan.nodes, 1)}
+
+    def bar(self, node: Node) -> Bar:
+        many = rf"\[{self.numbers[node.id]}/{len(self.numbers)}] " if len(self.numbers) > 1 else ""
+        return Bar(many + node.label, self.console, lambda: self.interrupt.asked)
+
+    def told(self, node: Node, outcome: Outcome, again: bool) -> None:
+        if outcome.status == "stopped":
+            folder = self.store.folder(node.id).path
+            self.console.print(f"stopped and saved in {folder}: run the same command to go on", markup=False)
+        elif outcome.status != "done":
+            self.console.print(f"failed: {node.label}: {outcome.reason}", markup=False)
+            if self.ranks.size > 1:  # the other ranks are still in the middle of it
+                sys.exit(2 if outcome.status == "refused" else 1)
+
+
+def end(result: Result) -> None:
+    """Leave with the right sentence and status where runs failed: 2 where the call was wrong, else 1."""
+    failed = result.failed()
+    if not failed:
+        return
+    if refused := [outcome for outcome in failed if outcome.status == "refused"]:
+        raise UserError(refused[0].reason)
+    many = f"{len(failed)} of {len(result.plan.nodes)} runs failed"
+    raise RunError(f"{many}; run the same command to try them again")

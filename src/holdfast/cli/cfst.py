@@ -1,0 +1,151 @@
+"""`holdfast cfst`: runs beside the paper's tables, series over a setting, and where a run's extractor looks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from holdfast.errors import UserError, nearest
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from holdfast.benchmarks.cfst.maps import Shown
+    from holdfast.experiments.store import Record
+
+Store = Annotated[Path, typer.Argument(help="The store: the folder of all runs.")]
+SERIES = {
+    "tasks": "the number of stages (E.5)",
+    "per_class": "the training images of a class (E.6)",
+    "frozen": "whether the extractor stays as it is in the tests (E.7)",
+    "way": "the classes of a few-shot task",
+}
+"""What a series may run over: settings of the benchmark."""
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    group = typer.Typer(help="Look into runs of cfst.", no_args_is_help=True)
+    group.command()(table)
+    group.command()(series)
+    group.command()(maps)
+    app.add_typer(group, name="cfst")
+
+
+def table(
+    store: Store = Path("runs"),
+    form: Annotated[str, typer.Option("--format", help="text, markdown, latex or csv.")] = "text",
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON on standard output.")] = False,
+) -> None:
+    """Print runs in the rows of the paper's Tables 1 to 8; the world's data is marked as no reproduction of them."""
+    from holdfast.cli.compare import compare
+
+    compare(store, form, "cfst", as_json)
+
+
+def series(
+    store: Store = Path("runs"),
+    over: Annotated[str, typer.Option(help="tasks, per_class, frozen or way.")] = "tasks",
+    measure: Annotated[str, typer.Option(help="Such as Hn, Acon, Asys, or S(sys) for the related score.")] = "Hn",
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON on standard output.")] = False,
+) -> None:
+    """Print how a measure changes with a setting: a row for each method, a column for each value that was run."""
+    from holdfast import metrics
+    from holdfast.cli.screen import print_grid, print_json
+    from holdfast.experiments.store import Store as Runs
+    from holdfast.reports.tables import Grid
+
+    if over not in SERIES:
+        raise UserError(f"there is no series over {over!r}: {nearest(over, SERIES)}")
+    records = [record for run in Runs(store).runs() if (record := run.record()) is not None]
+    found = _by_value([r for r in records if r.config["benchmark"]["name"].startswith("cfst:")], over, measure)
+    if not found:
+        known = sorted({name for record in records for name in record.summary})
+        raise UserError(f"{store} has no run of cfst with a measure {measure!r}: {nearest(measure, known)}")
+    values = sorted({value for row in found.values() for value in row}, key=lambda value: (len(value), value))
+    means = {row: {v: 100 * metrics.mean(own[v]) for v in values if v in own} for row, own in found.items()}
+    if as_json:
+        print_json({"over": over, "measure": measure, "rows": means})
+        return
+    rows = tuple((row, *(f"{own[v]:.1f}" if v in own else "–" for v in values)) for row, own in means.items())
+    notes = (f"In percent, the mean over seeds; over {SERIES[over]}.",)
+    print_grid(Grid(f"{measure} over {over}", ("method", *map(str, values)), rows, notes))
+
+
+def _by_value(records: Sequence[Record], over: str, measure: str) -> dict[str, dict[str, list[float]]]:
+    """The values of a measure for each method and each value of a setting, over the seeds."""
+    found: dict[str, dict[str, list[float]]] = {}
+    for record in records:
+        benchmark, value = record.config["benchmark"], record.summary.get(measure)
+        if value is None:
+            continue
+        others = {name: v for name, v in benchmark.items() if name not in (over, "seed", "name", "setting", "scale")}
+        told = ", ".join(f"{name} {v}" for name, v in others.items() if v not in (None, True) and name != "tests")
+        star = "*" if benchmark["setting"] == "task" else ""
+        words = [f"{record.algorithm}{star}", benchmark["name"], record.config["model"]["name"], benchmark["scale"]]
+        row = ", ".join([*words, *([told] if told else [])])
+        asked = benchmark.get(over)
+        if over == "tasks" and not record.config["transforms"]:
+            asked = len(record.config["training"])
+        found.setdefault(row, {}).setdefault("default" if asked is None else str(asked), []).append(value)
+    return found
+
+
+def maps(
+    runs: Annotated[list[str], typer.Argument(help="Runs by id, or the beginning of it, of one benchmark and data.")],
+    out: Annotated[Path, typer.Option(help="The store: the folder of all runs.")] = Path("runs"),
+    data: Annotated[str, typer.Option(help="The folder of the archive, where the runs had one.")] = "",
+    picture: Annotated[Path, typer.Option(help="The picture to write.")] = Path("maps.png"),
+    seed: Annotated[int, typer.Option(min=0, help="Another few-shot task of each test.")] = 0,
+) -> None:
+    """Draw class activation maps: for each few-shot test one task, one picture of each class, and where each run's
+    extractor finds it.
+    """
+    from holdfast.benchmarks.cfst.maps import sheet
+
+    shown = {name: found for run in runs for name, found in [_maps_of(run, out, data, seed)]}
+    tasks = {name: [each.images.tobytes() for each in found] for name, found in shown.items()}
+    if len({tuple(images) for images in tasks.values()}) > 1:
+        raise UserError(f"{', '.join(runs)} saw other pictures than each other: give runs of one benchmark and size")
+    sheet(shown).save(picture)
+    typer.echo(f"{sum(len(each.titles) for each in next(iter(shown.values())))} pictures in {picture}")
+
+
+def _maps_of(run: str, out: Path, data: str, seed: int) -> tuple[str, list[Shown]]:
+    from holdfast import registry
+    from holdfast.benchmarks.cfst.maps import maps as look
+    from holdfast.benchmarks.cfst.testing import FewShotTests
+    from holdfast.engine.checkpoint import read
+    from holdfast.experiments.store import Store, algorithm_of
+    from holdfast.models.resnet import ResNetEncoder
+    from holdfast.settings import build
+
+    folder = Store(out).find(run)
+    config: dict[str, Any] = folder.config()
+    name = config["benchmark"]["name"]
+    if not name.startswith("cfst:") or name == "cfst:cifar100":
+        raise UserError(f"run {folder.id} is one of {name}: maps are of the few-shot tests of cgqa, cobj and cpin")
+    if folder.record() is None:
+        raise UserError(f"run {folder.id} is {folder.status()}: look into it when it is done")
+    settings = {key: value for key, value in config["benchmark"].items() if key != "name"}
+    benchmark = build(registry.BENCHMARKS[name].load(), settings | {"data": data}, "benchmark")
+    sizes = {key: value for key, value in config["model"].items() if key not in ("name", "source")}
+    recipe = build(registry.MODELS[config["model"]["name"]].load(), sizes, "model")
+    setup = benchmark.setup(recipe.wants())
+    if setup.data.fingerprint() != config["data"]:
+        where = f"{data} holds" if data else "the world makes"
+        raise UserError(f"{where} other data than run {folder.id} was trained on: give its folder with --data")
+    model = recipe.build(setup.inputs, {task.head: task.reads for task in setup.tasks.values()})
+    if not isinstance(model.encoder, ResNetEncoder):
+        raise UserError(f"run {folder.id} is of {config['model']['name']}: maps need a plain ResNet, as resnet18 is")
+    try:
+        model.load_state_dict(read(folder.weights))
+    except RuntimeError:
+        raise UserError(f"the algorithm of run {folder.id} has added to its model: maps are of plain ones") from None
+    model.eval()
+    assert isinstance(setup.finish, FewShotTests)
+    tests = [test for test in setup.finish.tests if "(" not in test.name]
+    star = "*" if config["benchmark"]["setting"] == "task" else ""
+    return f"{algorithm_of(config)}{star} {folder.id[:6]}", look(model.encoder.grid, setup.data, tests, seed)

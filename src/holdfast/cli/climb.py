@@ -1,0 +1,149 @@
+"""`holdfast climb`: runs beside the paper's tables and figures, and what to show with a text that has no image."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from holdfast.errors import UserError
+
+if TYPE_CHECKING:
+    from holdfast.benchmarks.climb.runs import Runs
+    from holdfast.benchmarks.climb.tables import Sheet
+    from holdfast.reports.tables import Grid
+
+Store = Annotated[Path, typer.Argument(help="The store: the folder of all runs.")]
+Scale = Annotated[str, typer.Option(help="The scale whose runs are shown; that of most by default.")]
+AsJson = Annotated[bool, typer.Option("--json", help="As JSON on standard output.")]
+
+VARIANTS = (("none", False), ("zero", False), ("mean", False), ("mean", True))
+"""Table 5: the image beside a text, and whether places of the image are given to the text."""
+LEVELS = ("16", "32", "128")
+"""The shots of Table 5."""
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    group = typer.Typer(help="Look into runs of climb.", no_args_is_help=True)
+    group.command()(tables)
+    group.command()(figures)
+    group.command()(vacuous)
+    app.add_typer(group, name="climb")
+
+
+def tables(
+    store: Store = Path("runs"),
+    table: Annotated[
+        list[str] | None, typer.Option(help="3, 5 to 8, 9a, 9b, 10 to 13; all that we have runs of.")
+    ] = None,
+    scale: Scale = "",
+    as_json: AsJson = False,
+) -> None:
+    """Print the paper's tables, ours above the paper's; the world's data is marked as no reproduction of them."""
+    from holdfast.benchmarks.climb.tables import BUILDERS, filled, sheet
+
+    runs = _runs(store, scale)
+    found = [sheet(number.lower(), runs) for number in table or BUILDERS]
+    _show([each for each in found if table or filled(each)], as_json)
+
+
+def figures(
+    store: Store = Path("runs"),
+    out: Annotated[Path, typer.Option(help="The folder to write the pictures into.")] = Path("figures"),
+    scale: Scale = "",
+) -> None:
+    """Draw the paper's Figures 3 to 6 and 8 to 10 from our runs, with the paper's own values as dashed lines."""
+    from holdfast.benchmarks.climb.figures import draw
+
+    for path in draw(_runs(store, scale), out):
+        typer.echo(str(path))
+
+
+def vacuous(
+    scale: Annotated[str, typer.Option(help="How much data: tiny, small, large, paper.")] = "small",
+    data: Annotated[str | None, typer.Option(help="The folder of the official files; else the world's.")] = None,
+    model: Annotated[str | None, typer.Option(help="The model; vilt-tiny, or vilt at the paper's scale.")] = None,
+    settings: Annotated[list[str] | None, typer.Option("--set", help="A setting, such as train.epochs=20.")] = None,
+    samples: Annotated[int, typer.Option(min=1, help="How many sub-samples of the training data.")] = 3,
+    shots: Annotated[list[str] | None, typer.Option(help="How few examples of each class: 16, 32 and 128.")] = None,
+    out: Annotated[Path, typer.Option(help="The store: the folder of all runs.")] = Path("runs"),
+    device: Annotated[str, typer.Option(help="cpu, cuda, cuda:N, or auto.")] = "auto",
+    jobs: Annotated[
+        int, typer.Option("--jobs", "-j", min=0, help="How many runs at once; 0: as many as cores, or as GPUs.")
+    ] = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Run all of Table 5 and print it: IMDb with no image, a black one, the mean image, and more places for text."""
+    from holdfast.benchmarks.climb.tables import sheet
+    from holdfast.cli.carry import carry, end
+    from holdfast.cli.run import parse_settings
+    from holdfast.engine.ranks import Ranks
+    from holdfast.experiments.config import Preparation, Request
+    from holdfast.experiments.local import Options
+    from holdfast.experiments.plan import graph
+    from holdfast.experiments.store import Store as Folder
+
+    asked = [
+        {"task": "imdb", "image": image, "reallocate": more, "shots": level, "sample": sample}
+        for image, more in VARIANTS
+        for level in shots or LEVELS
+        for sample in range(samples)
+    ]
+    given = parse_settings(settings or [])
+    requests = [
+        Request(
+            "climb:lowshot",
+            model=model,
+            scale=scale,
+            data=data,
+            settings={**given, **{f"benchmark.{name}": value for name, value in each.items()}},
+        )
+        for each in asked
+    ]
+    preparation = Preparation()
+    plan = graph(requests, needs=False, preparation=preparation)
+    result = carry(plan, Folder(out), Options(device), preparation, Ranks(), jobs)
+    _show([sheet("5", _runs(out, scale))], as_json)
+    end(result)
+
+
+def _runs(store: Path, scale: str) -> Runs:
+    from holdfast.benchmarks.climb.runs import Runs
+    from holdfast.experiments.store import Store as Folder
+
+    if not store.is_dir():
+        raise UserError(f"there is no store at {store}: `holdfast run --out {store}` makes one")
+    return Runs((record for run in Folder(store).runs() if (record := run.record()) is not None), scale)
+
+
+def _show(sheets: list[Sheet], as_json: bool) -> None:
+    from dataclasses import asdict
+
+    from holdfast.cli.screen import print_grid, print_json
+
+    if as_json:
+        found: list[dict[str, Any]] = [asdict(sheet) for sheet in sheets]
+        print_json(found)
+        return
+    for sheet in sheets:
+        print_grid(_grid(sheet))
+
+
+def _grid(sheet: Sheet) -> Grid:
+    """Two lines for each row: ours, and the paper's under it."""
+    from holdfast.benchmarks.climb.tables import Cell
+    from holdfast.reports.tables import Grid
+
+    lines: list[tuple[str, ...]] = []
+    for row in sheet.rows:
+        if any(cell != Cell() for cell in row.ours):
+            lines.append((row.title, *map(str, row.ours)))
+            lines.append(("  the paper", *map(str, row.paper)))
+        else:
+            lines.append((f"{row.title}, the paper", *map(str, row.paper)))
+    notes = (
+        "In percent: a change with its score in brackets, or a score ± its 95 % interval (the paper's: deviation).",
+    )
+    return Grid(f"Table {sheet.number}: {sheet.title}", ("", *sheet.columns), tuple(lines), (*notes, *sheet.notes))

@@ -1,0 +1,72 @@
+"""`holdfast compare`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from holdfast.errors import UserError, nearest
+
+if TYPE_CHECKING:
+    from holdfast.reports.blocks import Table
+    from holdfast.reports.tables import Grid
+
+Store = Annotated[Path, typer.Argument(help="The store: the folder of all runs.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(compare)
+
+
+def compare(
+    store: Store = Path("runs"),
+    form: Annotated[str, typer.Option("--format", help="text, markdown, latex or csv.")] = "text",
+    benchmark: Annotated[str, typer.Option(help="Only the benchmarks whose name begins so.")] = "",
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON on standard output.")] = False,
+) -> None:
+    """Print what a store's runs came to: algorithms beside each other, and ours beside the papers' values."""
+    from holdfast.cli.screen import print_grid, print_json
+    from holdfast.reports.compare import tables
+    from holdfast.reports.formats import FORMATS, as_json_values
+    from holdfast.reports.runs import Runs, load
+
+    if form not in ("text", *FORMATS):
+        raise UserError(f"there is no format {form!r}: {nearest(form, ('text', *FORMATS))}")
+    runs = load(store)
+    found = tables(Runs([run for run in runs if run.benchmark.startswith(benchmark)], runs.path))
+    if as_json:
+        print_json([as_json_values(table) for table in found])
+        return
+    if not found:
+        there = sorted({run.benchmark for run in runs if run.record})
+        raise UserError(
+            f"{store} has no finished run of a benchmark {benchmark!r}: there are {', '.join(there)}"
+            if there
+            else f"{store} has no finished run: `holdfast run --out {store}` makes one"
+        )
+    for table in found:
+        if form == "text":
+            print_grid(_in_terminal(table))
+        else:
+            typer.echo(FORMATS[form](table))
+    for run in runs:
+        if run.status in ("broken", "failed"):
+            typer.echo(f"{run.id} is {run.status}, and left out: {run.problem}", err=True)
+
+
+def _in_terminal(table: Table) -> Grid:
+    """The table as texts, the best in bold where the terminal can."""
+    from rich.markup import escape
+
+    from holdfast.reports.formats import grid
+
+    plain = grid(table)
+    rows = tuple(
+        tuple(f"[bold]{escape(text)}[/bold]" if cell.best else escape(text) for text, cell in zip(*pair, strict=True))
+        for pair in zip(plain.rows, table.rows, strict=True)
+    )
+    return replace(plain, rows=rows)

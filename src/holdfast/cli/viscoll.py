@@ -1,0 +1,190 @@
+"""`holdfast viscoll`: the paper's figures, of our own streams and runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from holdfast.errors import UserError, nearest
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from holdfast.experiments.store import Record
+
+Runs = Annotated[list[str], typer.Argument(help="Ids of runs, or the beginnings of them.")]
+Out = Annotated[Path, typer.Option(help="The store: the folder of all runs.")]
+Json = Annotated[bool, typer.Option("--json", help="As JSON on standard output, in place of the picture.")]
+BINS = 200
+SHADE = "0.75"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    group = typer.Typer(help="Look at streams and runs of viscoll.", no_args_is_help=True)
+    group.command()(density)
+    group.command()(time)
+    group.command()(compositions)
+    app.add_typer(group, name="viscoll")
+
+
+def density(
+    dataset: Annotated[str, typer.Argument(help="coco or flickr.")] = "coco",
+    scale: Annotated[str, typer.Option(help="How much data: tiny, small, large, paper.")] = "small",
+    order: Annotated[str, typer.Option(help="random, ascending or descending.")] = "random",
+    data: Annotated[str, typer.Option(help="The folder of the official files; else the world's.")] = "",
+    tasks: Annotated[int, typer.Option(min=1, help="Draw at most so many tasks, those with most phrases.")] = 50,
+    picture: Annotated[Path, typer.Option(help="The picture to write.")] = Path("density.png"),
+    as_json: Json = False,
+) -> None:
+    """Draw how likely each task is over time, a curve each (Figure 4)."""
+    from holdfast.cli.screen import print_json
+
+    names, shares = _density({"name": _benchmark(dataset), "scale": scale, "order": order}, data)
+    most = sorted(range(len(names)), key=lambda task: -shares[task].sum())[:tasks]
+    if as_json:
+        print_json({names[task]: shares[task].round(5).tolist() for task in most})
+        return
+    figure, axes = _figure(7.5, 3.2)
+    along = [100 * (bin + 0.5) / BINS for bin in range(BINS)]
+    for task in most:
+        axes.plot(along, shares[task], linewidth=1)
+    axes.set(xlabel="% of the stream", ylabel="probability", xlim=(0, 100), ylim=(0, None))
+    axes.set_title(f"{len(most)} of {len(names)} tasks, {order} order")
+    _save(figure, picture, f"{len(most)} tasks")
+
+
+def time(
+    runs: Runs,
+    out: Out = Path("runs"),
+    task: Annotated[str, typer.Option(help="Tasks, with commas: a panel each, over their density.")] = "",
+    word: Annotated[str, typer.Option(help="Compositions, as in 'black dog,big dog': of their first words.")] = "",
+    data: Annotated[str, typer.Option(help="The folder of the official files, where the runs had one.")] = "",
+    picture: Annotated[Path, typer.Option(help="The picture to write.")] = Path("time.png"),
+    as_json: Json = False,
+) -> None:
+    """Draw the log-perplexity of runs over time: of all phrases (Figure 9), of tasks (7), of words (8)."""
+    from holdfast.benchmarks.viscoll.analysis import over_time
+    from holdfast.cli.screen import print_json
+    from holdfast.reports.groups import rows_of
+
+    records = _records(runs, out)
+    asked = [name.strip() for name in (task or word).split(",") if name.strip()]
+    kind: Any = "task" if task else "word" if word else "all"
+    found: dict[str, dict[str, Any]] = {}
+    for title, group in rows_of(records).items():
+        curves = {curve.name: curve for curve in over_time(group[0], kind)}
+        for name in asked or curves:
+            if name not in curves:
+                raise UserError(f"{name!r} is not among what was tested: {nearest(name, curves)}")
+            found.setdefault(name, {})[title] = curves[name]
+    if as_json:
+        print_json(
+            {
+                name: {title: {"steps": c.steps.tolist(), "values": c.values.tolist()} for title, c in each.items()}
+                for name, each in found.items()
+            }
+        )
+        return
+    shade = _density(records[0].config["benchmark"], data) if asked else None
+    figure, panels = _figure(3.6 * len(found) + 1, 3.2, len(found))
+    for axes, (name, each) in zip(panels, found.items(), strict=True):
+        for title, curve in each.items():
+            axes.plot(curve.steps, curve.values, marker=".", label=title)
+        last = max(int(curve.steps[-1]) for curve in each.values())
+        axes.set(title=name, xlabel="step", ylabel="log-perplexity")
+        about = name.split()[-1] if word else name
+        if shade is not None and about in shade[0]:
+            under = axes.twinx()
+            along = [last * (bin + 0.5) / BINS for bin in range(BINS)]
+            under.fill_between(along, shade[1][shade[0].index(about)], color=SHADE, alpha=0.5, linewidth=0)
+            under.set(yticks=[], ylim=(0, None))
+    panels[-1].legend(loc="center left", bbox_to_anchor=(1.02, 0.5), frameon=False)
+    _save(figure, picture, f"{', '.join(found)}")
+
+
+def compositions(
+    runs: Runs,
+    out: Out = Path("runs"),
+    picture: Annotated[Path, typer.Option(help="The picture to write.")] = Path("compositions.png"),
+    as_json: Json = False,
+) -> None:
+    """Draw seen beside novel compositions of nouns with verbs and with adjectives (Figure 6)."""
+    from holdfast import metrics
+    from holdfast.benchmarks.viscoll.analysis import compositional
+    from holdfast.cli.screen import print_json
+    from holdfast.reports.groups import rows_of
+
+    rows = {title: [compositional(record) for record in group] for title, group in rows_of(_records(runs, out)).items()}
+    means = {
+        title: {(b.kind, b.group): metrics.mean([each[i].value for each in group]) for i, b in enumerate(group[0])}
+        for title, group in rows.items()
+    }
+    if as_json:
+        print_json({t: {f"{kind} {group}": float(v) for (kind, group), v in m.items()} for t, m in means.items()})
+        return
+    figure, panels = _figure(8, 3.2, 2)
+    for axes, kind in zip(panels, ("verb", "adjective"), strict=True):
+        for side, group in ((-0.2, "seen"), (0.2, "novel")):
+            heights = [m[kind, group] for m in means.values()]
+            axes.bar([place + side for place in range(len(means))], heights, 0.38, label=group)
+        axes.set(title=f"nouns with {kind}s", ylabel="log-perplexity")
+        axes.set_xticks(range(len(means)), list(means), rotation=20, ha="right")
+    panels[-1].legend(loc="center left", bbox_to_anchor=(1.02, 0.5), frameon=False)
+    _save(figure, picture, f"{len(means)} methods")
+
+
+def _benchmark(dataset: str) -> str:
+    from holdfast import registry
+
+    return registry.resolve(f"viscoll:{dataset}", "benchmark", registry.BENCHMARKS)
+
+
+def _density(settings: dict[str, Any], data: str) -> tuple[list[str], NDArray[np.float64]]:
+    """The names of the tasks of a stream, and the share of each in equal stretches of it."""
+    import numpy as np
+
+    from holdfast import registry
+    from holdfast.benchmarks.viscoll.phrases import read_phrases
+    from holdfast.benchmarks.viscoll.stream import density as over_stream
+    from holdfast.settings import build
+
+    own = {name: value for name, value in settings.items() if name != "name"}
+    benchmark = build(registry.BENCHMARKS[settings["name"]].load(), own | {"data": data}, "benchmark")
+    phrases = read_phrases(benchmark.dataset, data=data, scale=benchmark.scale, tagger=benchmark.tagger)
+    about = [phrase.task for phrase in phrases if phrase.split == "train"]
+    names, numbers = np.unique(np.array(about), return_inverse=True)
+    return names.tolist(), over_stream(numbers[benchmark.arranged(about)], BINS, len(names))
+
+
+def _records(runs: list[str], out: Path) -> list[Record]:
+    from holdfast.experiments.store import Store
+
+    found = []
+    for name in runs:
+        folder = Store(out).find(name)
+        if not folder.config()["benchmark"]["name"].startswith("viscoll"):
+            raise UserError(f"run {folder.id} is one of {folder.config()['benchmark']['name']}: this is about viscoll")
+        record = folder.record()
+        if record is None:
+            raise UserError(f"run {folder.id} is {folder.status()}: look at it when it is done")
+        found.append(record)
+    return found
+
+
+def _figure(width: float, height: float, panels: int | None = None) -> tuple[Any, Any]:
+    """A figure with one panel, or with a list of them."""
+    try:
+        import matplotlib.figure  # type: ignore[import-not-found, unused-ignore]
+    except ImportError:
+        raise UserError("the picture needs matplotlib: pip install 'holdfast[pictures]'") from None
+    figure = matplotlib.figure.Figure(figsize=(width, height), layout="constrained")
+    return figure, figure.subplots() if panels is None else figure.subplots(1, panels, squeeze=False)[0]
+
+
+def _save(figure: Any, picture: Path, what: str) -> None:
+    figure.savefig(picture, dpi=150)
+    typer.echo(f"{what} in {picture}")

@@ -1,0 +1,267 @@
+"""The local engine: runs in this process, one after another, or in worker processes, several at once."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from dataclasses import dataclass, replace
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+from typing import Any
+
+import torch
+
+from holdfast.engine.loop import Watch
+from holdfast.engine.ranks import Ranks
+from holdfast.errors import RunError, Stopped, UserError
+from holdfast.experiments.config import Preparation, Request, check
+from holdfast.experiments.plan import Node
+from holdfast.experiments.remote import Remote
+from holdfast.experiments.runner import run
+from holdfast.experiments.schedule import Engine, Outcome
+from holdfast.experiments.store import Store
+
+
+@dataclass(frozen=True)
+class Options:
+    """How runs are carried out: nothing that decides a result."""
+
+    device: str = "cpu"
+    save_steps: int | None = None
+    save_seconds: float = 60.0
+    compiled: bool = False
+    trackers: tuple[str, ...] = ()
+    remote: str = ""
+    """The address of the store of which the folder is a copy; empty: the folder is the store."""
+
+
+def attempt(
+    run_id: str,
+    request: Request,
+    store: Store,
+    options: Options,
+    preparation: Preparation,
+    watch: Watch | None = None,
+    waiting: Callable[[str], None] = lambda holder: None,
+    ranks: Ranks | None = None,
+) -> Outcome:
+    """One try of a run, whatever comes of it."""
+    if not options.remote:
+        return _attempt(run_id, request, store, options, preparation, watch, waiting, ranks)
+    try:
+        remote = Remote(options.remote)
+        remote.fetch(request, run_id, store)
+        outcome = _attempt(run_id, request, store, options, preparation, watch, waiting, ranks)
+        remote.up(run_id, store)
+    except (RunError, UserError) as error:
+        return Outcome(run_id, "failed", str(error))
+    return outcome
+
+
+def _attempt(
+    run_id: str,
+    request: Request,
+    store: Store,
+    options: Options,
+    preparation: Preparation,
+    watch: Watch | None,
+    waiting: Callable[[str], None],
+    ranks: Ranks | None,
+) -> Outcome:
+    began = time.monotonic()
+    try:
+        run(
+            preparation.prepared(check(request)),
+            store,
+            device=options.device,
+            every_steps=options.save_steps,
+            every_seconds=options.save_seconds,
+            watch=watch,
+            waiting=waiting,
+            ranks=ranks,
+            compiled=options.compiled,
+            trackers=options.trackers,
+        )
+    except Stopped:
+        return Outcome(run_id, "stopped")
+    except UserError as error:
+        return Outcome(run_id, "refused", str(error))
+    except RunError as error:
+        return Outcome(run_id, "broken", str(error))
+    except Exception as error:
+        folder = store.folder(run_id).path
+        return Outcome(run_id, "failed", f"{type(error).__name__}: {error} (traceback in {folder}/failure.txt)")
+    return Outcome(run_id, "done", seconds=time.monotonic() - began)
+
+
+class Here(Engine):
+    """Runs in this process, one after another. `watch` gives what sees each of them go by."""
+
+    places = 1
+
+    def __init__(
+        self,
+        store: Store,
+        options: Options,
+        preparation: Preparation,
+        watch: Callable[[Node], AbstractContextManager[Watch]] = lambda node: nullcontext(Watch()),
+        waiting: Callable[[str], None] = lambda holder: None,
+        ranks: Ranks | None = None,
+    ) -> None:
+        self.store, self.options, self.preparation = store, options, preparation
+        self.watch, self.waiting, self.ranks = watch, waiting, ranks
+        self.ended: list[Outcome] = []
+
+    def begin(self, node: Node) -> None:
+        """Carry the run out."""
+        with self.watch(node) as watch:
+            self.ended.append(
+                attempt(
+                    node.id,
+                    node.request,
+                    self.store,
+                    self.options,
+                    self.preparation,
+                    watch,
+                    self.waiting,
+                    self.ranks,
+                )
+            )
+
+    def wait(self, seconds: float) -> Iterable[Outcome]:
+        """What was carried out."""
+        ended, self.ended = self.ended, []
+        return ended
+
+    def stop(self) -> None:
+        """Nothing runs while this is called."""
+
+    def runs(self) -> list[str]:
+        """None, for the same reason."""
+        return []
+
+
+class Workers(Engine):
+    """Runs in worker processes: as many as cores, or as GPUs, of which each has its own.
+
+    They are kept from run to run. One that dies is replaced: its run is told as died, and may go on from its
+    checkpoint. They are forked from a server that has imported everything and done nothing, so that a new one is there
+    at once; use as a context, at whose end they end.
+    """
+
+    def __init__(self, store: Store, options: Options, places: int | None = None) -> None:
+        self.store = store
+        self.devices = devices(options.device, places)
+        self.options, self.places = options, len(self.devices)
+        cores = len(os.sched_getaffinity(0))
+        self.threads = 1 if self.places > 1 and self.devices[0] == "cpu" else max(cores // self.places, 1)
+        self.context = multiprocessing.get_context("forkserver")
+        self.context.set_forkserver_preload(["holdfast.experiments.worker"])
+        self.idle: list[_Worker] = []
+        self.busy: dict[Connection, tuple[_Worker, str]] = {}
+        with _main_unseen():
+            from multiprocessing.forkserver import ensure_running
+
+            ensure_running()  # it imports while the caller plans
+
+    def __enter__(self) -> Workers:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        for worker in [*self.idle, *(worker for worker, _ in self.busy.values())]:
+            worker.end()
+        self.idle, self.busy = [], {}
+
+    def begin(self, node: Node) -> None:
+        """Give the run to a worker."""
+        worker = self.idle.pop() if self.idle else self._worker()
+        self.busy[worker.connection] = worker, node.id
+        with suppress(OSError):  # it died while it was idle: `wait` finds out
+            worker.connection.send((node.id, node.request))
+
+    def wait(self, seconds: float) -> Iterable[Outcome]:
+        """The outcomes that workers tell, and those of workers that died."""
+        for connection in wait(list(self.busy), seconds):
+            assert isinstance(connection, Connection)
+            worker, run = self.busy.pop(connection)
+            try:
+                outcome: Outcome = connection.recv()
+            except (EOFError, OSError):
+                self.devices.append(worker.device)
+                yield Outcome(run, "died", f"its process was ended {worker.end()}")
+                continue
+            self.idle.append(worker)
+            yield outcome
+
+    def stop(self) -> None:
+        """Ask all workers to save and stop."""
+        for worker, _ in self.busy.values():
+            with suppress(OSError):
+                worker.connection.send(None)
+
+    def runs(self) -> list[str]:
+        """Those that workers have."""
+        return [run for _, run in self.busy.values()]
+
+    def _worker(self) -> _Worker:
+        from holdfast.experiments.worker import work
+
+        device = self.devices.pop()
+        ours, theirs = self.context.Pipe()
+        options = replace(self.options, device=device)
+        process = self.context.Process(
+            target=work, args=(theirs, self.store.path.absolute(), options, self.threads), daemon=True
+        )
+        with _main_unseen():
+            process.start()
+        theirs.close()
+        return _Worker(ours, process, device)
+
+
+@dataclass(frozen=True)
+class _Worker:
+    connection: Connection
+    process: BaseProcess
+    device: str
+
+    def end(self) -> str:
+        """End the process, and say how it ended."""
+        self.connection.close()
+        self.process.join(2)
+        if self.process.is_alive():
+            self.process.kill()
+            self.process.join()
+        status = self.process.exitcode or 0
+        return f"by {signal.Signals(-status).name}" if status < 0 else f"with status {status}"
+
+
+def devices(name: str, places: int | None = None) -> list[str]:
+    """The device of each of several processes: every GPU once, or the CPU for as many as there are cores.
+
+    >>> devices("cpu", 3)
+    ['cpu', 'cpu', 'cpu']
+    """
+    count = torch.cuda.device_count()
+    if name == "cpu" or (name == "auto" and not count):
+        return ["cpu"] * (places or len(os.sched_getaffinity(0)))
+    if name in ("auto", "cuda"):
+        return [f"cuda:{place % count}" for place in range(places or count)]
+    return [name] * (places or 1)
+
+
+@contextmanager
+def _main_unseen() -> Iterator[None]:
+    """Start processes that do not run the user's script again: they need nothing of it."""
+    main = vars(sys.modules["__main__"])
+    hidden: dict[str, Any] = {name: main.pop(name) for name in ("__file__", "__spec__") if name in main}
+    main["__spec__"] = None
+    try:
+        yield
+    finally:
+        main.pop("__spec__")
+        main |= hidden

@@ -1,0 +1,147 @@
+"""Plans as files: an experiment described in TOML, or requests made by a Python file."""
+
+from __future__ import annotations
+
+import importlib.util
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from holdfast.errors import UserError, nearest
+from holdfast.experiments.config import Request, settings_for
+
+RECIPES = Path(__file__).parents[1] / "recipes"
+"""The plans that come with the library, by name."""
+LISTS = {
+    "benchmarks": "benchmark",
+    "models": "model",
+    "algorithms": "algorithm",
+    "orders": "order",
+    "settings": "setting",
+    "scales": "scale",
+}
+"""What may be a list in a file, in the plural, and the field of a request that it fills."""
+ONE = ("precision", "predictions", "data", "skip_bad", "stages")
+"""What all runs of an experiment share."""
+
+
+def read_plan(name: str, scale: str | None = None) -> list[Request]:
+    """The requests of a plan file, or of one that comes with the library, by its name, perhaps at another scale."""
+    path = Path(name)
+    if not path.exists() and "/" not in name and (RECIPES / f"{name}.toml").exists():
+        path = RECIPES / f"{name}.toml"
+    if not path.is_file():
+        known = sorted(each.stem for each in RECIPES.glob("*.toml"))
+        raise UserError(f"there is no plan {name!r}: give a .toml or .py file, or a name; {nearest(name, known)}")
+    if path.suffix == ".py":
+        return changed(_from_python(path), scale=scale)
+    try:
+        found = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UserError(f"{path} is no TOML: {error}") from None
+    return from_tables(found, str(path), scale)
+
+
+def from_tables(found: Mapping[str, Any], where: str, scale: str | None = None) -> list[Request]:
+    """The requests of `[[experiment]]` tables: every combination of the lists of each.
+
+    What stands in an experiment's `paper` table replaces the rest at the paper's scale: larger models and memories.
+
+    >>> two = {"benchmarks": ["patterns"], "algorithms": ["er", "joint"], "set": {"er.capacity": [50, 100]}}
+    >>> for request in from_tables({"experiment": [two]}, "here"):
+    ...     print(request.command())
+    holdfast run patterns --algorithm er --set er.capacity=50
+    holdfast run patterns --algorithm joint
+    holdfast run patterns --algorithm er --set er.capacity=100
+    """
+    if unknown := sorted(set(found) - {"experiment", "title"}):
+        raise UserError(f"{where} has {unknown[0]!r}: {nearest(unknown[0], ['experiment', 'title'])}")
+    tables = found.get("experiment", [])
+    tables = [tables] if isinstance(tables, Mapping) else tables
+    if not isinstance(tables, list) or not tables or not all(isinstance(table, Mapping) for table in tables):
+        raise UserError(f"{where} describes no experiment: begin one with [[experiment]]")
+    requests = [
+        each
+        for number, table in enumerate(tables, 1)
+        for each in _experiment(_at_scale(table, scale), f"{where}, experiment {number}")
+    ]
+    return list({request.command(): request for request in requests}.values())
+
+
+def _at_scale(table: Mapping[str, Any], scale: str | None) -> dict[str, Any]:
+    """An experiment as it is at a scale, its own where None is given."""
+    found = {name: value for name, value in table.items() if name != "paper"}
+    if scale is not None:
+        found = {name: value for name, value in found.items() if name != "scales"} | {"scale": scale}
+    if found.get("scale") == "paper" and isinstance(own := table.get("paper"), Mapping):
+        plurals = {many for many, one in LISTS.items() if many in own or one in own}
+        found = {n: v for n, v in found.items() if n not in plurals and n not in {LISTS[many] for many in plurals}}
+        found |= {**own, "set": {**table.get("set", {}), **own.get("set", {})}}
+    return found
+
+
+def _experiment(table: Mapping[str, Any], where: str) -> Iterator[Request]:
+    known = [*LISTS, *LISTS.values(), *ONE, "seeds", "seed", "set"]
+    for name in table:
+        if name not in known:
+            raise UserError(f"{where}: {name!r} is no part of an experiment: {nearest(name, known)}")
+    for many, one in LISTS.items():
+        if many in table and one in table:
+            raise UserError(f"{where}: it has both {many!r} and {one!r}: give one of them")
+    axes = {one: _values(table.get(many, table.get(one, getattr(Request, one)))) for many, one in LISTS.items()}
+    settings = table.get("set", {})
+    if not isinstance(settings, Mapping) or not all("." in name for name in settings):
+        raise UserError(f'{where}: write settings as [experiment.set] and "owner.name" = value')
+    points = [dict(zip(settings, point, strict=True)) for point in product(*map(_values, settings.values()))]
+    shared = {name: table[name] for name in ONE if name in table}
+    for point in points:
+        own = settings_for(axes["algorithm"], point)
+        for values in product(*axes.values()):
+            asked = dict(zip(axes, values, strict=True))
+            for seed in _seeds(table, where):
+                yield Request(**asked, **shared, seed=seed, settings=own[asked["algorithm"]])
+
+
+def _values(given: Any) -> Sequence[Any]:
+    """A list of values as it is, one value as a list of one. A setting that is itself a list stands in another."""
+    return given if isinstance(given, list) else [given]
+
+
+def _seeds(table: Mapping[str, Any], where: str) -> Sequence[int]:
+    given = table.get("seeds", [table.get("seed", 0)])
+    seeds = list(range(given)) if isinstance(given, int) else given
+    if not isinstance(seeds, list) or not seeds or not all(isinstance(seed, int) for seed in seeds):
+        raise UserError(f"{where}: seeds is {given!r}: give how many, or a list of them")
+    return seeds
+
+
+def _from_python(path: Path) -> list[Request]:
+    """The requests that a Python file's `requests()` gives."""
+    spec = importlib.util.spec_from_file_location("holdfast_plan", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+        found = list(module.requests())
+    except UserError:
+        raise
+    except AttributeError as error:
+        raise UserError(f"{path}: {error}: a plan has a function requests() that gives Requests") from None
+    except Exception as error:
+        raise UserError(f"{path}: {type(error).__name__}: {error}") from error
+    if not found or not all(isinstance(each, Request) for each in found):
+        raise UserError(f"{path}: requests() gives no Requests of holdfast.experiments.config")
+    return found
+
+
+def changed(requests: Iterable[Request], seeds: int | None = None, **change: Any) -> list[Request]:
+    """The same plan at another scale, on other data, or with so many seeds."""
+    given = {name: value for name, value in change.items() if value is not None}
+    found = [replace(request, **given) for request in requests]
+    if seeds is not None:
+        found = [replace(request, seed=seed) for request in found for seed in range(seeds)]
+    return list({request.command(): request for request in found}.values())

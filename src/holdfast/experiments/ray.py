@@ -1,0 +1,156 @@
+"""The Ray engine: runs as tasks of a Ray cluster, given by its address, or of a local one that is started for them.
+
+The store is a folder that every node sees, or lies elsewhere and is copied (see `remote`). Ray gives each run its CPUs,
+GPUs and memory, and tells when a worker or a node is lost; the run then goes on elsewhere, from its checkpoint.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from contextlib import chdir, nullcontext
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from holdfast.engine.loop import Watch
+from holdfast.errors import RunError, UserError
+from holdfast.experiments.config import Preparation, Request
+from holdfast.experiments.local import Options, attempt
+from holdfast.experiments.plan import Node
+from holdfast.experiments.remote import local_copy
+from holdfast.experiments.runner import Interrupt, interruptible
+from holdfast.experiments.schedule import Engine, Outcome
+from holdfast.experiments.store import Store
+
+AHEAD = 2
+"""So many runs more than there is room for are handed to Ray, so that no place waits for the driver."""
+
+
+@dataclass(frozen=True)
+class Share:
+    """What each run is given: CPUs, GPUs (a fraction shares one) and gigabytes of memory."""
+
+    cpus: float = 1
+    gpus: float = 0
+    memory: float = 0
+
+
+class Cluster(Engine):
+    """Runs on a Ray cluster; use as a context, which ends what it has started."""
+
+    def __init__(self, store: Store, options: Options, address: str = "", share: Share | None = None) -> None:
+        self.ray, self.share = _ray(alone=not address), share or Share()
+        self.store = Path(store.path).absolute()
+        self.options = replace(options, device=_device(options.device, self.share))
+        self.running: dict[Any, str] = {}
+        try:
+            if address:
+                self.ray.init(address=address, log_to_driver=False, configure_logging=False)
+            else:
+                self.ray.init(
+                    include_dashboard=False, log_to_driver=False, configure_logging=False, _node_ip_address="127.0.0.1"
+                )
+        except (ConnectionError, RuntimeError, ValueError) as error:
+            first = str(error).splitlines()[0] if str(error) else type(error).__name__
+            raise RunError(f"no Ray cluster at {address or 'this machine'}: {first}") from error
+        self.task = self.ray.remote(max_retries=0, **self._asked())(_carry_out)
+
+    @property
+    def places(self) -> int:  # type: ignore[override]
+        """How many runs are handed over at once: nodes may come and go."""
+        have, rooms = self.ray.cluster_resources(), []
+        for name, each in (("CPU", self.share.cpus), ("GPU", self.share.gpus), ("memory", self.share.memory * 1e9)):
+            if each:
+                rooms.append(int(have.get(name, 0) / each))
+        room = min(rooms, default=1)
+        if room < 1 and not self.running:
+            raise UserError(
+                f"no node of the Ray cluster has what a run asks for ({self.share.cpus:g} CPUs, {self.share.gpus:g} "
+                f"GPUs, {self.share.memory:g} GB): ask for less"
+            )
+        return room + AHEAD
+
+    def __enter__(self) -> Cluster:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.ray.shutdown()
+
+    def begin(self, node: Node) -> None:
+        """Hand a run over."""
+        threads = max(int(self.share.cpus), 1)
+        task = self.task.remote(node.id, node.request, str(self.store), self.options, threads, str(Path.cwd()))
+        self.running[task] = node.id
+
+    def wait(self, seconds: float) -> Iterable[Outcome]:
+        """What has ended, and what was lost with its worker or node."""
+        ended, _ = self.ray.wait(list(self.running), num_returns=1, timeout=seconds)
+        for task in ended:
+            run = self.running.pop(task)
+            try:
+                outcome: Outcome = self.ray.get(task)
+            except self.ray.exceptions.TaskCancelledError:
+                outcome = Outcome(run, "stopped")
+            except self.ray.exceptions.RayError as error:
+                outcome = Outcome(run, "died", f"Ray lost it: {type(error).__name__}")
+            yield outcome
+
+    def stop(self) -> None:
+        """Ask all to save and stop, and take back what has not begun."""
+        for task in self.running:
+            self.ray.cancel(task, force=False, recursive=False)
+
+    def runs(self) -> list[str]:
+        """Those that were handed over; some may wait for a place."""
+        return list(self.running.values())
+
+    def _asked(self) -> dict[str, Any]:
+        asked: dict[str, Any] = {"num_cpus": self.share.cpus, "num_gpus": self.share.gpus}
+        return asked | ({"memory": int(self.share.memory * 1e9)} if self.share.memory else {})
+
+
+class _Asked(Watch):
+    """Ray asks a task to stop as Ctrl-C would."""
+
+    def __init__(self, interrupt: Interrupt) -> None:
+        self.interrupt = interrupt
+
+    @property
+    def stopping(self) -> bool:  # type: ignore[override]
+        return self.interrupt.asked
+
+
+_PREPARATION: list[Preparation] = []
+"""Of this worker: Ray keeps its processes from run to run, and so the data of the last one."""
+
+
+def _carry_out(run: str, request: Request, store: str, options: Options, threads: int, folder: str) -> Outcome:
+    """One try of a run, in a worker of Ray's."""
+    import torch
+
+    torch.set_num_threads(threads)
+    if not _PREPARATION:
+        _PREPARATION.append(Preparation())
+    # A user's own algorithm, or data, may be named from where the plan was started.
+    with interruptible() as interrupt, chdir(folder) if Path(folder).is_dir() else nullcontext():
+        here = local_copy(options.remote) if options.remote else Store(store)
+        return attempt(run, request, here, options, _PREPARATION[0], _Asked(interrupt))
+
+
+def _device(name: str, share: Share) -> str:
+    """Ray shows a run the GPUs that it was given, and no others."""
+    return ("cuda" if share.gpus else "cpu") if name == "auto" else name
+
+
+def _ray(alone: bool) -> Any:
+    """The library; `alone`, a cluster that it starts listens to this machine and to no other."""
+    if alone:  # Ray looks at this when it is imported
+        os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing of ours is told to anyone
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    try:
+        import ray
+    except ImportError:
+        raise UserError("--engine ray needs Ray: pip install 'holdfast[ray]'") from None
+    return ray

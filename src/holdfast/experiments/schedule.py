@@ -1,0 +1,171 @@
+"""Carrying a plan out: which run begins when, what is tried again, and what is told at the end."""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from holdfast.experiments.plan import Node, Plan
+from holdfast.experiments.runner import complete
+from holdfast.experiments.store import Record, Store
+
+TRIES = 3
+"""How often a run is begun, or goes on, before it counts as failed."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How one try of a run ended.
+
+    `failed` is an error within it, and `died` the end of its process: both are tried again. `refused` is a mistake of
+    the call or its data, and `broken` what more tries would not mend: both are told as they are.
+    """
+
+    id: str
+    status: Literal["done", "failed", "died", "refused", "broken", "stopped", "left"]
+    reason: str = ""
+    seconds: float = 0.0
+
+
+@dataclass
+class Result:
+    """What became of a plan."""
+
+    plan: Plan
+    outcomes: dict[str, Outcome] = field(default_factory=dict)
+    tries: dict[str, int] = field(default_factory=dict)
+    seconds: float = 0.0
+
+    def failed(self) -> list[Outcome]:
+        """The runs that are not done: they failed, or began with one that did."""
+        return [outcome for outcome in self.outcomes.values() if outcome.status not in ("done", "stopped")]
+
+    @property
+    def stopped(self) -> bool:
+        """Whether it was asked to stop before all was done."""
+        return len(self.outcomes) < len(self.plan.nodes) or any(o.status == "stopped" for o in self.outcomes.values())
+
+
+class Engine(ABC):
+    """Where runs run."""
+
+    places: int
+    """How many at once."""
+
+    @abstractmethod
+    def begin(self, node: Node) -> None:
+        """Begin a run; there is a free place."""
+
+    @abstractmethod
+    def wait(self, seconds: float) -> Iterable[Outcome]:
+        """The runs that ended since the last call; wait at most so long for the first."""
+
+    @abstractmethod
+    def stop(self) -> None:
+        """Ask all that runs to save and stop."""
+
+    @abstractmethod
+    def runs(self) -> list[str]:
+        """The ids of the runs that it has begun and that have not ended."""
+
+
+def carry_out(
+    plan: Plan,
+    store: Store,
+    engine: Engine,
+    *,
+    done: set[str] | None = None,
+    completing: bool = True,
+    tries: int = TRIES,
+    stopping: Callable[[], bool] = lambda: False,
+    told: Callable[[Node, Outcome, bool], None] = lambda node, outcome, again: None,
+) -> Result:
+    """Carry out every run of a plan that the store has not done, and complete the measures that need other runs.
+
+    A run that fails stops no other but those that begin with its weights. Ranks are told what is `done`, so that they
+    agree on it, and only the first of them is `completing` records. `told` hears how each try ended, and whether there
+    will be another.
+    """
+    began = time.monotonic()
+    result, done = Result(plan), plan.done(store) if done is None else done
+    result.outcomes = {name: Outcome(name, "done") for name in done}
+    waiting = {name: node for name, node in plan.nodes.items() if name not in done}
+    children: dict[str, list[str]] = {}
+    for node in waiting.values():
+        if node.after in waiting:
+            children.setdefault(node.after, []).append(node.id)
+    ready = deque(name for name, node in waiting.items() if node.after not in waiting)
+    incomplete = _Incomplete(plan if completing else Plan({}), store)
+    for name in done:
+        incomplete.settled(name)
+    running, asked = 0, False
+    while running or (ready and not asked):
+        if not asked and stopping():
+            asked = True
+            engine.stop()
+        while ready and running < engine.places and not asked:
+            name = ready.popleft()
+            result.tries[name] = result.tries.get(name, 0) + 1
+            engine.begin(plan.nodes[name])
+            running += 1
+        for outcome in engine.wait(0.2):
+            running -= 1
+            node = plan.nodes[outcome.id]
+            again = outcome.status in ("failed", "died") and result.tries[node.id] < tries and not asked
+            told(node, outcome, again)
+            if again:
+                ready.append(node.id)
+                continue
+            result.outcomes[node.id] = outcome
+            incomplete.settled(node.id)
+            if outcome.status == "done":
+                ready.extend(children.get(node.id, ()))
+            elif outcome.status != "stopped":
+                _leave(node, children, plan, result, told, incomplete)
+    result.seconds = time.monotonic() - began
+    return result
+
+
+def _leave(
+    node: Node,
+    children: Mapping[str, list[str]],
+    plan: Plan,
+    result: Result,
+    told: Callable[[Node, Outcome, bool], None],
+    incomplete: _Incomplete,
+) -> None:
+    """The runs that begin with a failed one's weights cannot begin."""
+    for name in children.get(node.id, ()):
+        outcome = Outcome(name, "left", f"it begins with the weights of run {node.id}, which failed")
+        result.outcomes[name] = outcome
+        told(plan.nodes[name], outcome, False)
+        incomplete.settled(name)
+        _leave(plan.nodes[name], children, plan, result, told, incomplete)
+
+
+class _Incomplete:
+    """Completes a run's measures once it and all that it needs are settled, well or badly."""
+
+    def __init__(self, plan: Plan, store: Store) -> None:
+        self.plan, self.store = plan, store
+        self.open = {name: {name, *node.needs.values()} for name, node in plan.nodes.items() if node.needs}
+        self.users: dict[str, list[str]] = {}
+        for name, needed in self.open.items():
+            for other in needed:
+                self.users.setdefault(other, []).append(name)
+
+    def settled(self, run: str) -> None:
+        for name in self.users.get(run, ()):
+            self.open[name].discard(run)
+            if not self.open[name]:
+                finish(self.plan.nodes[name], self.store)
+
+
+def finish(node: Node, store: Store) -> Record | None:
+    """The record of a run with all its measures, as far as the runs that it needs are done; None: it is not."""
+    record = store.folder(node.id).record()
+    return None if record is None else complete(record, node.benchmark, node.needs, store)

@@ -1,0 +1,56 @@
+"""Runs that begin with another run's weights: where these are, and what of them a new model takes over."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from holdfast.engine import checkpoint
+from holdfast.errors import UserError
+from holdfast.experiments.config import START
+from holdfast.experiments.store import Store
+from holdfast.models.base import Model
+from holdfast.models.vilt import tiled
+
+
+def start_file(start: str, store: Store) -> Path:
+    """The file of the weights that a run begins with; `start` is RUN@STAGE."""
+    found = re.fullmatch(START, start)
+    assert found is not None, "a request with another start was refused"
+    folder, stage = store.folder(found[1]), int(found[2])
+    path = checkpoint.stage_file(folder.stages, stage)
+    if path.exists():
+        return path
+    if (record := folder.record()) is None:
+        raise UserError(f"--start {start}: there is no run {folder.id} in {store.path} that is done: run it first")
+    if stage == len(record.config["training"]) and folder.weights.exists():
+        return folder.weights
+    raise UserError(
+        f"--start {start}: the weights after stage {stage} were not kept; "
+        f"those after its last stage, {len(record.config['training'])}, are there"
+    )
+
+
+def begin_with(model: Model, path: Path) -> None:
+    """Give an encoder the weights of a file, by name. Heads stay new, and so does what the file has no weights for.
+
+    A table of positions that must be longer is repeated, as CLiMB reads long texts.
+    """
+    given = {
+        name.removeprefix("encoder."): value
+        for name, value in checkpoint.read(path).items()
+        if name.startswith("encoder.")
+    }
+    state = model.encoder.state_dict()
+    for name, own in state.items():
+        if (value := given.get(name)) is None:
+            continue
+        if "position" in name and value.ndim == 2 and value.shape[1:] == own.shape[1:]:
+            value = tiled(value, len(own))
+        if value.shape != own.shape:
+            raise UserError(
+                f"{path} was made by another model: {name} has the shape {tuple(value.shape)} there, and "
+                f"{tuple(own.shape)} here; begin with a run of the same model and settings"
+            )
+        state[name] = value
+    model.encoder.load_state_dict(state)

@@ -1,0 +1,189 @@
+"""Who else follows a run while it goes by: `holdfast watch` through a small file, TensorBoard through its own.
+
+None of these decides anything about a run: they are not part of its id, and the only thing that they read from the
+device is the loss, at most once a second.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from holdfast.engine.files import temporary_name
+from holdfast.engine.loop import Log, Watch
+from holdfast.errors import UserError, nearest
+from holdfast.types import Array, Score, Stage
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+PROGRESS = "progress.json"
+SECONDS = 1.0
+"""How often progress is told at most."""
+
+
+class Tracker(Watch):
+    """A watch that is also told the scores, and when the run ends."""
+
+    def score(self, score: Score) -> None:
+        """A score was taken."""
+
+    def close(self) -> None:
+        """The run ends: done, stopped or failed."""
+
+
+class Several(Watch):
+    """Several watches as one: each sees everything, and any of them may ask to stop."""
+
+    def __init__(self, *watches: Watch) -> None:
+        self.watches = watches
+
+    @property
+    def stopping(self) -> bool:  # type: ignore[override]
+        """Whether one of them asks for a stop."""
+        return any(watch.stopping for watch in self.watches)
+
+    def stage(self, index: int, stages: int, stage: Stage, steps: int) -> None:
+        """A stage begins."""
+        for watch in self.watches:
+            watch.stage(index, stages, stage, steps)
+
+    def step(self, stage_step: int, loss: Tensor) -> None:
+        """A step is done."""
+        for watch in self.watches:
+            watch.step(stage_step, loss)
+
+    def evaluating(self, name: str) -> None:
+        """An evaluation begins."""
+        for watch in self.watches:
+            watch.evaluating(name)
+
+
+class Progress(Tracker):
+    """Where a run stands, in `<id>/progress.json`, written at most once a second.
+
+    The file is for eyes only, so it is renamed into place but not fsynced, and a disk that is full stops no run.
+    `began` and `done_at_begin` belong to this try of the run: with them a reader estimates the time left.
+    """
+
+    def __init__(self, folder: Path, seconds: float = SECONDS) -> None:
+        self.path, self._seconds, self._next = folder / PROGRESS, seconds, 0.0
+        self._now: dict[str, Any] = {"began": time.time(), "done_at_begin": None}
+        self._size, self._from = 1, (0, time.monotonic())
+
+    def stage(self, index: int, stages: int, stage: Stage, steps: int) -> None:
+        """A stage begins, or is resumed: where, the first step tells."""
+        self._now |= {"stage": stage.name, "index": index, "stages": stages, "step": 0, "steps": steps}
+        self._now |= {"evaluating": "", "loss": None, "examples_per_second": None}
+        self._size, self._from = min(stage.training.batch_size, len(stage.train)), (-1, time.monotonic())
+        self._write()
+
+    def step(self, stage_step: int, loss: Tensor) -> None:
+        """A step is done."""
+        now = time.monotonic()
+        if now < self._next:
+            return
+        before, since = self._from
+        self._now |= {"step": stage_step, "evaluating": "", "loss": _finite(float(loss))}
+        if self._now["done_at_begin"] is None:
+            done = (self._now["index"] + (stage_step - 1) / max(self._now["steps"], 1)) / self._now["stages"]
+            self._now["done_at_begin"] = done
+        if before >= 0 and now > since:
+            self._now["examples_per_second"] = (stage_step - before) * self._size / (now - since)
+        self._from = stage_step, now
+        self._write()
+
+    def evaluating(self, name: str) -> None:
+        """An evaluation begins."""
+        self._now |= {"evaluating": name}
+        self._from = -1, time.monotonic()  # its time is not training's
+        if time.monotonic() >= self._next:
+            self._write()
+
+    def _write(self) -> None:
+        self._next = time.monotonic() + self._seconds
+        temporary = temporary_name(self.path)
+        try:
+            temporary.write_text(json.dumps(self._now | {"updated": time.time()}), encoding="utf-8")
+            temporary.replace(self.path)
+        except OSError:
+            temporary.unlink(missing_ok=True)
+
+
+class TensorBoard(Tracker):
+    """Loss and scores as TensorBoard's events, in `<id>/tensorboard`.
+
+    The loss of a stage is a curve of its own, over the steps of that stage, so that a run that goes on after a stop
+    continues the same curve.
+    """
+
+    def __init__(self, folder: Path, seconds: float = SECONDS) -> None:
+        try:
+            from torch.utils.tensorboard import SummaryWriter
+        except ImportError:
+            raise UserError("--log tensorboard needs TensorBoard: pip install 'holdfast[tensorboard]'") from None
+        self._writer: Any = SummaryWriter(str(folder / "tensorboard"))
+        self._seconds, self._next, self._stage = seconds, 0.0, ""
+
+    def stage(self, index: int, stages: int, stage: Stage, steps: int) -> None:
+        """A stage begins."""
+        self._stage, self._next = f"{index + 1:02d} {stage.name}", 0.0
+
+    def step(self, stage_step: int, loss: Tensor) -> None:
+        """A step is done."""
+        if (now := time.monotonic()) >= self._next:
+            self._next = now + self._seconds
+            self._writer.add_scalar(f"loss/{self._stage}", float(loss), stage_step)
+
+    def score(self, score: Score) -> None:
+        """A score was taken."""
+        self._writer.add_scalar(f"{score.split}/{score.name}", score.score, score.step)
+
+    def close(self) -> None:
+        """Write what is left."""
+        self._writer.close()
+
+
+TRACKERS: dict[str, Callable[[Path], Tracker]] = {"tensorboard": TensorBoard}
+
+
+def open_trackers(names: Sequence[str], folder: Path) -> list[Tracker]:
+    """The trackers of these names for the run in `folder`.
+
+    >>> open_trackers(["tensorbord"], Path("runs"))
+    Traceback (most recent call last):
+    holdfast.errors.UserError: there is no log 'tensorbord': did you mean tensorboard?
+    """
+    for name in names:
+        if name not in TRACKERS:
+            raise UserError(f"there is no log {name!r}: {nearest(name, TRACKERS)}")
+    return [TRACKERS[name](folder) for name in dict.fromkeys(names)]
+
+
+class TrackedLog:
+    """A score log whose scores the trackers are told too."""
+
+    def __init__(self, log: Log, trackers: Sequence[Tracker]) -> None:
+        self.log, self.trackers = log, trackers
+
+    def add(self, score: Score, predictions: Array) -> None:
+        """Append a score, then tell it."""
+        self.log.add(score, predictions)
+        for tracker in self.trackers:
+            tracker.score(score)
+
+    def size(self) -> int:
+        """How much the log holds."""
+        return self.log.size()
+
+    def cut(self, size: int) -> None:
+        """Cut the log."""
+        self.log.cut(size)
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None

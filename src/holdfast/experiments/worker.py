@@ -1,0 +1,46 @@
+"""A worker process: it has imported everything, and carries out one run after another for the process that made it."""
+
+from __future__ import annotations
+
+import os
+import queue
+import signal
+import threading
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+import torch
+import torch._dynamo  # a second's import, which the first optimiser of a process asks for
+
+from holdfast.engine.loop import Watch
+from holdfast.experiments.config import Preparation, Request
+from holdfast.experiments.local import Options, attempt
+from holdfast.experiments.store import Store
+
+Job = tuple[str, Request]
+
+
+def work(connection: Connection, store: Path, options: Options, threads: int) -> None:
+    """Carry out the runs that come, until the other end is closed."""
+    torch.set_num_threads(threads)
+    # Ctrl-C reaches the parent, which asks its workers to save and stop. Its own end ends them too: see `_listen`.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    watch, jobs, preparation = Watch(), queue.SimpleQueue[Job](), Preparation()
+    threading.Thread(target=_listen, args=(connection, jobs, watch), daemon=True).start()
+    while True:
+        run, request = jobs.get()
+        connection.send(attempt(run, request, Store(store), options, preparation, watch))
+
+
+def _listen(connection: Connection, jobs: queue.SimpleQueue[Job], watch: Watch) -> None:
+    """Take jobs, and None, which asks to stop; where the other end is gone, end at once: checkpoints are whole."""
+    while True:
+        try:
+            job: Job | None = connection.recv()
+        except (EOFError, OSError):
+            os._exit(0)
+        if job is None:
+            watch.stopping = True
+        else:
+            jobs.put(job)

@@ -1,0 +1,316 @@
+"""Memories that balance groups of examples, though the stream does not."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from bisect import bisect_left, insort
+from collections import Counter
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.memory.base import Group, Memory
+from holdfast.types import Ids
+
+Floats: TypeAlias = NDArray[np.float64]
+
+FLOOR = 0.01
+"""The least forgetting, in nats, that TargetBalanced gives a word: one that is not forgotten keeps a place."""
+SMOOTHING = 0.9
+"""How much of a word's mean loss is its past, where TargetBalanced follows it."""
+
+
+class _Counted(Memory):
+    """A memory that knows how many examples of each group it has seen and holds; it decides by these counts alone.
+
+    `names`, `seen` and `held` have one entry for each group, in the order in which groups were first seen.
+    """
+
+    def __init__(self, capacity: int, seed: int, group: Group) -> None:
+        super().__init__(seed, group)
+        self.capacity = capacity
+        self.names, self.seen, self.held = (np.empty(0, dtype=np.int64) for _ in range(3))
+        self._index: dict[int, int] = {}
+        self._places: list[list[int]] = []
+        """The places that each group holds, in order: finding one costs the same however large the memory."""
+
+    def _add(self, ids: Ids) -> None:
+        """One after another; a free place is always used."""
+        assert self._group is not None
+        groups = self._group(ids)
+        entries, first = self._entries(groups), len(self.ids)
+        free = self.capacity - first
+        self.ids = np.concatenate([self.ids, ids[:free]])
+        self.groups = np.concatenate([self.groups, groups[:free]])
+        for place, entry in enumerate(entries[:free], first):
+            self._see(entry)
+            self.held[entry] += 1
+            self._places[entry].append(place)
+        self._weigh(entries[free:])
+        for index in range(free, len(ids)):
+            entry = entries[index]
+            self._see(entry)
+            taken = self._place(entry)
+            if taken is None:
+                continue
+            before = self._index[int(self.groups[taken])]
+            del self._places[before][bisect_left(self._places[before], taken)]
+            insort(self._places[entry], taken)
+            self.held[before] -= 1
+            self.held[entry] += 1
+            self.ids[taken], self.groups[taken] = ids[index], groups[index]
+
+    def _see(self, entry: int) -> None:
+        """Count an example of a group."""
+        self.seen[entry] += 1
+
+    def _weigh(self, coming: list[int]) -> None:
+        """Compute what stays the same while examples of some groups are offered to a full memory."""
+
+    @abstractmethod
+    def _place(self, entry: int) -> int | None:
+        """The place that a new example of a group takes in a full memory, or None where it is not kept."""
+
+    def _any_of(self, *entries: int) -> int:
+        """A place that holds an example of these groups, each as likely as another."""
+        ends = self.held[list(entries)].cumsum()
+        drawn = int(self._random.integers(ends[-1]))
+        which = int(ends.searchsorted(drawn, side="right"))
+        return self._places[entries[which]][drawn - int(ends[which])]  # counted from the group's end
+
+    def _entries(self, groups: Ids) -> list[int]:
+        """Where groups stand in the counts; a new group is entered."""
+        numbers = groups.tolist()
+        if new := [group for group in dict.fromkeys(numbers) if group not in self._index]:
+            self._index |= {group: entry for entry, group in enumerate(new, len(self._index))}
+            self._enter(new)
+        return [self._index[group] for group in numbers]
+
+    def _enter(self, new: list[int]) -> None:
+        self.names = np.concatenate([self.names, np.array(new, dtype=np.int64)])
+        self.seen = np.concatenate([self.seen, np.zeros(len(new), dtype=np.int64)])
+        self.held = np.concatenate([self.held, np.zeros(len(new), dtype=np.int64)])
+        self._places += [[] for _ in new]
+
+    def state_dict(self) -> dict[str, Any]:
+        """The ids, the generator and the counts."""
+        return super().state_dict() | {"names": self.names.copy(), "seen": self.seen.copy()}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on from a saved state; what each group holds is found again."""
+        super().load_state_dict(state)
+        self.names, self.seen = state["names"].copy(), state["seen"].copy()
+        self._index = {name: entry for entry, name in enumerate(self.names.tolist())}
+        self._places = [[] for _ in self.names]
+        for place, group in enumerate(self.groups.tolist()):
+            self._places[self._index[group]].append(place)
+        self.held = np.array([len(places) for places in self._places], dtype=np.int64)
+
+
+class ClassBalanced(_Counted):
+    """Groups as equal as they can be, though the stream is not.
+
+    A new example of a smaller group replaces one of the largest. Once a group has been the largest, a reservoir of
+    its own decides (CBRS, Chrysakis and Moens 2020). With `greedy`, a group that has its equal part takes no more
+    (GDumb, Prabhu et al. 2020).
+
+    >>> memory = ClassBalanced(capacity=4, seed=0, group=lambda ids: ids // 100)
+    >>> memory.add(np.array([*range(50), 100, 101, 102]))
+    >>> sorted(memory.groups.tolist())
+    [0, 0, 1, 1]
+    """
+
+    def __init__(self, capacity: int, seed: int, group: Group, greedy: bool = False) -> None:
+        super().__init__(capacity, seed, group)
+        self.greedy = greedy
+        self.full = np.empty(0, dtype=np.bool_)
+        """Whether each group has been the largest."""
+
+    def _enter(self, new: list[int]) -> None:
+        super()._enter(new)
+        self.full = np.concatenate([self.full, np.zeros(len(new), dtype=np.bool_)])
+
+    def _place(self, entry: int) -> int | None:
+        largest = self.held == self.held.max()
+        self.full |= largest
+        if self.greedy:
+            if self.held[entry] * (self.seen > 0).sum() >= self.capacity:
+                return None
+        elif self.full[entry]:
+            stays = self._random.random() * self.seen[entry] < self.held[entry]
+            return self._any_of(entry) if stays else None
+        return self._any_of(*np.flatnonzero(largest).tolist())
+
+    def state_dict(self) -> dict[str, Any]:
+        """The ids, the generator, the counts, and which groups were ever the largest."""
+        return super().state_dict() | {"full": self.full.copy()}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on from a saved state."""
+        super().load_state_dict(state)
+        self.full = state["full"].copy()
+
+
+class TargetBalanced(_Counted):
+    """VisCOLL's Balanced-sqrt and Balanced-forget: words as near to a target distribution as they can be.
+
+    The target is proportional to the square root of a word's frequency in the stream, or to its frequency times its
+    forgetting. A new example takes the place that lowers KL(memory || target) most, and is not kept where none lowers
+    it. Forgetting is the rise of a word's loss above its lowest: see `observe`.
+
+    A group is what is said, such as "a red bus"; `words` has a row for each group's number: its words, -1 where there
+    are fewer. Without `words` a group is a word of its own. Examples of one group are worth the same, so that a new
+    example costs a few operations on the words of the groups held, however many examples these are.
+
+    >>> memory = TargetBalanced(capacity=30, seed=0, group=lambda ids: ids // 1000, target="sqrt")
+    >>> memory.add(np.array([*range(400), *range(1000, 1100)]))
+    >>> np.bincount(memory.groups).tolist()  # as 20 to 10
+    [20, 10]
+    """
+
+    def __init__(
+        self,
+        capacity: int,
+        seed: int,
+        group: Group,
+        target: Literal["sqrt", "forget"],
+        words: NDArray[np.int64] | None = None,
+    ) -> None:
+        super().__init__(capacity, seed, group)
+        self.target, self._words_of = target, words
+        self.words, self.frequency = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
+        """The words met, in the order in which they were, and how often each was seen in the stream."""
+        self.loss, self.lowest = np.empty(0), np.empty(0)
+        """The smoothed mean loss of each word now, and its lowest so far; NaN where none was observed."""
+        self._word_index: dict[int, int] = {}
+        self._bags: list[dict[int, int]] = []
+        """Which words an example of each group has, and how often."""
+        most = 1 if words is None else words.shape[1]
+        self._slots = np.full((2, 64, most), -1, dtype=np.int64)
+        """For each group, its words, and for each of them how often the same word stands before it; -1: none."""
+        counts = np.arange((capacity + 1) * most + 1, dtype=np.float64)
+        self._entropy: Floats = counts * np.log(np.maximum(counts, 1))
+        self._rise: Floats = np.append(0.0, np.diff(self._entropy))
+        """m log m for each count m, and how much more that is than for m - 1."""
+
+    def observe(self, words: Ids, losses: Floats) -> None:
+        """Take the losses of words in training, new or replayed, to follow how they are forgotten."""
+        numbers = words.tolist()
+        self._meet(numbers)
+        entries, size = [self._word_index[word] for word in numbers], len(self.words)
+        counts = np.bincount(entries, minlength=size)
+        met = counts > 0
+        mean = np.bincount(entries, losses, minlength=size)[met] / counts[met]
+        before = np.where(np.isnan(self.loss[met]), mean, self.loss[met])
+        self.loss[met] = SMOOTHING * before + (1 - SMOOTHING) * mean
+        self.lowest[met] = np.fmin(self.lowest[met], self.loss[met])
+
+    def distribution(self) -> Floats:
+        """The target, one share for each word."""
+        weights: Floats = np.exp(self._log_weights())
+        weights /= weights.sum()
+        return weights
+
+    def _log_weights(self, entries: int | slice = slice(None)) -> Any:
+        """The logarithm of the target, up to a constant; all but 0 for a word that is yet to be seen."""
+        frequency = np.log(np.maximum(self.frequency[entries], 1e-300))
+        if self.target == "sqrt":
+            return frequency / 2
+        return frequency + np.log(FLOOR + np.fmax(self.loss[entries] - self.lowest[entries], 0))  # NaN is 0
+
+    def _meet(self, words: list[int]) -> None:
+        """Enter words that are new."""
+        if not (new := [word for word in dict.fromkeys(words) if word not in self._word_index]):
+            return
+        self._word_index |= {word: entry for entry, word in enumerate(new, len(self._word_index))}
+        self.words = np.concatenate([self.words, np.array(new, dtype=np.int64)])
+        self.frequency = np.concatenate([self.frequency, np.zeros(len(new), dtype=np.int64)])
+        self.loss = np.concatenate([self.loss, np.full(len(new), np.nan)])
+        self.lowest = np.concatenate([self.lowest, np.full(len(new), np.nan)])
+
+    def _enter(self, new: list[int]) -> None:
+        super()._enter(new)
+        self._enter_words(new)
+
+    def _enter_words(self, groups: list[int]) -> None:
+        first = len(self._bags)
+        while self._slots.shape[1] < first + len(groups):  # twice as long: seldom, however many groups there are
+            self._slots = np.concatenate([self._slots, np.full_like(self._slots, -1)], axis=1)
+        for entry, group in enumerate(groups, first):
+            said = [group] if self._words_of is None else [w for w in self._words_of[group].tolist() if w >= 0]
+            self._meet(said)
+            bag: Counter[int] = Counter()
+            for place, word in enumerate(self._word_index[word] for word in said):
+                self._slots[:, entry, place] = word, bag[word]
+                bag[word] += 1
+            self._bags.append(dict(bag))
+
+    def _see(self, entry: int) -> None:
+        super()._see(entry)
+        for word, times in self._bags[entry].items():
+            self.frequency[word] += times
+
+    def _weigh(self, coming: list[int]) -> None:
+        """Lay out what the groups that are held, or come, would take away: sums over `_slots` of `_gain`."""
+        if not coming:
+            return
+        # With m the counts of words in the memory, M their sum and p the target:
+        # KL = F / M - log M and a constant, where F is the sum over words of m log m - m log p.
+        self._weights: Floats = self._log_weights()
+        self._choice = np.unique(np.concatenate([np.flatnonzero(self.held), coming]))
+        words, before = self._slots[:, self._choice]
+        there, size = words >= 0, len(self.words)
+        times = np.broadcast_to(self.held[self._choice, None], words.shape)[there]
+        self._present = np.bincount(words[there], times, minlength=size).astype(np.int64)
+        self._level = 1 + int(before.max())
+        self._gain = np.zeros((self._level, size + 1))  # the last column is for places without a word
+        for level in range(self._level):
+            self._gain[level, :-1] = self._rise[np.maximum(self._present - level, 0)] - self._weights
+        self._places_of_gain = np.where(there, words + before * (size + 1), size)
+        self._lengths = there.sum(1)
+        self._f = float(self._entropy[self._present].sum() - self._present @ self._weights)
+        self._total = int(self._present.sum())
+
+    def _change(self, entry: int, sign: int) -> None:
+        """Put the words of a group into the counts, or take them out."""
+        for word, times in self._bags[entry].items():
+            old = int(self._present[word])
+            self._present[word] = new = old + sign * times
+            self._f += float(self._entropy[new] - self._entropy[old]) - sign * times * float(self._weights[word])
+            self._total += sign * times
+            for level in range(self._level):
+                self._gain[level, word] = self._rise[max(new - level, 0)] - self._weights[word]
+
+    def _place(self, entry: int) -> int | None:
+        for word in self._bags[entry]:  # they were seen once more
+            weight = float(self._log_weights(word))
+            self._f -= int(self._present[word]) * (weight - float(self._weights[word]))
+            self._weights[word] = weight
+        now = self._f / self._total - np.log(self._total)
+        self._change(entry, 1)
+        left = self._total - self._lengths
+        after = (self._f - self._gain.take(self._places_of_gain).sum(1)) / left - np.log(left)
+        after[self.held[self._choice] == 0] = np.inf
+        best = int(after.argmin())
+        leaves = int(self._choice[best])
+        if leaves == entry or after[best] >= now - 1e-9:
+            self._change(entry, -1)
+            return None
+        self._change(leaves, -1)
+        return self._any_of(leaves)
+
+    def state_dict(self) -> dict[str, Any]:
+        """The ids, the generator, the counts, and what is known of the words."""
+        own = {name: getattr(self, name).copy() for name in ("words", "loss", "lowest")}
+        return super().state_dict() | own
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on from a saved state; which words each group has is found again."""
+        super().load_state_dict(state)
+        self._meet(state["words"].tolist())
+        self._enter_words(self.names.tolist())
+        self.loss, self.lowest = state["loss"].copy(), state["lowest"].copy()
+        for entry, times in enumerate(self.seen.tolist()):
+            for word, each in self._bags[entry].items():
+                self.frequency[word] += times * each

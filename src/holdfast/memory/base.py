@@ -1,0 +1,249 @@
+"""What all memories have in common, and those that do not balance groups."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from holdfast.errors import UserError
+from holdfast.types import Ids, Stream
+
+Group: TypeAlias = Callable[[Ids], Ids]
+"""What a memory balances by: a number for each example."""
+
+
+class Memory(ABC):
+    """A bounded set of example ids."""
+
+    ids: Ids
+    groups: Ids
+    """The group of each id; empty where the memory was given none."""
+
+    def __init__(self, seed: int, group: Group | None = None) -> None:
+        self.ids, self.groups = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
+        self._group = group
+        self._random = np.random.default_rng(seed)
+        self._offered = np.zeros(64, dtype=np.bool_)
+        """Whether each id was ever offered; as long as a power of two, and no shorter than the ids need."""
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of the ids and of what else is kept about them; the examples themselves are not counted."""
+        return sum(value.nbytes for value in self.state_dict().values() if isinstance(value, np.ndarray))
+
+    def add(self, ids: Ids) -> None:
+        """Offer examples in the order in which they were seen; those that were offered before are left out."""
+        fresh = self.unseen(ids)
+        self._offered[fresh] = True
+        self._add(fresh)
+
+    def unseen(self, ids: Ids) -> Ids:
+        """Those of some examples, each once, that were never offered."""
+        if len(ids) and (most := int(ids.max())) >= len(self._offered):
+            self._offered = np.pad(self._offered, (0, (1 << most.bit_length()) - len(self._offered)))
+        fresh = ids[~self._offered[ids]]
+        first = np.unique(fresh, return_index=True)[1]
+        return fresh if len(first) == len(fresh) else fresh[np.sort(first)]
+
+    @abstractmethod
+    def _add(self, ids: Ids) -> None:
+        """Keep some of these examples, which were never offered before."""
+
+    def sample(self, count: int) -> Ids:
+        """Draw `count` different examples, or all of them where there are fewer."""
+        return self.ids[self.draw(count)]
+
+    def draw(self, count: int) -> Ids:
+        """The places in `ids` of `count` different examples, or of all of them where there are fewer."""
+        if len(self.ids) <= count:
+            return np.arange(len(self.ids))
+        places: Ids = self._random.choice(len(self.ids), count, replace=False, shuffle=False)
+        return places
+
+    def draw_group(self, but: int | None = None) -> int | None:
+        """One of the groups held, each as likely as another, leaving one out; None where there is no other."""
+        held = np.unique(self.groups)
+        held = held[held != but]
+        return int(held[self._random.integers(len(held))]) if len(held) else None
+
+    def sample_group(self, group: int, count: int) -> Ids:
+        """Draw `count` different examples of one group, or all of them where there are fewer."""
+        held: Ids = self.ids[self.groups == group]
+        if len(held) > count:
+            held = held[self._random.choice(len(held), count, replace=False, shuffle=False)]
+        return held
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything that a resumed run needs."""
+        return {
+            "ids": self.ids.copy(),
+            "groups": self.groups.copy(),
+            "offered": np.packbits(self._offered),
+            "random": self._random.bit_generator.state,
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on from a saved state."""
+        self.ids, self.groups = state["ids"].copy(), state["groups"].copy()
+        self._offered = np.unpackbits(state["offered"]).astype(np.bool_)
+        self._random.bit_generator.state = state["random"]
+
+    def _append(self, ids: Ids) -> None:
+        self.ids = np.concatenate([self.ids, ids])
+        if self._group:
+            self.groups = np.concatenate([self.groups, self._group(ids)])
+
+    def _replace(self, places: Ids, ids: Ids) -> None:
+        """Put examples in the place of others; where a place is named twice, the later example stays."""
+        self.ids[places] = ids
+        if self._group:
+            self.groups[places] = self._group(ids)
+
+
+def refuse_small(name: str, capacity: int, size: int | None, stream: Stream, *, sized: bool = True) -> None:
+    """Refuse, before training, a memory that cannot fill one batch of `size`, or of the stream's own size.
+
+    `sized` says whether the algorithm has a setting for that size.
+    """
+    wanted = size or max(stage.training.batch_size for stage in stream.stages)
+    if capacity < wanted:
+        raise UserError(
+            f"{name}.capacity is {capacity}, less than the {wanted} kept examples of one batch: "
+            f"raise it, or set {f'{name}.size' if sized else 'train.batch_size'} to {capacity} or less"
+        )
+
+
+class Reservoir(Memory):
+    """A uniform sample of all examples seen: the n-th enters with probability capacity / n (Vitter 1985).
+
+    >>> memory = Reservoir(capacity=2, seed=0)
+    >>> memory.add(np.array([7, 8, 9]))
+    >>> len(memory), memory.seen, sorted(memory.sample(5)) == sorted(memory.ids)
+    (2, 3, True)
+    """
+
+    def __init__(self, capacity: int, seed: int, group: Group | None = None) -> None:
+        super().__init__(seed, group)
+        self.capacity = capacity
+        self.seen = 0
+
+    def _add(self, ids: Ids) -> None:
+        """Vectorised, and the same as one after another."""
+        free = max(self.capacity - self.seen, 0)
+        first, rest = ids[:free], ids[free:]
+        if len(first):
+            self._append(first)
+            self.seen += len(first)
+        if len(rest):
+            counts = np.arange(self.seen + 1, self.seen + len(rest) + 1)
+            places = (self._random.random(len(rest)) * counts).astype(np.int64)  # uniform below each count
+            self.seen += len(rest)
+            enters = places < self.capacity
+            self._replace(places[enters], rest[enters])
+
+    def state_dict(self) -> dict[str, Any]:
+        """The ids, the generator, and how many were seen."""
+        return super().state_dict() | {"seen": self.seen}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on from a saved state."""
+        super().load_state_dict(state)
+        self.seen = state["seen"]
+
+
+class Latest(Memory):
+    """The last `capacity` examples that came for the first time, until they are taken.
+
+    >>> memory = Latest(capacity=2, seed=0)
+    >>> memory.add(np.array([7, 8, 9, 7]))
+    >>> memory.take().tolist(), len(memory)
+    ([8, 9], 0)
+    """
+
+    def __init__(self, capacity: int, seed: int) -> None:
+        super().__init__(seed)
+        self.capacity = capacity
+
+    def take(self) -> Ids:
+        """What is held, which is then held no more."""
+        taken, self.ids = self.ids, self.ids[:0].copy()
+        return taken
+
+    def _add(self, ids: Ids) -> None:
+        self.ids = np.concatenate([self.ids, ids])[-self.capacity :]
+
+
+class PerTask(Memory):
+    """A random part of each finished stage: `count` examples, or `share` of them. It grows with the stages.
+
+    `add` is given all examples of a stage that is done; `groups` are the stages' numbers from 0.
+
+    >>> memory = PerTask(seed=0, share=0.01)
+    >>> memory.add(np.arange(500))
+    >>> memory.add(np.arange(500, 800))
+    >>> memory.groups.tolist()
+    [0, 0, 0, 0, 0, 1, 1, 1]
+    """
+
+    def __init__(self, seed: int, count: int = 0, share: float | None = None) -> None:
+        super().__init__(seed)
+        self.count, self.share, self.stages = count, share, 0
+
+    def _add(self, ids: Ids) -> None:
+        """Keep a part of a finished stage: at least one example."""
+        count = self.count if self.share is None else max(round(self.share * len(ids)), 1)
+        kept = self._random.permutation(ids)[:count]
+        self.ids = np.concatenate([self.ids, kept])
+        self.groups = np.concatenate([self.groups, np.full(len(kept), self.stages)])
+        self.stages += 1
+
+    def state_dict(self) -> dict[str, Any]:
+        """The ids, the generator, and the number of stages."""
+        return super().state_dict() | {"stages": self.stages}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on from a saved state."""
+        super().load_state_dict(state)
+        self.stages = state["stages"]
+
+
+class ExperienceBalanced(Memory):
+    """`capacity` examples in all, an equal part of each finished stage; older parts shrink as stages come.
+
+    `add` is given all examples of a stage that is done; `groups` are the stages' numbers from 0.
+
+    >>> memory = ExperienceBalanced(capacity=7, seed=0)
+    >>> for start in (0, 50, 100):
+    ...     memory.add(np.arange(start, start + 50))
+    >>> np.bincount(memory.groups).tolist()
+    [2, 2, 3]
+    """
+
+    def __init__(self, capacity: int, seed: int) -> None:
+        super().__init__(seed)
+        self.capacity, self.stages = capacity, 0
+
+    def _add(self, ids: Ids) -> None:
+        """Make room, and keep a part of a finished stage."""
+        self.stages += 1
+        ends = self.capacity * np.arange(self.stages + 1) // self.stages
+        # Each part is in random order, so that its first examples are a uniform sample of the stage.
+        parts = [self.ids[self.groups == stage] for stage in range(self.stages - 1)]
+        parts = [part[:size] for part, size in zip([*parts, self._random.permutation(ids)], np.diff(ends), strict=True)]
+        self.ids = np.concatenate(parts)
+        self.groups = np.repeat(np.arange(self.stages), [len(part) for part in parts])
+
+    def state_dict(self) -> dict[str, Any]:
+        """The ids, the generator, and the number of stages."""
+        return super().state_dict() | {"stages": self.stages}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on from a saved state."""
+        super().load_state_dict(state)
+        self.stages = state["stages"]

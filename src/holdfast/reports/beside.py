@@ -1,0 +1,102 @@
+"""Our values beside a paper's: the layout that benchmarks' sections share, and what must be said with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from holdfast.experiments.store import Record
+from holdfast.papers import Table as Published
+from holdfast.reports.blocks import Cell, Table, mean_cell
+from holdfast.reports.groups import rows_of
+from holdfast.reports.overview import is_bound, mark_best, row_head
+from holdfast.reports.runs import on_world
+
+WORLD = "Ours is on the world's small data, the paper's on the real data: this is no reproduction of the paper."
+
+
+@dataclass(frozen=True)
+class Beside:
+    """A column: which cell of the paper's table it is, which measure of a record, and how that is printed."""
+
+    title: str
+    paper: str
+    measure: str
+    higher: bool = True
+    interval: str = ""
+    """The paper's column with the half width of its interval."""
+    own_interval: str = ""
+    """The measure with the half width of one run's own interval, for a row of one seed."""
+    factor: float = 100.0
+    paper_factor: float = 1.0
+    decimals: int = 2
+
+
+def caution(record: Record) -> str:
+    """Why a run's values are not comparable with a paper's, or nothing where they are.
+
+    The world's data is never a paper's; neither is real data at another scale than the paper's.
+    """
+    if on_world(record.environment.get("command", "")):
+        return WORLD
+    scale = record.config["benchmark"].get("scale", "paper")
+    if scale != "paper":
+        return f"Ours is at the scale {scale}, not the paper's: the values beside each other are not comparable."
+    return ""
+
+
+def side_by_side(
+    published: Published,
+    records: Sequence[Record],
+    columns: Sequence[Beside],
+    key: Callable[[Record], tuple[str, ...]],
+    names: Sequence[str],
+    title: str = "",
+    compete: Callable[[tuple[str, ...]], str] = lambda place: place[-1],
+) -> Table:
+    """A paper's table in its own order of rows, with our runs in the rows that are theirs and below.
+
+    `names` are the columns of the published table that name a row; `key` gives the same of a record. Rows for which
+    `compete` gives the same, by default their last name, have one best. Several rows of ours may be one of the paper's
+    (another memory, another rate): each is shown beside it.
+    """
+    ours: dict[tuple[str, ...], list[Record]] = {}
+    for record in records:
+        ours.setdefault(key(record), []).append(record)
+    rows, ranks = [], list[str | None]()
+    wanted = list(dict.fromkeys(tuple(str(row[name]) for name in names) for row in published))
+    for place in [*wanted, *(each for each in ours if each not in wanted)]:
+        theirs = published.select(**dict(zip(names, place, strict=True))) if place in wanted else None
+        groups = rows_of(ours.get(place, []))
+        for name, group in groups.items() or [("", ())]:
+            words = [word for word in place if word != str(None)]
+            said = " · ".join([*words, name.partition(" ")[2]] if len(groups) > 1 else words)
+            cells = [_cell(column, group, theirs) for column in columns]
+            rows.append((row_head(said, group) if group else Cell(said, hint="not run here"), *cells))
+            ranks.append(compete(place) if group and not is_bound(group[0]) else None)
+    rows = mark_best(rows, [column.higher for column in columns], ranks)
+    heads = tuple(f"{column.title} {'↑' if column.higher else '↓'}" for column in columns)
+    given = title or f"{published.paper}, table {published.number}: {published.title}"
+    warnings = list(dict.fromkeys(filter(None, (caution(record) for record in records))))
+    return Table(given, (" · ".join(names), *heads), tuple(rows), (published.measures,), " ".join(warnings))
+
+
+def _cell(column: Beside, group: Sequence[Record], theirs: Published | None) -> Cell:
+    values = [record.summary.get(column.measure) for record in group]
+    cell = mean_cell(values, column.factor, column.decimals)
+    if len(group) == 1 and cell.number is not None and column.own_interval:
+        own = group[0].summary.get(column.own_interval)
+        cell = replace(cell, interval=None if own is None else own * column.factor)
+    if theirs is None or len(theirs) != 1:
+        return cell
+    row = next(iter(theirs))
+    return replace(
+        cell,
+        paper=_number(row, column.paper, column.paper_factor),
+        paper_interval=_number(row, column.interval, column.paper_factor) if column.interval else None,
+    )
+
+
+def _number(row: Mapping[str, object], name: str, factor: float) -> float | None:
+    value = row.get(name)
+    return float(value) * factor if isinstance(value, int | float) else None

@@ -1,0 +1,92 @@
+"""The section on cfst: Tables 1 to 8 with ours in them, composition as bars, fresh against old concepts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from holdfast import papers
+from holdfast.experiments.store import Record
+from holdfast.reports.beside import Beside, caution, side_by_side
+from holdfast.reports.blocks import Bars, Block, Cell, Table, mean_cell
+from holdfast.reports.groups import rows_of
+from holdfast.reports.overview import bar_series
+
+METHODS = {"joint": "multitask", "replay": "er"}
+"""The paper's names of what is called otherwise here."""
+TESTS = {"sys": "Asys", "pro": "Apro", "sub": "Asub", "non": "Anon", "noc": "Anoc"}
+MEANS = {"hn": "Hn", "hr": "Hr", "ha": "Ha"}
+CONCEPTS = ("Anon(f)", "Anon(o)", "Asys(f)", "Asys(o)", "S(f)", "S(o)")
+COBJ_TASKS = {10: "2", 5: "3", 3: "4"}
+
+
+def section(records: Sequence[Record]) -> list[Block]:
+    """A published table for each model and benchmark that was run, and what it looks like."""
+    groups: dict[str, list[Record]] = {}
+    for record in records:
+        settings = {n: v for n, v in record.config["benchmark"].items() if n not in ("seed", "setting")}
+        groups.setdefault(f"{settings} {record.config['model']} {caution(record)}", []).append(record)
+    return [block for group in groups.values() for block in _blocks(group)]
+
+
+def table_number(record: Record) -> str:
+    """The paper's table for a run: by benchmark, kind of model, and number of tasks; none where it has none."""
+    benchmark = record.config["benchmark"]
+    name, model = benchmark["name"].partition(":")[2], record.config["model"]["name"]
+    vit = "vit" in model
+    if not vit and "resnet" not in model:
+        return ""
+    if name == "cobj":
+        tasks = benchmark.get("tasks") or 3
+        return ("6" if tasks == 3 else "") if vit else COBJ_TASKS.get(tasks, "")
+    return {"cgqa": "5" if vit else "1", "cpin": "" if vit else "7", "cifar100": "" if vit else "8"}.get(name, "")
+
+
+def method(record: Record) -> tuple[str, str]:
+    """The row of a run in the paper's tables: method and setting."""
+    return METHODS.get(record.algorithm, record.algorithm), record.config["benchmark"]["setting"]
+
+
+def _blocks(records: Sequence[Record]) -> list[Block]:
+    blocks: list[Block] = []
+    if number := table_number(records[0]):
+        published = papers.table("cfst", number)
+        there = {column.name for column in published.columns}
+        columns = [Beside("Acon", "accuracy" if number == "8" else "acon", "Acon", interval="accuracy_ci")]
+        for name in [name for name in (*TESTS, *MEANS) if name in there]:
+            measure = {**TESTS, **MEANS}[name]
+            own = f"{measure}_interval" if name in TESTS else ""
+            columns.append(Beside(measure, name, measure, interval=f"{name}_ci", own_interval=own))
+        columns.sort(key=lambda column: [c.name for c in published.columns].index(column.paper))
+        blocks.append(side_by_side(published, records, columns, method, ("method", "setting")))
+    return [*blocks, *_bars(records), *_concepts(records)]
+
+
+def _bars(records: Sequence[Record]) -> list[Block]:
+    found = (bar_series(title, group, TESTS.values(), own="_interval") for title, group in _rows(records))
+    series = tuple(each for each in found if each is not None)
+    if not series:
+        return []
+    notes = ("The line on a bar is the 95 % interval: over seeds, or over the few-shot tests of one run.",)
+    return [Bars("Composition: few-shot accuracy of the frozen extractor", "%", tuple(TESTS), series, notes)]
+
+
+def _concepts(records: Sequence[Record]) -> list[Block]:
+    rows = [
+        (Cell(title), *(mean_cell([r.summary.get(m) for r in group], 100.0) for m in CONCEPTS))
+        for title, group in _rows(records)
+        if any(record.summary.get(measure) is not None for record in group for measure in CONCEPTS)
+    ]
+    if not rows:
+        return []
+    notes = ("(f): concepts of the last stage alone; (o): without them. S: how far sys falls behind non, in percent.",)
+    return [Table("Fresh and old concepts (E.4)", ("method", *CONCEPTS), tuple(rows), notes)]
+
+
+def _rows(records: Sequence[Record]) -> list[tuple[str, tuple[Record, ...]]]:
+    """Rows by algorithm and setting; the setting is told where both were run."""
+    settings = {record.config["benchmark"]["setting"] for record in records}
+    return [
+        (f"{title}, {setting}" if len(settings) > 1 else title, group)
+        for setting in sorted(settings)
+        for title, group in rows_of([r for r in records if r.config["benchmark"]["setting"] == setting]).items()
+    ]

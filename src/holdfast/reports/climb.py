@@ -1,0 +1,116 @@
+"""The section on climb: the paper's tables with ours in them, and low-shot scores by task and by shots."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from holdfast import metrics
+from holdfast.benchmarks.climb import tables
+from holdfast.benchmarks.climb.paper import ORDERS
+from holdfast.benchmarks.climb.runs import LowShotRecord, Runs
+from holdfast.benchmarks.climb.transfer import MODALITIES, final
+from holdfast.experiments.store import Record
+from holdfast.reports.blocks import Bars, Block, Cell, Curves, Series, Table
+from holdfast.reports.overview import mark_best
+from holdfast.reports.runs import on_world
+
+RANKED = {"3", "13"}
+"""Tables whose rows are algorithms that compete, by their knowledge transfer."""
+HOW = "Transfer or forgetting in percent, the score in brackets. The paper's ± is a deviation, ours a 95 % interval."
+
+
+def section(records: Sequence[Record]) -> list[Block]:
+    """What the world's runs and those on given data come to, each scale apart."""
+    groups: dict[tuple[bool, str], list[Record]] = {}
+    for record in records:
+        world = on_world(record.environment.get("command", ""))
+        groups.setdefault((world, record.config["benchmark"]["scale"]), []).append(record)
+    return [block for (_, scale), group in groups.items() for block in _blocks(Runs(group, scale))]
+
+
+def _blocks(runs: Runs) -> list[Block]:
+    sheets = [tables.sheet(number, runs) for number in tables.BUILDERS]
+    return [*(_table(each) for each in sheets if tables.filled(each)), *_low_shot(runs)]
+
+
+def _table(sheet: tables.Sheet) -> Table:
+    rows = [
+        (Cell(row.title), *(_cell(ours, paper) for ours, paper in zip(row.ours, row.paper, strict=True)))
+        for row in sheet.rows
+    ]
+    if sheet.number in RANKED:
+        rows = mark_best(rows, [True] * len(sheet.columns), [None if r.title == "direct" else "" for r in sheet.rows])
+    warning = " ".join(note for note in sheet.notes if note in (tables.WORLD, tables.SMALLER))
+    notes = (HOW, *(note for note in sheet.notes if note not in warning))
+    return Table(f"climb, table {sheet.number}: {sheet.title}", ("", *sheet.columns), tuple(rows), notes, warning)
+
+
+def _cell(ours: tables.Cell, paper: tables.Cell) -> Cell:
+    if ours.change is None and paper.change is None:
+        return Cell(number=ours.score, interval=ours.spread, paper=paper.score, paper_interval=paper.spread)
+    return Cell(
+        "" if ours == tables.Cell() else str(ours),
+        number=ours.change,
+        paper=paper.change,
+        paper_text="" if paper == tables.Cell() else str(paper),
+    )
+
+
+def _low_shot(runs: Runs) -> list[Block]:
+    """Low-shot scores from the pre-trained encoder and from each algorithm's last checkpoint (Figures 4 to 6)."""
+    starts = {name: found for name, found in runs.by_algorithm("vilt", ORDERS[0]).items() if found}
+    last = len(ORDERS[0].split(">"))
+    after = {name: [each for run in found for each in runs.after(run, last)] for name, found in starts.items()}
+    blocks: list[Block] = []
+    for kind, names in MODALITIES.items():
+        by_start = {"pre-trained": [each for task in names for each in runs.pretrained("vilt", task)]}
+        by_start |= {f"after {name}": [each for each in found if each.task in names] for name, found in after.items()}
+        there = [task for task in names if any(each.task == task for found in by_start.values() for each in found)]
+        for task in there:
+            if (curves := _by_shots(task, by_start)) is not None:
+                blocks.append(curves)
+        series = tuple(_bars(name, found, there) for name, found in by_start.items() if found)
+        if there:
+            notes = ("The line on a bar is the standard deviation over seeds and sub-samples, at the fewest shots.",)
+            blocks.append(Bars(f"Low-shot transfer to {kind} tasks", "score, %", tuple(there), series, notes))
+    return blocks
+
+
+def _bars(name: str, found: Sequence[LowShotRecord], tasks: Sequence[str]) -> Series:
+    spread = [_spread(_fewest([each for each in found if each.task == task])) for task in tasks]
+    return Series(name, (), tuple(mean for mean, _ in spread), tuple(width for _, width in spread))
+
+
+def _by_shots(task: str, by_start: Mapping[str, Sequence[LowShotRecord]]) -> Curves | None:
+    """The score over the number of shots, with the deviation as a band; None where there is one number alone."""
+    series, levels = [], set()
+    for name, found in by_start.items():
+        by_level: dict[float, list[LowShotRecord]] = {}
+        for each in found:
+            if each.task == task:
+                by_level.setdefault(_shots(each), []).append(each)
+        spread = {level: _spread(group) for level, group in sorted(by_level.items())}
+        levels |= set(spread)
+        if spread:
+            means, widths = tuple(m for m, _ in spread.values()), tuple(w for _, w in spread.values())
+            series.append(Series(name, tuple(spread), means, widths))
+    if len(levels) < 2:
+        return None
+    notes = ("The band is the standard deviation over seeds and sub-samples.",)
+    return Curves(f"Low-shot: {task}", "shots", "score, %", tuple(series), notes=notes, logarithmic=True)
+
+
+def _fewest(found: Sequence[LowShotRecord]) -> list[LowShotRecord]:
+    least = min(map(_shots, found), default=0.0)
+    return [each for each in found if _shots(each) == least]
+
+
+def _spread(found: Iterable[LowShotRecord]) -> tuple[float | None, float | None]:
+    values = [100 * final(each.scores) for each in found]
+    if not values:
+        return None, None
+    return metrics.mean(values), metrics.standard_deviation(values) if len(values) > 1 else None
+
+
+def _shots(record: LowShotRecord) -> float:
+    return float(str(record.shots).rstrip("%"))

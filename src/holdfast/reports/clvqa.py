@@ -1,0 +1,79 @@
+"""The section on clvqa: the main table of the paper, with both orders of the tasks beside each other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from holdfast import papers
+from holdfast.experiments.store import Record
+from holdfast.reports.beside import caution
+from holdfast.reports.blocks import Bars, Block, Cell, Table, mean_cell
+from holdfast.reports.groups import rows_of
+from holdfast.reports.overview import bar_series, mark_best
+
+METHODS = {"naive": "finetune", "ewc": "ewc", "rehearsal": "rehearsal", "cumulative": "cumulative"}
+"""Our names of the paper's methods, in its order."""
+ORDERS = {"wh>yn": ("wh", "yn"), "yn>wh": ("yn", "wh")}
+TITLES = {"wh": "Wh", "yn": "Y/N"}
+
+
+def section(records: Sequence[Record]) -> list[Block]:
+    """The main table for each scale and model that was run."""
+    groups: dict[str, list[Record]] = {}
+    for record in records:
+        settings = record.config["benchmark"]
+        if settings.get("setting") == "two" and _order(record) in ORDERS:
+            plain = {name: value for name, value in settings.items() if name not in ("seed", "order")}
+            groups.setdefault(f"{plain} {record.config['model']} {caution(record)}", []).append(record)
+    return [block for group in groups.values() for block in (_table(group), _bars(group))]
+
+
+def _table(records: Sequence[Record]) -> Table:
+    columns = [(order, task) for order, tasks in ORDERS.items() for task in tasks]
+    ours = {order: rows_of([r for r in records if _order(r) == order]) for order in ORDERS}
+    titles = [title for order in ORDERS for title in ours[order]]
+    names = [*METHODS.values(), *dict.fromkeys(title for title in titles if title not in METHODS.values())]
+    published = {ours_: theirs for theirs, ours_ in METHODS.items()}
+    rows: list[tuple[Cell, ...]] = []
+    for name in names:
+        cells = [_cell(ours[order].get(name, ()), published.get(name, ""), order, task) for order, task in columns]
+        rows.append((Cell(f"{published[name]} ({name})" if published.get(name, name) != name else name), *cells))
+    rows = mark_best(rows, [True] * len(columns), [None if name == "cumulative" else "" for name in names])
+    chances = {order: [r.chance for group in ours[order].values() for r in group] for order in ORDERS}
+    guessed = [
+        replace(mean_cell([c.get(task) for c in chances[order][:1]], 100.0, 0), paper=_paper("random", order, task))
+        for order, task in columns
+    ]
+    heads = tuple(f"{' → '.join(TITLES[t] for t in ORDERS[order])}: {TITLES[task]} ↑" for order, task in columns)
+    scale, model = records[0].config["benchmark"].get("scale"), records[0].config["model"]["name"]
+    title = f"clvqa, the main table: accuracy after both tasks ({scale}, {model})"
+    notes = ("Accuracy in percent on both tasks at the end, with one output layer.",)
+    return Table(title, ("method", *heads), (*rows, (Cell("guessing"), *guessed)), notes, caution(records[0]))
+
+
+def _cell(group: Sequence[Record], method: str, order: str, task: str) -> Cell:
+    return replace(
+        mean_cell([record.summary.get(task) for record in group], 100.0, 0), paper=_paper(method, order, task)
+    )
+
+
+def _paper(method: str, order: str, task: str) -> float | None:
+    rows = papers.table("clvqa", "main").select(method=method, setup=order.replace(">", "-"), task=task)
+    values: list[Mapping[str, object]] = list(rows)
+    value = values[0]["accuracy"] if values else None
+    return 100 * value if isinstance(value, int | float) else None
+
+
+def _bars(records: Sequence[Record]) -> Bars:
+    found = [
+        bar_series(f"{title}, {' → '.join(TITLES[t] for t in ORDERS[order])}", group, TITLES)
+        for order in ORDERS
+        for title, group in rows_of([r for r in records if _order(r) == order]).items()
+    ]
+    series = tuple(each for each in found if each is not None)
+    return Bars("What is left of both tasks at the end", "accuracy, %", tuple(TITLES.values()), series)
+
+
+def _order(record: Record) -> str:
+    return str(record.config["benchmark"].get("order") or "wh>yn")

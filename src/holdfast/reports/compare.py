@@ -1,0 +1,22 @@
+"""The tables of a store: each experiment's measures, and the papers' tables with ours in them."""
+
+from __future__ import annotations
+
+from holdfast.reports.blocks import Table
+from holdfast.reports.groups import experiments
+from holdfast.reports.overview import comparison
+from holdfast.reports.runs import Runs
+from holdfast.reports.sections import WITHIN, section
+
+
+def tables(runs: Runs) -> list[Table]:
+    """What `holdfast compare` prints: for each family of benchmarks its experiments, then its papers' tables."""
+    found = experiments(runs.records)
+    families = dict.fromkeys(each.benchmark.partition(":")[0] for each in found)
+    tables: list[Table] = []
+    for family in families:
+        own = [each for each in found if each.benchmark.partition(":")[0] == family]
+        tables += [comparison(each) for each in own if each.benchmark not in WITHIN]
+        blocks = section(family, [record for each in own for record in each.records])
+        tables += [block for block in blocks if isinstance(block, Table)]
+    return tables

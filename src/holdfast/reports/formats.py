@@ -1,0 +1,145 @@
+"""A table for a terminal, as Markdown, as LaTeX (booktabs), as CSV, and as JSON values."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Callable
+from typing import Any
+
+from holdfast.reports.blocks import Cell, Table
+from holdfast.reports.tables import Grid
+
+BRACKETS = "In brackets: the paper's value."
+
+
+def grid(table: Table) -> Grid:
+    """The table as texts: the paper's value in brackets, the best with a star."""
+    rows = tuple(tuple(_text(cell) for cell in row) for row in table.rows)
+    stars = ("* the best.",) if _has_best(table) else ()
+    return Grid(table.title, table.columns, rows, (*_notes(table, BRACKETS), *stars))
+
+
+def markdown(table: Table) -> str:
+    """The table as Markdown."""
+    lines = [f"### {_cell_of_markdown(table.title)}", ""]
+    lines += [f"**{_cell_of_markdown(table.warning)}**", ""] if table.warning else []
+    lines.append("| " + " | ".join(map(_cell_of_markdown, table.columns)) + " |")
+    lines.append("|" + "|".join([" --- ", *(" ---: " for _ in table.columns[1:])]) + "|")
+    for row in table.rows:
+        words = [_cell_of_markdown(cell.plain) for cell in row]
+        words = [f"**{word}**" if cell.best else word for word, cell in zip(words, row, strict=True)]
+        words = [
+            f"{word} ({cell.published})" if cell.published else word for word, cell in zip(words, row, strict=True)
+        ]
+        lines.append("| " + " | ".join(words) + " |")
+    notes = _notes(table, BRACKETS)[1 if table.warning else 0 :]
+    return "\n".join([*lines, "", *(f"{_cell_of_markdown(note)}  " for note in notes)]).rstrip() + "\n"
+
+
+def latex(table: Table) -> str:
+    """The table as LaTeX, for the packages booktabs and, by its arrows and signs, any engine that reads UTF-8."""
+    head = " & ".join(_escape(column) for column in table.columns)
+    lines = [r"\begin{table}", r"  \centering", f"  \\begin{{tabular}}{{l{'r' * (len(table.columns) - 1)}}}"]
+    lines += [r"    \toprule", f"    {head} \\\\", r"    \midrule"]
+    for row in table.rows:
+        lines.append("    " + " & ".join(_cell_of_latex(cell) for cell in row) + r" \\")
+    lines += [r"    \bottomrule", r"  \end{tabular}"]
+    words = [table.title + ".", *_notes(table, BRACKETS)]
+    return "\n".join([*lines, f"  \\caption{{{_escape(' '.join(words))}}}", r"\end{table}", ""])
+
+
+def as_csv(table: Table) -> str:
+    """The table as CSV: each number beside its interval and the paper's value, and the warning in each row."""
+    file = io.StringIO()
+    writer = csv.writer(file, lineterminator="\n")
+    numeric = [any(row[place].number is not None for row in table.rows) for place in range(len(table.columns))]
+    published = [any(row[place].paper is not None for row in table.rows) for place in range(len(table.columns))]
+    heads = ["table"]
+    for name, number, paper in zip(map(_bare, table.columns), numeric, published, strict=True):
+        heads += [name, *([f"{name} interval"] if number else []), *([f"{name} paper"] if paper else [])]
+    writer.writerow([*heads, "warning"])
+    for row in table.rows:
+        words: list[object] = [table.title]
+        for cell, number, paper in zip(row, numeric, published, strict=True):
+            plain = cell.text if cell.number is None else cell.number
+            words += [plain, *([cell.interval] if number else []), *([cell.paper] if paper else [])]
+        writer.writerow(["" if word is None else word for word in (*words, table.warning)])
+    return file.getvalue()
+
+
+def as_json_values(table: Table) -> dict[str, Any]:
+    """The table as JSON values."""
+    rows = [
+        {
+            column: cell.plain
+            if cell.number is None and cell.paper is None
+            else {"value": cell.number, "interval": cell.interval, "paper": cell.paper, "best": cell.best}
+            for column, cell in zip(map(_bare, table.columns), row, strict=True)
+        }
+        for row in table.rows
+    ]
+    return {"title": table.title, "warning": table.warning, "rows": rows, "notes": list(table.notes)}
+
+
+FORMATS: dict[str, Callable[[Table], str]] = {"markdown": markdown, "latex": latex, "csv": as_csv}
+"""How a table is written to a file; `text` is drawn by the terminal."""
+
+_SPECIAL = {
+    "\\": r"\textbackslash{}",
+    "&": r"\&",
+    "%": r"\%",
+    "$": r"\$",
+    "#": r"\#",
+    "_": r"\_",
+    "{": r"\{",
+    "}": r"\}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "±": r"$\pm$",
+    "↑": r"$\uparrow$",
+    "↓": r"$\downarrow$",
+    "→": r"$\rightarrow$",
+    "−": r"$-$",
+    "·": r"$\cdot$",
+    "–": "--",
+    ">": r"$>$",
+    "<": r"$<$",
+}
+
+
+def _escape(text: str) -> str:
+    """Text that LaTeX prints as it is.
+
+    >>> _escape("50 % of a_b")
+    '50 \\\\% of a\\\\_b'
+    """
+    return "".join(_SPECIAL.get(letter, letter) for letter in text)
+
+
+def _cell_of_latex(cell: Cell) -> str:
+    word = _escape(cell.plain.replace("-", "−") if cell.number is not None else cell.plain)
+    word = f"\\textbf{{{word}}}" if cell.best else word
+    return f"{word} ({_escape(cell.published)})" if cell.published else word
+
+
+def _cell_of_markdown(text: str) -> str:
+    return re.sub(r"([\\|*_<>`])", r"\\\1", text).replace("\n", " ")
+
+
+def _text(cell: Cell) -> str:
+    star = "*" if cell.best else ""
+    return f"{cell.plain}{star} [{cell.published}]" if cell.published else f"{cell.plain}{star}"
+
+
+def _bare(column: str) -> str:
+    return column.rstrip(" ↑↓")
+
+
+def _has_best(table: Table) -> bool:
+    return any(cell.best for row in table.rows for cell in row)
+
+
+def _notes(table: Table, how: str) -> tuple[str, ...]:
+    return (*((table.warning,) if table.warning else ()), *((how,) if table.has_published else ()), *table.notes)

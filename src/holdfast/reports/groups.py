@@ -1,0 +1,142 @@
+"""Which records belong together: runs that differ in nothing but the seed are a row, rows of one benchmark under the
+same conditions are an experiment.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from holdfast.experiments.store import Record
+from holdfast.reports.runs import SETTINGS, on_world
+
+BOUNDS = ("joint", "offline", "cumulative")
+"""Transforms that give the learner all data at once: what they reach is a bound, and never the best of a table."""
+MOST = 3
+"""A title names at most so many settings; where more differ, it names the run."""
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """The rows of one table: what they have in common, and the records of each row by its title."""
+
+    title: str
+    benchmark: str
+    world: bool
+    """Whether the data is the world's and not a paper's."""
+    rows: Mapping[str, tuple[Record, ...]]
+
+    @property
+    def records(self) -> list[Record]:
+        """All records of all rows."""
+        return [record for row in self.rows.values() for record in row]
+
+    @property
+    def key(self) -> str:
+        """A name for links."""
+        return "-".join(re.findall("[a-z0-9]+", self.title.lower()))
+
+
+def experiments(records: Sequence[Record]) -> list[Experiment]:
+    """All experiments among the records, those of one benchmark after each other, those with the most rows first."""
+    known = {record.id: record.config for record in records}
+    groups: dict[str, list[Record]] = {}
+    for record in sorted(records, key=lambda record: str(record.config["benchmark"]["name"])):
+        groups.setdefault(_text(_conditions(record)), []).append(record)
+    conditions = [_conditions(group[0]) for group in groups.values()]
+    titles = distinct([_title(each) for each in conditions], conditions, list(range(len(conditions))))
+    found = [
+        Experiment(title, group[0].config["benchmark"]["name"], _on_world(group[0]), rows_of(group, known))
+        for title, group in zip(titles, groups.values(), strict=True)
+    ]
+    return sorted(found, key=lambda each: (each.benchmark, -len(each.rows)))
+
+
+def rows_of(
+    records: Sequence[Record], known: Mapping[str, Mapping[str, Any]] | None = None
+) -> dict[str, tuple[Record, ...]]:
+    """Records that differ in nothing but the seed, by a title that tells them from the others.
+
+    `known` has the configurations of other runs by id: one that a run starts from counts by what it was, not by its
+    seed.
+    """
+    groups: dict[str, list[Record]] = {}
+    for record in records:
+        groups.setdefault(_text(without_seed(record.config, known or {})), []).append(record)
+    found = [sorted(group, key=lambda record: record.config["seed"]) for group in groups.values()]
+    settings = [json.loads(text) for text in groups]
+    titles = distinct([group[0].algorithm for group in found], settings, [group[0].id[:6] for group in found])
+    return {title: tuple(group) for title, group in zip(titles, found, strict=True)}
+
+
+def without_seed(config: Mapping[str, Any], known: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """A configuration as it is for every seed."""
+    benchmark = {name: value for name, value in config["benchmark"].items() if name != "seed"}
+    plain = {**config, "benchmark": benchmark, "seed": None, "data": None}
+    run, at, stage = str(config.get("start", "")).partition("@")
+    if run in known:
+        plain["start"] = f"{_text(without_seed(known[run], known))}{at}{stage}"
+    return plain
+
+
+def distinct(titles: Sequence[str], settings: Sequence[Mapping[str, Any]], names: Sequence[object]) -> list[str]:
+    """Titles of which no two are equal: those that are take what tells them apart, or a name.
+
+    >>> distinct(["er", "er", "lwf"], [{"capacity": 50}, {"capacity": 80}, {}], "abc")
+    ['er (capacity=50)', 'er (capacity=80)', 'lwf']
+    """
+    found = list(titles)
+    alike: dict[str, list[int]] = {}
+    for place, title in enumerate(titles):
+        alike.setdefault(title, []).append(place)
+    for title, places in ((title, places) for title, places in alike.items() if len(places) > 1):
+        flat = [dict(_flat(settings[place])) for place in places]
+        names_of = {name for each in flat for name in each}
+        differing = [name for name in sorted(names_of) if len({_text(each.get(name)) for each in flat}) > 1]
+        for place, each in zip(places, flat, strict=True):
+            told = ", ".join(f"{_last(name)}={each.get(name)}" for name in differing)
+            short = 0 < len(differing) <= MOST and len(told) <= 60
+            found[place] = f"{title} ({told if short else names[place]})"
+    return found if len(set(found)) == len(found) else [f"{t} ({n})" for t, n in zip(titles, names, strict=True)]
+
+
+def _conditions(record: Record) -> dict[str, Any]:
+    config = record.config
+    benchmark = {name: value for name, value in config["benchmark"].items() if name != "seed"}
+    plain = {"benchmark": benchmark, "model": config["model"], "precision": config.get("precision", "float32")}
+    return plain | {"data": "the world's" if _on_world(record) else "given"}
+
+
+def _title(conditions: Mapping[str, Any]) -> str:
+    benchmark = conditions["benchmark"]
+    words = [benchmark["name"], *(benchmark.get(name) for name in SETTINGS), conditions["model"]["name"]]
+    return " · ".join(str(word) for word in words if word)
+
+
+def _on_world(record: Record) -> bool:
+    return on_world(record.environment.get("command", ""))
+
+
+def _flat(value: Any, name: str = "") -> Iterable[tuple[str, Any]]:
+    """Settings by their dotted names; stages that are trained alike count once."""
+    if isinstance(value, list) and value and all(each == value[0] for each in value):
+        value = value[0]
+    if isinstance(value, dict):
+        for key, each in value.items():
+            yield from _flat(each, f"{name}.{key}" if name else key)
+    elif isinstance(value, list) and value and isinstance(value[0], dict):
+        for number, each in enumerate(value):
+            yield from _flat(each, f"{name}.{number}")
+    else:
+        yield name, value
+
+
+def _last(name: str) -> str:
+    return name.rpartition(".")[2]
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value, sort_keys=True)

@@ -1,0 +1,348 @@
+"""What can be said of any benchmark from its records: measures, score matrices, curves, cost, significance."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast import metrics, papers
+from holdfast.benchmarks.base import Measure, score_matrix
+from holdfast.experiments.store import Record
+from holdfast.reports.blocks import Block, Cell, Curves, Heatmap, Note, Point, Scatter, Series, Table, mean_cell
+from holdfast.reports.groups import BOUNDS, Experiment
+from holdfast.reports.significance import LEAST, LEVEL, pairs
+from holdfast.reports.tables import measures, units
+
+Matrix = NDArray[np.float64]
+WORLD = "On the world's small data: this is no reproduction of the paper."
+SEEDS = 10
+"""A row has links to at most so many of its seeds."""
+HEATMAPS = 8
+"""Heat maps of at most so many rows are drawn; a run's own page has its own."""
+LINES = 16
+"""So many rows are drawn as lines or points, and all pairs of them tested: no eye, and no test, tells more apart."""
+WIDEST = 30
+"""A heat map has at most so many columns."""
+HEADLINES = ("cl_score", "final_accuracy", "Acon", "log_perplexity")
+"""What a run is known by, where it has one of these."""
+COSTS = {
+    "seconds": ("seconds of training", "seconds", 1.0),
+    "passes": ("examples passed forward and backward", "passes", 1.0),
+    "memory_bytes": ("bytes kept by the algorithm", "bytes of memory", 1.0),
+}
+
+
+def shown_measures(records: Sequence[Record]) -> dict[str, Measure]:
+    """The measures that these records have, as their benchmark shows them; unknown ones as plain numbers."""
+    known = measures(records[0].config["benchmark"]["name"])
+    there = {name for record in records for name in record.summary}
+    found = {name: measure for name, measure in known.items() if name in there}
+    return found or {name: Measure(name, factor=1.0, decimals=3) for name in sorted(there)[:8]}
+
+
+def headline(records: Sequence[Record]) -> tuple[str, Measure] | None:
+    """The one measure that stands for a run where there is room for one: the usual one, or the benchmark's first."""
+    shown = shown_measures(records)
+    return next(((name, shown[name]) for name in (*HEADLINES, *shown) if name in shown), None)
+
+
+def comparison(experiment: Experiment) -> Table:
+    """One row an algorithm, one column a measure: the mean over the seeds with its 95 % t-interval, the best marked."""
+    shown = shown_measures(experiment.records)
+    rows, missing = [], dict[tuple[str, str], list[str]]()
+    for title, group in experiment.rows.items():
+        cells = [
+            mean_cell([r.summary.get(name) for r in group], measure.factor, measure.decimals)
+            for name, measure in shown.items()
+        ]
+        rows.append((row_head(title, group), *cells))
+        for name in (name for name in shown if any(r.summary.get(name) is None for r in group)):
+            without = next(r for r in group if r.summary.get(name) is None)
+            reason = without.reasons.get(name, "this record was made before there was such a measure")
+            missing.setdefault((title, reason), []).append(shown[name].title)
+    ranks = [None if is_bound(group[0]) else "" for group in experiment.rows.values()]
+    rows = mark_best(rows, [measure.higher for measure in shown.values()], ranks)
+    if guessed := {name: experiment.records[0].chance[name] for name in shown if name in experiment.records[0].chance}:
+        cells = [mean_cell([guessed.get(name)], m.factor, m.decimals) for name, m in shown.items()]
+        rows.append((Cell("guessing"), *cells))
+    seeds = sorted({len(group) for group in experiment.rows.values()})
+    several = f"the mean of {_spans(seeds)} seeds, ± its 95 % t-interval."
+    counted, unit = several if seeds[-1] > 1 else "one seed, so without an interval.", units(list(shown.values()))
+    notes = [unit + counted if unit else counted.capitalize()]
+    notes += [f"{a}: no {', '.join(titles)}: {reason}." for (a, reason), titles in missing.items()]
+    if None in ranks:
+        notes.append(
+            "Best among those that learn in sequence: joint, offline and cumulative see all data, and are a bound."
+        )
+    titles = (f"{m.title} {'↑' if m.higher else '↓'}" for m in shown.values())
+    warning = WORLD if experiment.world and experiment.benchmark.partition(":")[0] in papers.papers() else ""
+    return Table(experiment.title, ("algorithm", *titles), tuple(rows), tuple(notes), warning)
+
+
+def row_head(title: str, group: Sequence[Record]) -> Cell:
+    """The first cell of a row, with links to the runs behind it."""
+    if len(group) == 1:
+        return Cell(title, run=group[0].id)
+    return Cell(title, seeds=tuple((record.config["seed"], record.id) for record in group[:SEEDS]))
+
+
+def mark_best(
+    rows: list[tuple[Cell, ...]], higher: Sequence[bool], ranks: Sequence[str | None]
+) -> list[tuple[Cell, ...]]:
+    """Mark the best number of each column after the first, among rows of the same rank; those of none never are.
+
+    Where all of them are equal, none is the best.
+
+    >>> rows = [(Cell("a"), Cell(number=1.0)), (Cell("b"), Cell(number=2.0)), (Cell("bound"), Cell(number=3.0))]
+    >>> [row[1].best for row in mark_best(rows, [True], ["", "", None])]
+    [False, True, False]
+    """
+    marked = [list(row) for row in rows]
+    for rank in {rank for rank in ranks if rank is not None}:
+        for column, more in enumerate(higher, 1):
+            numbers = [(row[column].number, place) for place, row in enumerate(rows) if ranks[place] == rank]
+            values = [(value if more else -value, place) for value, place in numbers if value is not None]
+            best = max((value for value, _ in values), default=0.0)
+            winners = [place for value, place in values if value == best]
+            for place in winners if len(winners) < len(values) else []:
+                marked[place][column] = replace(marked[place][column], best=True)
+    return [tuple(row) for row in marked]
+
+
+def is_bound(record: Record) -> bool:
+    """Whether a run saw all data at once: what it reaches is a bound."""
+    return any(name in BOUNDS for name in record.config["transforms"])
+
+
+def learned_matrix(record: Record) -> tuple[list[str], Matrix]:
+    """The score matrix without sets that were scored only once, at the end: few-shot tests are no task of a stage."""
+    names, _, matrix = score_matrix(record.scores)
+    if matrix.shape[0] != matrix.shape[1] and len(matrix) > 1:
+        kept = [column for column in range(len(names)) if np.isfinite(matrix[:, column]).sum() > 1]
+        names, matrix = [names[column] for column in kept], matrix[:, kept]
+    return names, matrix
+
+
+def heatmap(records: Sequence[Record], title: str) -> Heatmap | None:
+    """The mean score matrix of a row: a line for each stage, a column for each evaluation set."""
+    found = [learned_matrix(record) for record in records]
+    names = found[0][0]
+    if not names or any(each[0] != names or each[1].shape != found[0][1].shape for each in found):
+        return None
+    matrix = np.mean([each[1] for each in found], axis=0)
+    share = _are_shares(matrix)
+    numbers = matrix[:, :WIDEST] * (100 if share else 1)
+    finite = numbers[np.isfinite(numbers)]
+    if not len(finite):
+        return None
+    low, high = (0.0, 100.0) if share else (float(finite.min()), float(finite.max()))
+    notes = (f"The first {WIDEST} of {len(names)} evaluation sets.",) if len(names) > WIDEST else ()
+    return Heatmap(
+        title,
+        tuple(f"after {stage + 1}" for stage in range(len(matrix))),
+        tuple(names[:WIDEST]),
+        tuple(tuple(float(v) if np.isfinite(v) else None for v in row) for row in numbers),
+        low,
+        high,
+        1 if len(names) <= 6 or not share else 0,
+        "stage",
+        notes,
+    )
+
+
+def over_stages(experiment: Experiment) -> list[Curves]:
+    """Three curves over the stages: what is known of what was learned, what is lost of it, what helps the next."""
+    found = {title: [learned_matrix(r)[1] for r in group] for title, group in _drawn(experiment)}
+    square = {t: m for t, m in found.items() if all(len(x) > 1 and x.shape == (len(x), len(x)) for x in m)}
+    if not square:
+        return []
+    longest = max(len(each[0]) for each in square.values())
+    share = all(_are_shares(matrix) for each in square.values() for matrix in each)
+    ticks, unit = tuple(str(stage + 1) for stage in range(longest)), ", %" if share else ""
+    curves = []
+    for title, label, of_stage in (
+        ("Mean score on the tasks learned so far", "mean score", lambda m, i: m[i, : i + 1].mean()),
+        ("Forgetting: the mean drop from the best score", "mean drop", _dropped),
+        ("Transfer: the score on the next task before it is learned", "score", _ahead),
+    ):
+        series = []
+        for name, matrices in square.items():
+            values = np.array([[of_stage(m, stage) for stage in range(len(m))] for m in matrices])
+            series.append(line(name, list(range(values.shape[1])), values * (100 if share else 1)))
+        known = [[y for y in each.y if y is not None] for each in series]
+        if max(map(len, known)) > 1 and any(y for each in known for y in each):  # a head that grows gives only zeros
+            curves.append(Curves(title, "after stage", label + unit, tuple(series), ticks, _left_out(experiment)))
+    return curves
+
+
+def line(name: str, x: Sequence[float], values: Matrix) -> Series:
+    """A line through the means of several runs (rows), with their 95 % t-interval as its band; two runs have none.
+
+    >>> line("er", [1, 2], np.array([[1.0, 4.0], [3.0, 4.0]])).y
+    (2.0, 4.0)
+    """
+    means: list[float | None] = []
+    widths: list[float | None] = []
+    for column in values.T:
+        if not len(column) or not np.isfinite(column).all():
+            means.append(None)
+            widths.append(None)
+        else:
+            means.append(float(column.mean()))
+            widths.append(metrics.t_interval(column) if len(column) >= LEAST else None)
+    return Series(name, tuple(x), tuple(means), tuple(widths) if len(values) >= LEAST else ())
+
+
+def cost_table(experiment: Experiment) -> Table:
+    """What each algorithm cost, as means over its seeds."""
+    columns = {
+        "steps": "steps",
+        "seconds": "seconds",
+        "examples_forward": "forward passes",
+        "examples_backward": "backward passes",
+        "memory_bytes": "memory, bytes",
+        "parameters": "parameters",
+    }
+    rows = tuple(
+        (
+            Cell(title),
+            *(
+                _whole_cell([r.cost.get(name) for r in group], 1 if name == "seconds" else 0)
+                for name in columns
+            ),
+        )
+        for title, group in experiment.rows.items()
+    )  # fmt: skip
+    notes = ("Passes count examples. Memory is what the algorithm keeps beside the model.",)
+    return Table("What it cost", ("algorithm", *columns.values()), rows, notes)
+
+
+def cost_plots(experiment: Experiment) -> list[Scatter]:
+    """Cost against score: passes, seconds, bytes."""
+    if (found := headline(experiment.records)) is None:
+        return []
+    name, measure = found
+    plots = []
+    for key, (label, short, _) in COSTS.items():
+        points = []
+        for title, group in _drawn(experiment):
+            costs, scores = [_cost(r, key) for r in group], [r.summary.get(name) for r in group]
+            if all(c is not None for c in costs) and all(s is not None for s in scores):
+                x = float(np.mean(np.array(costs, float)))
+                y = float(np.mean(np.array(scores, float))) * measure.factor
+                points.append(Point(title, x, y, f"{title}: {y:.{measure.decimals}f} for {x:,.0f} {short}"))
+        if len({point.x for point in points}) > 1:
+            positive = min(point.x for point in points) > 0
+            spread = positive and max(p.x for p in points) / min(p.x for p in points) > 20
+            plots.append(
+                Scatter(
+                    f"{measure.title} for {short}", label, measure.title, tuple(points), spread, _left_out(experiment)
+                )
+            )
+    return plots
+
+
+def significance(experiment: Experiment) -> list[Block]:
+    """For each measure, every pair of algorithms with enough seeds in common."""
+    blocks: list[Block] = []
+    for name, measure in shown_measures(experiment.records).items():
+        values: dict[str, dict[int, float]] = {}
+        for title, group in _drawn(experiment):
+            found = {r.config["seed"]: r.summary.get(name) for r in group}
+            numbers = {seed: value * measure.factor for seed, value in found.items() if value is not None}
+            if numbers:
+                values[title] = numbers
+        tested = pairs(values)
+        if not tested:
+            continue
+        rows = tuple(
+            (
+                Cell(f"{pair.first} − {pair.second}"),
+                Cell(number=pair.difference, interval=pair.half_width, decimals=measure.decimals),
+                _p_cell(pair.p_value),
+                _p_cell(pair.corrected),
+                Cell("yes" if pair.significant else "no", best=pair.significant),
+                Cell(str(pair.seeds), number=float(pair.seeds), decimals=0),
+            )
+            for pair in sorted(
+                tested, key=lambda pair: (np.isnan(pair.corrected), pair.corrected, -abs(pair.difference))
+            )
+        )
+        columns = ("pair", "difference", "p", "p, corrected", f"below {LEVEL:.0%}", "seeds")
+        notes = (
+            "Paired over the seeds, Student's t, two-sided; corrected by Holm for all pairs of this table.",
+            *_left_out(experiment),
+        )
+        blocks.append(Table(f"{measure.title}: is the difference more than chance?", columns, rows, notes))
+    if not blocks and len(experiment.rows) > 1:
+        blocks.append(
+            Note(f"No pair of algorithms has {LEAST} seeds in common: --seeds {LEAST} makes them comparable.")
+        )
+    return blocks
+
+
+def bar_series(title: str, group: Sequence[Record], names: Iterable[str], own: str = "") -> Series | None:
+    """A row's measures as bars, in percent, with their intervals: over three seeds or more, or of the run itself.
+
+    `own` is what the name of a measure ends with where it is the half width of one run's own interval.
+    """
+    cells = [mean_cell([record.summary.get(name) for record in group], 100.0) for name in names]
+    if all(cell.number is None for cell in cells):
+        return None
+    widths: list[float | None] = [cell.interval if len(group) >= LEAST else None for cell in cells]
+    if len(group) == 1 and own:
+        alone = [group[0].summary.get(name + own) for name in names]
+        widths = [None if width is None else 100 * width for width in alone]
+    return Series(title, (), tuple(cell.number for cell in cells), tuple(widths))
+
+
+def _drawn(experiment: Experiment) -> list[tuple[str, tuple[Record, ...]]]:
+    return list(experiment.rows.items())[:LINES]
+
+
+def _left_out(experiment: Experiment) -> tuple[str, ...]:
+    return (f"The first {LINES} of {len(experiment.rows)} rows.",) if len(experiment.rows) > LINES else ()
+
+
+def _cost(record: Record, key: str) -> float | None:
+    if key != "passes":
+        return record.cost.get(key)
+    both = [record.cost.get(f"examples_{way}") for way in ("forward", "backward")]
+    return None if None in both else float(sum(b for b in both if b is not None))
+
+
+def _whole_cell(values: Sequence[float | None], places: int) -> Cell:
+    numbers = [value for value in values if value is not None]
+    if not numbers:
+        return Cell()
+    mean = sum(numbers) / len(numbers)
+    return Cell(f"{mean:,.{places}f}", number=mean, decimals=places)
+
+
+def _p_cell(value: float) -> Cell:
+    if np.isnan(value):
+        return Cell("–", hint=getattr(value, "reason", ""))
+    return Cell("< 0.001" if value < 0.001 else f"{value:.3f}", number=value, decimals=3)
+
+
+def _dropped(matrix: Matrix, stage: int) -> float:
+    if not stage:
+        return float("nan")
+    return float((matrix[:stage, :stage].max(axis=0, initial=-np.inf, where=np.isfinite(matrix[:stage, :stage]))
+                  - matrix[stage, :stage]).mean())  # fmt: skip
+
+
+def _ahead(matrix: Matrix, stage: int) -> float:
+    return float(matrix[stage, stage + 1]) if stage + 1 < len(matrix) else float("nan")
+
+
+def _are_shares(matrix: Matrix) -> bool:
+    finite = matrix[np.isfinite(matrix)]
+    return bool(len(finite)) and float(finite.min()) >= 0 and float(finite.max()) <= 1
+
+
+def _spans(seeds: Sequence[int]) -> str:
+    return str(seeds[0]) if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]}"

@@ -1,0 +1,140 @@
+"""Blocks as HTML, through the templates beside this file."""
+
+from __future__ import annotations
+
+import base64
+import functools
+import hashlib
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from holdfast.reports import svg
+from holdfast.reports.blocks import MISSING, Bars, Block, Curves, Heatmap, Note, Picture, Scatter, Table
+
+TEMPLATES = Path(__file__).parent / "templates"
+KINDS = {"png": "image/png", "jpg": "image/jpeg", "jpeg": "image/jpeg", "svg": "image/svg+xml"}
+
+
+@functools.cache
+def environment() -> Environment:
+    """The templates, with what they call; all text is escaped."""
+    found = Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    found.filters |= {
+        "number": lambda value, places: f"{value:.{places}f}",
+        "page_name": page_name,
+        "text_columns": _text_columns,
+        "absent": lambda row: all(cell.number is None for cell in row),
+        "heat": _heat,
+        "draw": _draw,
+        "legend": _legend,
+        "numbers": _numbers,
+        "kind": lambda block: type(block).__name__,
+        "data_uri": lambda picture: data_uri(picture),
+        "runs_of_figures": _runs_of_figures,
+    }
+    return found
+
+
+def render(template: str, **values: Any) -> str:
+    """A page."""
+    return environment().get_template(template).render(**values)
+
+
+@functools.cache
+def asset(name: str) -> Markup:
+    """A style sheet or script as it is, for a page to hold."""
+    text = (TEMPLATES / name).read_text(encoding="utf-8")
+    assert "</s" not in text, "it would end the element that holds it"
+    return Markup(text)
+
+
+def page_name(run: str) -> str:
+    """The file of a run's page, whatever its folder is called.
+
+    >>> page_name("005547eb6d71")
+    '005547eb6d71.html'
+    >>> page_name("my run #2")
+    'my-run-2-5dcf24.html'
+    """
+    plain = "-".join(re.findall(r"[A-Za-z0-9_.]+", run))
+    return (
+        f"{plain}.html" if plain == run else f"{plain}-{hashlib.blake2b(run.encode(), digest_size=3).hexdigest()}.html"
+    )
+
+
+def data_uri(picture: Picture) -> str:
+    """A picture within the page."""
+    return f"data:{KINDS[picture.kind]};base64,{base64.b64encode(picture.content).decode()}"
+
+
+def _text_columns(table: Table) -> list[bool]:
+    """Which columns hold words: they are not set to the right."""
+    columns = zip(*table.rows, strict=True)
+    found = [
+        all(cell.number is None and not cell.published for cell in column) and any(cell.text for cell in column)
+        for column in columns
+    ]
+    return found or [True] * len(table.columns)
+
+
+def _heat(value: float | None, block: Heatmap) -> Markup:
+    if value is None:
+        return Markup('<td class="none">') + MISSING + Markup("</td>")
+    share = 100 * (value - block.low) / ((block.high - block.low) or 1)
+    share = min(max(share, 0), 100)
+    high = ' class="hi"' if share > 55 else ""
+    return Markup(f'<td style="--v:{share:.0f}"{high}>{value:.{block.decimals}f}</td>')
+
+
+def _draw(block: Curves | Bars | Scatter) -> Markup:
+    if isinstance(block, Curves):
+        return svg.curves(block)
+    return svg.bars(block) if isinstance(block, Bars) else svg.scatter(block)
+
+
+def _legend(block: Curves | Bars | Scatter) -> Markup:
+    return svg.legend([each.name for each in (block.points if isinstance(block, Scatter) else block.series)])
+
+
+def _numbers(block: Curves | Bars | Scatter) -> tuple[list[str], list[list[str]]]:
+    """The same as a table, for those who cannot see the picture."""
+    if isinstance(block, Scatter):
+        return ["", block.x_label, block.y_label], [[p.name, f"{p.x:,.6g}", f"{p.y:,.4g}"] for p in block.points]
+    if isinstance(block, Bars):
+        return ["", *block.groups], [[s.name, *map(_told, s.y, s.band or [None] * len(s.y))] for s in block.series]
+    places = list(dict.fromkeys(x for s in block.series for x in s.x))
+    places = sorted(places)[:: max(1, len(places) // 20)]
+    heads = [block.ticks[int(x)] if block.ticks and int(x) < len(block.ticks) else svg.short(x) for x in places]
+    rows = []
+    for series in block.series:
+        known = dict(zip(series.x, map(_told, series.y, series.band or [None] * len(series.y)), strict=True))
+        rows.append([series.name, *(known.get(x, MISSING) for x in places)])
+    return [block.x_label, *heads], rows
+
+
+def _told(value: float | None, width: float | None) -> str:
+    if value is None:
+        return MISSING
+    return f"{value:.4g}" + (f" ±{width:.2g}" if width else "")
+
+
+def _runs_of_figures(blocks: Sequence[Block]) -> list[tuple[bool, list[Block]]]:
+    """Blocks in their order, figures that follow each other together: they stand side by side where there is room."""
+    found: list[tuple[bool, list[Block]]] = []
+    for block in blocks:
+        wide = isinstance(block, Table | Note)
+        if not found or found[-1][0] != wide:
+            found.append((wide, []))
+        found[-1][1].append(block)
+    return found

@@ -1,0 +1,314 @@
+"""The HTML report of a store: an index that holds all it needs, and a small page for each run."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from holdfast.errors import UserError
+from holdfast.experiments.store import Record
+from holdfast.reports import overview
+from holdfast.reports.attached import attached
+from holdfast.reports.beside import caution
+from holdfast.reports.blocks import Block, Cell, Curves, Note, Series, Table, mean_cell
+from holdfast.reports.groups import Experiment, experiments
+from holdfast.reports.render import asset, page_name, render
+from holdfast.reports.runs import Run, Runs
+from holdfast.reports.sections import WITHIN, section
+from holdfast.version import __version__
+
+DRAWN = 8
+"""So many experiments of a benchmark are drawn in full, those with the most runs; the rest are tables."""
+LINES = 12
+"""A run's page draws at most so many curves."""
+
+
+@dataclass(frozen=True)
+class Written:
+    """What a report came to: its first page, and how many pages and bytes there are."""
+
+    index: Path
+    pages: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Group:
+    """Blocks under one heading; what is not open is folded away."""
+
+    title: str
+    blocks: Sequence[Block]
+    open: bool = True
+
+
+@dataclass(frozen=True)
+class Shown:
+    """An experiment as the page shows it; one of a single row, among others, is folded away."""
+
+    title: str
+    key: str
+    groups: Sequence[Group]
+    open: bool
+
+
+@dataclass(frozen=True)
+class Part:
+    """A benchmark: its own section, then its experiments."""
+
+    title: str
+    key: str
+    own: Sequence[Block]
+    experiments: Sequence[Shown]
+    left: str = ""
+
+
+def write(runs: Runs, out: Path, title: str = "") -> Written:
+    """Write the report of these runs into the folder `out`: index.html and runs/<id>.html."""
+    if out.is_file():
+        raise UserError(f"{out} is a file: a report is a folder; give another name with --out")
+    made = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())
+    shared = {"made": made, "version": __version__}
+    pages = {"index.html": _index(runs, title, shared)}
+    for run in runs:
+        pages[f"runs/{page_name(run.id)}"] = _run_page(run, shared)
+    pages |= {name: str(asset(name)) for name in ("report.css", "report.js")}
+    (out / "runs").mkdir(parents=True, exist_ok=True)
+    for name, text in pages.items():
+        (out / name).write_text(text, encoding="utf-8")
+    return Written(out / "index.html", len(runs) + 1, sum(len(text.encode()) for text in pages.values()))
+
+
+def _index(runs: Runs, title: str, shared: Mapping[str, str]) -> str:
+    records = runs.records
+    found = experiments(records)
+    families: dict[str, list[Experiment]] = {}
+    for each in found:
+        families.setdefault(each.benchmark.partition(":")[0], []).append(each)
+    store = runs.path.name or "store"
+    return render(
+        "index.html",
+        title=title or f"Holdfast: {store}",
+        subtitle=f"{len(runs)} runs" + (f" in {store}" if title else ""),
+        store=store,
+        tiles=_tiles(runs),
+        glance=[_glance([each for each in found if each.benchmark not in WITHIN])] if found else [],
+        parts=[_part(name, group) for name, group in families.items()],
+        problems=_problems(runs),
+        runs=[runs_table(runs)],
+        css=asset("report.css"),
+        js=asset("report.js"),
+        **shared,
+    )
+
+
+def _part(family: str, found: Sequence[Experiment]) -> Part:
+    own = section(family, [record for each in found for record in each.records])
+    whole = [each for each in found if each.benchmark not in WITHIN]
+    most = {each.title for each in sorted(whole, key=lambda each: -len(each.records))[:DRAWN]}
+    drawn = [each for each in whole if each.title in most]
+    alone = all(len(each.rows) == 1 for each in drawn)
+    shown = [Shown(each.title, each.key, _groups(each), alone or len(each.rows) > 1) for each in drawn]
+    left = len(whole) - len(shown)
+    told = f"{left} more experiments, with fewer runs each, are not drawn: their runs are in the list of all runs."
+    return Part(family, f"benchmark-{family}", own, shown, told if left else "")
+
+
+def _groups(experiment: Experiment) -> list[Group]:
+    heatmaps = [
+        block
+        for title, rows in list(experiment.rows.items())[: overview.HEATMAPS]
+        if (block := overview.heatmap(rows, title)) is not None
+    ]
+    if all(len(block.rows) == 1 for block in heatmaps):
+        heatmaps = []  # one stage: the table above has it all
+    if len(experiment.rows) > overview.HEATMAPS and heatmaps:
+        told = (
+            f"The first {overview.HEATMAPS} of {len(experiment.rows)} algorithms; the others are on their runs' pages."
+        )
+        heatmaps.append(Note(told))  # type: ignore[arg-type]
+    groups = [
+        Group(
+            "Measures", [replace(overview.comparison(experiment), title="Measures"), *overview.over_stages(experiment)]
+        ),
+        Group("Scores after each stage, as heat maps", heatmaps, open=False),
+        Group("Cost", [*overview.cost_plots(experiment), overview.cost_table(experiment)], open=False),
+        Group("Significance", overview.significance(experiment), open=False),
+    ]
+    return [group for group in groups if group.blocks]
+
+
+def _tiles(runs: Runs) -> list[tuple[str, str]]:
+    statuses = [run.status for run in runs]
+    seconds = sum(record.cost.get("seconds", 0.0) for record in runs.records)
+    tiles = [("runs", str(len(runs))), ("done", str(statuses.count("done")))]
+    tiles += [
+        (name, str(statuses.count(name))) for name in ("running", "stopped", "failed", "broken") if name in statuses
+    ]
+    tiles.append(("benchmarks", str(len({run.benchmark for run in runs if run.benchmark}))))
+    tiles.append(("algorithms", str(len({run.algorithm for run in runs if run.algorithm}))))
+    return [*tiles, ("of training", duration(seconds))]
+
+
+def duration(seconds: float) -> str:
+    """Seconds in words that fit a tile.
+
+    >>> duration(12), duration(90), duration(5400), duration(200_000)
+    ('12 s', '1.5 min', '1.5 h', '2.3 d')
+    """
+    for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
+        if seconds >= size:
+            return f"{seconds / size:.1f} {unit}"
+    return f"{seconds:.0f} s"
+
+
+def _glance(found: Sequence[Experiment]) -> Table:
+    rows = []
+    for each in found:
+        name, measure = overview.headline(each.records) or ("", None)
+        best: tuple[float, str] | None = None
+        for title, group in each.rows.items():
+            cell = mean_cell([record.summary.get(name) for record in group])
+            if measure is None or cell.number is None or overview.is_bound(group[0]):
+                continue
+            rank = cell.number if measure.higher else -cell.number
+            best = max(best, (rank, title)) if best else (rank, title)
+        told = f"{best[1]} ({measure.title})" if best and measure else ""
+        seeds = max(len(group) for group in each.rows.values())
+        data = "made by itself" if each.benchmark == "patterns" else "the world's" if each.world else "given"
+        cells = [Cell(each.title), Cell(data), Cell(str(len(each.rows)), len(each.rows), decimals=0)]
+        rows.append((*cells, Cell(str(seeds), seeds, decimals=0), Cell(told)))
+    notes = ("Data: the world's is small and drawn by Holdfast; what is measured on it is no reproduction of a paper.",)
+    columns = ("experiment", "data", "algorithms", "seeds", "best of them")
+    return Table(
+        "What was run, and on what",
+        columns,
+        tuple(rows),
+        notes if any(e.world and e.benchmark != "patterns" for e in found) else (),
+    )
+
+
+def runs_table(runs: Sequence[Run]) -> Table:
+    """All runs, each with a link to its page."""
+    columns = (
+        "run",
+        "status",
+        "benchmark",
+        "algorithm",
+        "model",
+        "scale",
+        "setting",
+        "order",
+        "seed",
+        "measure",
+        "seconds",
+    )
+    rows = []
+    for run in runs:
+        named, record = run.config.get("benchmark", {}), run.record
+        name, measure = (overview.headline([record]) if record else None) or ("", None)
+        value = record.summary.get(name) if record else None
+        first = Cell(run.id, run=run.id, hint=run.problem)
+        words = [run.status, run.benchmark, run.algorithm, run.model]
+        words += [str(named.get(setting) or "") for setting in ("scale", "setting", "order")]
+        seconds = record.cost.get("seconds") if record else None
+        seed = Cell() if run.seed is None else Cell(str(run.seed), run.seed, decimals=0)
+        scored = Cell(hint=measure.title if measure else "")
+        if measure is not None and value is not None:
+            scored = Cell(number=value * measure.factor, decimals=measure.decimals, hint=measure.title)
+        rows.append((first, *map(Cell, words), seed, scored, Cell(number=seconds, decimals=1)))
+    return Table("Every run of the store", columns, tuple(rows), ("Under the pointer, a measure says which it is.",))
+
+
+def _problems(runs: Runs) -> list[Block]:
+    rows = [
+        (Cell(run.id, run=run.id), Cell(run.status), Cell(run.benchmark), Cell(run.algorithm), Cell(run.problem))
+        for run in runs
+        if run.status != "done"
+    ]
+    columns = ("run", "status", "benchmark", "algorithm", "why")
+    return [Table("Runs without a record", columns, tuple(rows))] if rows else []
+
+
+def _run_page(run: Run, shared: Mapping[str, str]) -> str:
+    seed = "" if run.seed is None else f", seed {run.seed}"
+    heading = f"{run.algorithm} on {run.benchmark}{seed}" if run.config else run.id
+    failure = run.path / "failure.txt"
+    return render(
+        "run.html",
+        title=f"{heading} · {run.id}",
+        heading=heading,
+        run=run,
+        blocks=_run_blocks(run.record) if run.record else [],
+        failure=failure.read_text(encoding="utf-8", errors="replace")[-8000:] if run.status == "failed" else "",
+        details=_details(run),
+        attached=attached(run.path, caution(run.record) if run.record else ""),
+        **shared,
+    )
+
+
+def _run_blocks(record: Record) -> list[Block]:
+    shown = overview.shown_measures([record])
+    rows = []
+    for name, measure in shown.items():
+        cell = mean_cell([record.summary.get(name)], measure.factor, measure.decimals)
+        reason = record.reasons.get(name, "")
+        rows.append((Cell(f"{measure.title} {'↑' if measure.higher else '↓'}"), cell, Cell(reason)))
+    columns = ("measure", "value", "why there is none") if record.reasons else ("measure", "value")
+    blocks: list[Block] = [Table("Measures", columns, tuple(row[: len(columns)] for row in rows))]
+    if (heat := overview.heatmap([record], "Scores on test data after each stage")) is not None:
+        blocks.append(heat)
+    if (lines := _over_steps(record)) is not None:
+        blocks.append(lines)
+    if record.dropped:
+        blocks.append(Note(f"{record.dropped} bad records of the data were left out: {'; '.join(record.problems)}"))
+    return blocks
+
+
+def _over_steps(record: Record) -> Curves | None:
+    """Each evaluation set over the steps, where it was scored within stages: else the heat map has it all."""
+    found: dict[str, dict[int, float]] = {}
+    for score in record.scores:
+        if score.split == "test" and "/" not in score.name:
+            found.setdefault(score.name, {})[score.step] = score.score
+    ends = {score.stage for score in record.scores}
+    series = [
+        Series(name, tuple(map(float, sorted(points))), tuple(points[step] for step in sorted(points)))
+        for name, points in found.items()
+        if len(points) > len(ends)
+    ]
+    if not series:
+        return None
+    notes = (f"The first {LINES} of {len(series)} evaluation sets.",) if len(series) > LINES else ()
+    return Curves("Scores over the steps of training", "step", "score", tuple(series[:LINES]), notes=notes)
+
+
+def _details(run: Run) -> list[tuple[str, list[tuple[str, str]]]]:
+    """What the run was, part by part."""
+    config = run.config
+    if not config:
+        return []
+    training = config["training"]
+    alike = all(each == training[0] for each in training)
+    parts = [("Benchmark", _entries(config["benchmark"])), ("Model", _entries(config["model"]))]
+    parts += [("Algorithm", [("name", run.algorithm)] if not config["algorithms"] else [])]
+    parts += [(f"Algorithm: {each['name']}", _entries(each)) for each in config["algorithms"]]
+    for number, each in enumerate(training[:1] if alike else training, 1):
+        stages = (
+            f"Training ({len(training)} stages alike)" if alike and len(training) > 1 else f"Training, stage {number}"
+        )
+        parts.append((stages if len(training) > 1 else "Training", _entries(each)))
+    rest = {name: value for name, value in config.items() if not isinstance(value, dict | list)}
+    parts.append(("Run", _entries(rest)))
+    if run.record:
+        parts.append(("Cost", [(name.replace("_", " "), f"{value:,.10g}") for name, value in run.record.cost.items()]))
+        where = {name: value for name, value in run.record.environment.items() if name != "command"}
+        parts.append(("Where it ran", _entries(where)))
+    return [part for part in parts if part[1]]
+
+
+def _entries(values: Mapping[str, Any]) -> list[tuple[str, str]]:
+    return [(name, value if isinstance(value, str) else json.dumps(value)) for name, value in values.items()]

@@ -1,0 +1,249 @@
+"""The runs of a store as objects: done, running, failed, stopped or broken. Reading them never fails."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, overload
+
+from holdfast.errors import UserError
+from holdfast.experiments.store import Record, RunFolder, algorithm_of, read_json
+from holdfast.types import Score
+
+if TYPE_CHECKING:
+    import pandas  # type: ignore[import-untyped, import-not-found, unused-ignore]
+
+SETTINGS = ("scale", "setting", "order")
+"""The settings of a benchmark that have a column of their own."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run: what it was, how it stands, and its record once it is done.
+
+    A file that is broken, or that is no record of a run, makes a run of the status `broken`; `problem` says why.
+    """
+
+    id: str
+    path: Path
+    status: str
+    config: Mapping[str, Any] = field(default_factory=dict)
+    record: Record | None = None
+    command: str = ""
+    problem: str = ""
+
+    @property
+    def benchmark(self) -> str:
+        """The benchmark's name; empty where the configuration is broken."""
+        return str(self.config["benchmark"]["name"]) if self.config else ""
+
+    @property
+    def algorithm(self) -> str:
+        """The name of the run's row in a table."""
+        return algorithm_of(self.config) if self.config else ""
+
+    @property
+    def model(self) -> str:
+        """The model's name."""
+        return str(self.config["model"]["name"]) if self.config else ""
+
+    @property
+    def seed(self) -> int | None:
+        """The seed."""
+        return self.config["seed"] if self.config else None
+
+    @property
+    def summary(self) -> Mapping[str, float | None]:
+        """The measures; empty where the run is not done."""
+        return self.record.summary if self.record else {}
+
+    @property
+    def scores(self) -> tuple[Score, ...]:
+        """The score log; empty where the run is not done."""
+        return self.record.scores if self.record else ()
+
+    def row(self) -> dict[str, Any]:
+        """The run as a row of a table: what it was, its measures, and its cost."""
+        named = self.config.get("benchmark", {})
+        record = self.record
+        return {
+            "id": self.id,
+            "status": self.status,
+            "benchmark": self.benchmark,
+            "algorithm": self.algorithm,
+            "model": self.model,
+            **{name: named.get(name) for name in SETTINGS},
+            "seed": self.seed,
+            **self.summary,
+            **({f"cost_{name}": value for name, value in record.cost.items()} if record else {}),
+        }
+
+
+class Runs(Sequence[Run]):
+    """The runs of a store, the oldest first."""
+
+    def __init__(self, runs: Sequence[Run], path: Path) -> None:
+        self._runs, self.path = tuple(runs), path
+
+    def __len__(self) -> int:
+        return len(self._runs)
+
+    def __iter__(self) -> Iterator[Run]:
+        return iter(self._runs)
+
+    @overload
+    def __getitem__(self, index: int) -> Run: ...
+    @overload
+    def __getitem__(self, index: slice) -> Runs: ...
+    def __getitem__(self, index: int | slice) -> Run | Runs:
+        return Runs(self._runs[index], self.path) if isinstance(index, slice) else self._runs[index]
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} runs in {self.path}>"
+
+    @property
+    def records(self) -> list[Record]:
+        """The records of the runs that are done."""
+        return [run.record for run in self if run.record is not None]
+
+    def where(self, **wanted: object) -> Runs:
+        """The runs with these values: status, benchmark, algorithm, model, seed, scale, setting or order.
+
+        `runs.where(benchmark="clvqa", seed=0)`.
+        """
+        known = {"id", "status", "benchmark", "algorithm", "model", "seed", *SETTINGS}
+        if unknown := sorted(set(wanted) - known):
+            raise UserError(f"runs have no {unknown[0]!r} to choose by: choose by {', '.join(sorted(known))}")
+        rows = ((run, run.row()) for run in self)
+        return Runs([run for run, row in rows if all(row[name] == value for name, value in wanted.items())], self.path)
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """A row for each run: what it was, its measures, its cost."""
+        return _pandas().DataFrame([run.row() for run in self])
+
+    def scores_to_pandas(self) -> pandas.DataFrame:
+        """A row for each score of each run's log."""
+        rows = [
+            {"id": run.id, "benchmark": run.benchmark, "algorithm": run.algorithm, "seed": run.seed, **vars(score)}
+            for run in self
+            for score in run.scores
+        ]
+        return _pandas().DataFrame(rows)
+
+
+def load(store: str | Path) -> Runs:
+    """The runs of a store, or the one run whose folder this is.
+
+    >>> load("no/such/store")
+    Traceback (most recent call last):
+    holdfast.errors.UserError: there is no store at no/such/store: `holdfast run --out no/such/store` makes one
+    """
+    path = Path(store)
+    if not path.is_dir():
+        raise UserError(f"there is no store at {path}: `holdfast run --out {path}` makes one")
+    if _is_run(path):
+        return Runs([read_run(path)], path)
+    folders = [each for each in path.iterdir() if each.is_dir() and _is_run(each)]
+    return Runs([read_run(each) for each in sorted(folders, key=_age)], path)
+
+
+def read_run(path: Path) -> Run:
+    """The run in a folder; one that cannot be read is broken, and says why."""
+    folder, config, command = RunFolder(path), {}, ""
+    try:
+        if (path / "config.json").exists():
+            config = folder.config()
+            _check_config(config, "config.json")
+        if (path / "environment.json").exists():
+            command = folder.command()
+        status = folder.status()
+        record = folder.record() if status == "done" else None
+        if record is not None:
+            _check_record(record, path.name)
+            config, command = dict(record.config), record.environment.get("command", command)
+        problem = _failure(path) if status == "failed" else ""
+        return Run(path.name, path, status, config, record, command, problem)
+    except (UserError, KeyError, TypeError, ValueError, AttributeError, OSError, RecursionError) as error:
+        reason = str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}"
+        return Run(path.name, path, "broken", problem=reason.replace(f"{path}/", ""))
+
+
+def on_world(command: str) -> bool:
+    """Whether a run's data is the world's: its command names no folder of official files.
+
+    >>> on_world("holdfast run clvqa --seed 1"), on_world("holdfast run clvqa --data clevr")
+    (True, False)
+    """
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        return True
+    return not any(word == "--data" or word.startswith("--data=") for word in words)
+
+
+def _is_run(path: Path) -> bool:
+    return (path / "config.json").is_file() or (path / "record.json").is_file()
+
+
+def _age(path: Path) -> tuple[float, str]:
+    file = path / "config.json" if (path / "config.json").is_file() else path / "record.json"
+    return file.stat().st_mtime, path.name
+
+
+def _failure(path: Path) -> str:
+    lines = (path / "failure.txt").read_text(encoding="utf-8", errors="replace").strip().splitlines()
+    return lines[-1] if lines else "it failed and left no word"
+
+
+def _check_config(config: Any, where: str) -> None:
+    """Refuse what a table could not show."""
+    right = (
+        isinstance(config, dict)
+        and all(isinstance(config[part], dict) and isinstance(config[part]["name"], str) for part in _NAMED)
+        and all(isinstance(name, str) for name in config["transforms"])
+        and all(isinstance(each["name"], str) for each in config["algorithms"])
+        and all(isinstance(each, dict) for each in config["training"])
+        and isinstance(config["seed"], int)
+    )
+    if not right:
+        raise UserError(f"{where} is no configuration of a run")
+    json.dumps(config, sort_keys=True)  # keys that do not sort, or that are no text
+
+
+def _check_record(record: Record, name: str) -> None:
+    _check_config(record.config, "the configuration in record.json")
+    if record.id != name:
+        raise UserError(f"record.json is that of run {record.id}, and its folder is {name}: it was copied here by hand")
+    numbers = [*record.summary.values(), *record.cost.values(), *record.chance.values()]
+    if not all(value is None or (isinstance(value, int | float) and value == value) for value in numbers):
+        raise UserError("record.json has a measure that is no number")
+    for score in record.scores:
+        if not (isinstance(score.stage, int) and isinstance(score.step, int) and isinstance(score.name, str)):
+            raise UserError("record.json has a score of no stage, step or name")
+        if not isinstance(score.score, int | float):
+            raise UserError(f"record.json has a score of {score.name!r} that is no number")
+    if not isinstance(record.environment, dict) or not isinstance(record.reasons, dict):
+        raise UserError("record.json is no record of a run")
+
+
+_NAMED = ("benchmark", "model")
+
+
+def _pandas() -> Any:
+    try:
+        import pandas
+    except ImportError:
+        raise UserError("to_pandas() needs pandas: pip install 'holdfast[pandas]'") from None
+    return pandas
+
+
+def read_progress(path: Path) -> Mapping[str, Any]:
+    """Where a run that is being worked on stands; empty where it has not told, or not in whole."""
+    try:
+        found = read_json(path / "progress.json")
+    except UserError:
+        return {}
+    return found if isinstance(found, dict) else {}

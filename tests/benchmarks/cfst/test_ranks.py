@@ -1,0 +1,78 @@
+"""Batch normalisation: over several heads and several ranks, a batch is normalised as a whole."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from torch import nn
+
+from benchmarks.cfst.ranked import asked
+from holdfast.engine.learner import Learner
+from holdfast.experiments.runner import make_learner, run
+from holdfast.experiments.store import Store
+from holdfast.models.normalise import BatchNorm, shared_batch
+
+
+@pytest.fixture(scope="module")
+def two_ranks(tmp_path_factory) -> Path:
+    """The store of both settings, each trained by two processes over gloo."""
+    out, here = tmp_path_factory.mktemp("two-ranks"), Path(__file__).parent
+    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
+    environment = {"PYTHONPATH": str(here.parents[1]), "OMP_NUM_THREADS": "1", "PATH": "/usr/bin:/bin"}
+    done = subprocess.run(
+        [*launcher, here / "ranked.py", out], env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return out
+
+
+@pytest.mark.parametrize("setting", ["class", "task"])
+def test_two_ranks_normalise_as_one_does(setting, two_ranks, tmp_path):
+    record = run(asked(setting), Store(tmp_path))
+    both = Store(two_ranks).folder(record.id)
+    one, two = load_file(Store(tmp_path).folder(record.id).weights), load_file(both.weights)
+    assert any("running_var" in name for name in one)
+    for name, value in one.items():
+        assert torch.allclose(value.double(), two[name].double(), rtol=0, atol=1e-9), name
+    assert both.record().scores == record.scores
+
+
+def test_the_rows_of_all_heads_are_normalised_together():
+    ready = asked("task")
+    learner: Learner = make_learner(ready)
+    stages = ready.setup.stream.stages
+    ids = torch.cat([torch.from_numpy(stage.train[:5]) for stage in stages[:3]]).numpy()
+    batch = learner.fetch(ids, augment=False)
+    assert len(batch.parts) == 3
+    found = learner.forward(batch)
+    features = learner.model.encoder({"image": torch.cat([part.inputs["image"] for part in batch.parts])})
+    for number, (part, output) in enumerate(zip(batch.parts, found, strict=True)):
+        head = learner.model.heads[learner.tasks[part.task].head]
+        assert torch.equal(output, head.classifier(features[5 * number : 5 * number + 5]))
+    learner.model.eval()
+    alone = [learner.model(part.inputs, learner.tasks[part.task].head) for part in batch.parts]
+    assert all(torch.allclose(a, b) for a, b in zip(learner.forward(batch), alone, strict=True))
+
+
+def test_a_shared_batch_is_normalised_as_by_torch_and_padding_counts_nothing():
+    torch.manual_seed(0)
+    x = torch.randn(6, 3, 4, 5, dtype=torch.float64)
+    slope = torch.randn_like(x)
+    padded = torch.cat([x, 100 + torch.randn(1, 3, 4, 5, dtype=torch.float64)]).requires_grad_()
+    plain, ours = nn.BatchNorm2d(3).double(), BatchNorm(3).double()
+    expected = plain(given := x.clone().requires_grad_())
+    with shared_batch(lambda own: own, torch.tensor([1.0] * 6 + [0.0])):
+        found = ours(padded)
+    assert torch.allclose(found[:6], expected)
+    (expected * slope).sum().backward()
+    (found[:6] * slope).sum().backward()
+    assert torch.allclose(padded.grad[:6], given.grad)
+    assert not padded.grad[6].any()
+    for name, value in plain.state_dict().items():
+        assert torch.allclose(ours.state_dict()[name].double(), value.double()), name
+    ours.eval()
+    with shared_batch(lambda own: pytest.fail("nothing is summed in evaluation")):
+        assert torch.allclose(ours(x), plain.eval()(x))

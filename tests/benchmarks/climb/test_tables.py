@@ -1,0 +1,222 @@
+"""The paper's tables and figures from records: what the printed scores give must be what the paper prints."""
+
+import json
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from holdfast.benchmarks.climb import paper
+from holdfast.benchmarks.climb.runs import Runs
+from holdfast.benchmarks.climb.tables import BUILDERS, SMALLER, WORLD, Cell, filled, sheet
+from holdfast.cli import climb
+from holdfast.engine.files import write_json
+from holdfast.errors import UserError
+from holdfast.experiments.store import Record
+from holdfast.papers import table
+from holdfast.types import Score
+
+ORDER = paper.ORDERS[0]
+TASKS = ORDER.split(">")
+OURS = {"seqft": [], "er": ["replay"], "frozen-bottom-9": ["frozen-bottom"]}
+
+
+def record(benchmark, name, scores, *, algorithm="seqft", model="vilt", start="", seed=0, command="", **chance):
+    """A record with what the tables read of it."""
+    kinds = [{"name": n} for n in OURS.get(algorithm, [algorithm])]
+    config = {"benchmark": benchmark | {"scale": "paper"}, "model": {"name": model}, "algorithms": kinds}
+    config |= {"transforms": [], "training": [], "seed": seed, "data": name}
+    config |= {"start": start} if start else {}
+    environment = {"command": command or "holdfast run climb --data official"}
+    return Record(name, config, environment, {}, {}, tuple(scores), {}, chance)
+
+
+def upstream(name, matrix, *, order=ORDER, **rest):
+    """A run whose score on each task after each stage is given, in percent."""
+    scores = [
+        Score(stage, stage, task, "test", 100, value / 100)
+        for stage, row in enumerate(matrix, 1)
+        for task, value in row.items()
+    ]
+    return record({"name": "climb", "order": order}, name, scores, **rest)
+
+
+def few(name, task, shots, score, chance, *, sample=0, image="mean", reallocate=True, **rest):
+    """A low-shot run with its score, in percent."""
+    own = {"name": "climb:lowshot", "task": task, "shots": shots, "sample": sample}
+    scores = [Score(1, 9, task, "test", 100, score / 100), Score(1, 9, "guessing", "test", 100, chance)]
+    return record(own | {"image": image, "reallocate": reallocate}, name, scores, **rest, score=chance)
+
+
+def published_run(algorithm):
+    """The paper's own upstream run, from the scores of Table 8 and, for the last task, of Table 3."""
+    printed = table("climb", 8).select(algorithm=algorithm)
+    found = {(row["task"], row["after"]): row["score"] for row in printed}
+    found["vcr", "vcr"] = table("climb", 3).value("score", algorithm=algorithm, task="vcr")
+    rows = [{task: found.get((task, after), 0.0) for task in TASKS} for after in TASKS]
+    return upstream(f"run-{algorithm}", rows, algorithm=algorithm)
+
+
+@pytest.fixture
+def direct():
+    """Direct fine-tuning with the scores that the paper prints."""
+    printed = {row["task"]: row["score"] for row in table("climb", 3).select(algorithm="direct")}
+    return [upstream(f"direct-{task}", [{task: score}], order=task) for task, score in printed.items()]
+
+
+def row_of(found, title):
+    (row,) = (row for row in found.rows if row.title == title)
+    return row
+
+
+@pytest.mark.parametrize("algorithm", ["seqft", "er", "adapters"])
+def test_the_papers_scores_give_the_papers_transfers(direct, algorithm):
+    found = sheet("3", Runs([*direct, published_run(algorithm)]))
+    row = row_of(found, algorithm)
+    for ours, theirs in zip(row.ours, row.paper, strict=True):
+        assert ours.score == pytest.approx(theirs.score)
+        assert ours.change == pytest.approx(theirs.change, abs=0.1)  # the printed scores are rounded
+    assert [cell.score for cell in row_of(found, "direct").ours] == pytest.approx([67.7, 73.07, 76.31, 61.31])
+    assert found.notes == ()
+
+
+def test_the_papers_scores_give_the_papers_forgetting(direct):
+    found = sheet("8", Runs([published_run("er"), *direct]))
+    assert found.columns == ("vqav2", "nlvr2", "snli-ve")
+    cells = [cell for after in ("nlvr2", "snli-ve", "vcr") for cell in _pairs(row_of(found, f"er: after {after}"))]
+    assert len(cells) == 9
+    known = [(ours, theirs) for ours, theirs in cells if ours != Cell()]
+    assert len(known) == 6
+    for ours, theirs in known:
+        assert (ours.score, ours.change) == pytest.approx((theirs.score, theirs.change), abs=0.05)
+    assert row_of(found, "seqft: after vcr").ours == (Cell(), Cell(), Cell()), "it was not run"
+
+
+def _pairs(row):
+    return zip(row.ours, row.paper, strict=True)
+
+
+def test_orders_are_told_apart(direct):
+    second = paper.ORDERS[1].split(">")
+    printed = table("climb", "9a").select(order=paper.ORDERS[1])
+    scores = {row["task"]: row["score"] for row in printed}
+    rows = [{task: scores[task] for task in second} for _ in second]
+    runs = Runs([*direct, upstream("other", rows, order=paper.ORDERS[1])])
+    found = sheet("9a", runs)
+    assert row_of(found, paper.ORDERS[0]).ours == (Cell(),) * 4
+    assert row_of(found, paper.ORDERS[1]).ours[2].change == pytest.approx(-0.1, abs=0.1)
+    lost = sheet("9b", runs)
+    first = row_of(lost, f"{paper.ORDERS[1]}: after vcr")
+    assert first.ours[TASKS.index("snli-ve")].change == pytest.approx(0, abs=1e-9), "its score stayed the same"
+    assert first.ours[TASKS.index("nlvr2")] == Cell(), "nlvr2 comes last in this order"
+
+
+def test_low_shot_transfer_to_later_tasks(direct):
+    source = table("climb", 10)
+    base = {row["task"]: row["score"] for row in source.select(algorithm="direct", data="low-shot")}
+    runs = [few(f"base-{task}", task, "2048", score, 0.0) for task, score in base.items()]
+    chance = {"nlvr2": 0.5, "snli-ve": 1 / 3, "vcr": 0.25}
+    runs = [few(f"base-{task}", task, "2048", score, chance[task]) for task, score in base.items()]
+    for row in source.select(algorithm="er", after="vqav2"):
+        task = row["task"]
+        runs.append(few(f"er-{task}", task, "2048", row["score"], chance[task], start="run-er@1"))
+    found = row_of(sheet("10", Runs([*direct, published_run("er"), *runs])), "er: after vqav2")
+    for ours, theirs in _pairs(found):
+        assert (ours.score, ours.change) == pytest.approx((theirs.score, theirs.change), abs=0.1)
+
+
+def test_language_tasks_are_the_mean_of_their_samples():
+    runs = [few(f"a{n}", "sst-2", "16", score, 0.5, sample=n) for n, score in enumerate((50, 60, 70))]
+    runs += [few("v", "sst-2", "16", 80, 0.5, model="vault-tiny")]
+    found = sheet("7", Runs(runs))
+    place = found.columns.index("sst-2 16")
+    assert str(row_of(found, "vilt").ours[place]) == "60.0 ±24.8"  # t(2) 4.303 x 10 / sqrt(3)
+    assert str(row_of(found, "vilt").paper[place]) == "57.8 ±3.6"
+    assert row_of(found, "vault").ours[place] == Cell(80.0)
+
+
+def test_shots_that_are_rescaled_stand_beside_the_papers():
+    found = sheet("12", Runs([few("a", "imdb", "8", 61, 0.5)]))
+    assert found.columns[:2] == ("imdb 8 (paper: 16)", "imdb – (paper: 32)")
+    assert row_of(found, "direct").ours[:2] == (Cell(61.0), Cell())
+    assert row_of(found, "direct").paper[:2] == (Cell(55.9), Cell(57.8))
+
+
+def test_table_5_tells_images_and_places_apart():
+    runs = [few("a", "imdb", "16", 51, 0.5, image="none", reallocate=False), few("b", "imdb", "16", 56, 0.5)]
+    found = sheet("5", Runs(runs))
+    assert found.columns == ("imdb 16", "imdb 32", "imdb 128")
+    assert row_of(found, "40 word pieces, none image").ours[0].score == pytest.approx(51)
+    assert row_of(found, "160 word pieces, average image").ours[0].score == pytest.approx(56)
+    assert row_of(found, "40 word pieces, average image").ours[0] == Cell()
+
+
+def test_single_tasks_and_stages_find_their_low_shot_runs(direct):
+    runs = [few("a", "coco", "5%", 70, 0, start="direct-nlvr2@1"), few("b", "coco", "5%", 71, 0, start="run-er@3")]
+    found = sheet("11", Runs([*direct, published_run("er"), *runs]))
+    place = found.columns.index("coco 5%")
+    assert row_of(found, "single-task: after nlvr2").ours[place].score == pytest.approx(70)
+    assert row_of(found, "er: after snli-ve").ours[place].score == pytest.approx(71)
+    assert row_of(found, "er: after vcr").ours[place] == Cell()
+
+
+def test_settings_are_not_mixed():
+    one = [few(f"a{n}", "imdb", "16", 60, 0.5, sample=n) for n in range(2)]
+    other = few("b", "imdb", "16", 90, 0.5)
+    other.config["training"].append({"epochs": 99})
+    found = sheet("7", Runs([other, *one]))
+    assert row_of(found, "vilt").ours[0].score == pytest.approx(60)
+    assert any("of 2 settings, that of run a0" in note for note in found.notes)
+
+
+def test_the_worlds_data_is_marked():
+    small = few("a", "imdb", "16", 60, 0.5)
+    small.config["benchmark"]["scale"] = "small"
+    assert SMALLER in sheet("7", Runs([small])).notes
+    world = few("a", "imdb", "16", 60, 0.5, command="holdfast run climb:lowshot")
+    assert WORLD in sheet("7", Runs([world])).notes
+
+
+def test_no_table_of_nothing_and_none_that_is_not_there():
+    with pytest.raises(UserError, match="there are no runs of climb"):
+        Runs([SimpleNamespace(config={"benchmark": {"name": "clvqa"}})])
+    runs = Runs([few("a", "imdb", "16", 60, 0.5)])
+    with pytest.raises(UserError, match="no table '4'"):
+        sheet("4", runs)
+    with pytest.raises(UserError, match="at the scale 'tiny': there are paper"):
+        Runs([few("a", "imdb", "16", 60, 0.5)], "tiny")
+    assert [number for number in BUILDERS if filled(sheet(number, runs))] == ["5", "7", "12"]
+
+
+def test_commands_print_and_draw(tmp_path, direct):
+    pytest.importorskip("matplotlib")
+    runs = [few("b0", "coco", "5%", 70, 0), few("b1", "coco", "5%", 63, 0, start="run-er@2")]
+    runs += [few(f"l{n}", "sst-2", "16", 60 + n, 0.5, sample=n) for n in range(3)]
+    runs += [few(f"s{n}", "sst-2", "16", 65 + n, 0.5, sample=n, start="run-er@1") for n in range(3)]
+    for each in [*direct, published_run("er"), published_run("seqft"), *runs]:
+        folder = tmp_path / "store" / each.id
+        folder.mkdir(parents=True)
+        write_json(folder / "config.json", each.config)
+        write_json(folder / "record.json", each.to_json())
+    app, call = typer.Typer(), CliRunner().invoke
+    climb.register(app)
+    printed = call(app, ["climb", "tables", str(tmp_path / "store"), "--table", "3", "--json"])
+    assert printed.exit_code == 0
+    (found,) = json.loads(printed.stdout)
+    assert found["rows"][1]["title"] == "seqft"
+    shown = call(app, ["climb", "tables", str(tmp_path / "store")])
+    assert "Table 8" in shown.stdout
+    assert "Table 13" not in shown.stdout, "nothing of UNITER was run"
+    drawn = call(app, ["climb", "figures", str(tmp_path / "store"), "--out", str(tmp_path / "pictures")])
+    assert drawn.exit_code == 0
+    names = sorted(path.name for path in (tmp_path / "pictures").iterdir())
+    assert names == ["figure-3a.png", "figure-3b.png", "figure-5.png", "figure-6.png"]
+    assert (tmp_path / "pictures/figure-3a.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_tables_need_no_torch():
+    code = "import sys; from holdfast.benchmarks.climb import figures, tables; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -1,0 +1,235 @@
+"""The benchmark's parts put together, on phrases made by hand: what a learner sees, and what a run scores."""
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from holdfast import registry
+from holdfast.algorithms.replay import Replay
+from holdfast.benchmarks.viscoll import paper, protocol, tasks
+from holdfast.benchmarks.viscoll.benchmark import CocoShift, FlickrShift
+from holdfast.data.streams import joint
+from holdfast.data.text import SPECIAL, Tokenizer
+from holdfast.engine.learner import Learner
+from holdfast.engine.loop import train
+from holdfast.errors import UserError
+from holdfast.experiments.config import Request, prepare
+from holdfast.experiments.runner import run as make
+from holdfast.experiments.store import Store
+from holdfast.models.vlbert import TinyVLBert
+from holdfast.types import Stream, Wants
+from smallest import Scores
+
+SHIFT = CocoShift(scale="tiny")
+
+
+@pytest.fixture(scope="module")
+def setup(phrases, pieces, regions):
+    return SHIFT.laid_out(phrases, pieces, regions)
+
+
+def learner_of(setup):
+    torch.manual_seed(0)
+    model = TinyVLBert(width=32, heads=2, hidden=32).build(
+        setup.inputs, {task.head: task.reads for task in setup.tasks.values()}
+    )
+    return Learner(model, setup.data, setup.tasks)
+
+
+def test_nothing_of_a_task_is_in_a_batch(setup, phrases):
+    """One table, one task, no boundaries; and tasks renamed or dealt out anew give the same columns to the last bit."""
+    assert not setup.stream.boundaries
+    assert len(setup.stream.stages) == len(setup.data.tables) == len(setup.tasks) == 1
+    batch = setup.data.fetch(setup.stream.stages[0].train[:4], torch.device("cpu"))
+    (part,) = batch.parts
+    assert set(part.inputs) == {"text", "text_length", "masked", "regions", "boxes", "region_count"}
+    assert part.task == tasks.NAME
+    assert set(dataclasses.asdict(part)) == {"task", "inputs", "targets", "weights"}
+
+
+def test_columns_do_not_depend_on_tasks(phrases, pieces, regions, setup):
+    names = sorted({p.task for p in phrases})
+    turned = [dataclasses.replace(p, task=names[-1 - names.index(p.task)]) for p in phrases]
+    other = SHIFT.laid_out(turned, pieces, regions)
+    assert other.data.fingerprint() == setup.data.fingerprint()
+    assert (other.stream.stages[0].train != setup.stream.stages[0].train).any(), "only the order does"
+
+
+def test_the_stream_is_all_training_phrases_once_and_in_its_own_order(setup, phrases, pieces, regions):
+    (stage,) = setup.stream.stages
+    assert sorted(stage.train.tolist()) == [row for row, p in enumerate(phrases) if p.split == "train"]
+    assert not stage.training.shuffle
+    assert stage.training.epochs == 1
+    at_paper = CocoShift(scale="paper", interval=20)
+    assert at_paper.model() == "vlbert"
+    training = at_paper.laid_out(phrases, pieces, regions).stream.stages[0].training
+    assert (training.optimiser, training.batch_size, training.learning_rate) == ("adamw", 32, 1e-4)
+    assert at_paper._every(19_988) == paper.EVERY
+
+
+def test_runs_of_other_seeds_learn_from_one_stream(phrases, pieces, regions, setup):
+    first = setup.stream.stages[0].train
+    again = dataclasses.replace(SHIFT, seed=7).laid_out(phrases, pieces, regions).stream.stages[0].train
+    other = dataclasses.replace(SHIFT, stream_seed=7).laid_out(phrases, pieces, regions).stream.stages[0].train
+    assert (again == first).all()
+    assert (other != first).any()
+
+
+@pytest.mark.parametrize(("order", "names"), [("ascending", ["boat", "horse"]), ("descending", ["dog", "cat"])])
+def test_orders_by_frequency(order, names, phrases, pieces, regions):
+    stream = dataclasses.replace(SHIFT, order=order).laid_out(phrases, pieces, regions).stream.stages[0].train
+    about = [phrases[row].task for row in stream]
+    middles = {name: np.median([n for n, each in enumerate(about) if each == name]) for name in set(about)}
+    assert sorted(middles, key=middles.get)[:2] == names
+
+
+def test_phrases_are_hidden_and_are_the_targets(setup, phrases, pieces):
+    mask = pieces.tokenizer.vocabulary.index("[MASK]")
+    for row in (0, 150, len(phrases) - 1):
+        inputs = setup.data.fetch(np.array([row]), torch.device("cpu")).parts[0].inputs
+        text = inputs["text"][0, : inputs["text_length"][0]].tolist()
+        places = inputs["masked"][0].tolist()
+        assert [text[place] for place in places] == [mask] * 3
+        filled = list(text)
+        for place, word in zip(places, setup.data.targets(np.array([row]))[0].tolist(), strict=True):
+            filled[place] = word
+        assert pieces.tokenizer.decode(filled) == " ".join(phrases[row].caption)
+
+
+def test_words_of_several_pieces_are_hidden_whole():
+    from holdfast.benchmarks.viscoll.phrases import Phrase
+
+    words = tasks.Pieces(Tokenizer((*SPECIAL, "a", "hot", "do", "##g", "is")))
+    first = Phrase("1", ("a", "hot", "dog", "is"), (1, 3), "hot dog", ("dog",), (), ("hot",), "train")
+    second = Phrase("1", ("a", "dog"), (0, 1), "dog", ("dog",), (), (), "train")
+    found = tasks.masked([first, second], words, 64)
+    assert found.masked.tolist() == [[2, 3, 4], [1, -1, -1]]
+    assert found.targets.tolist() == [[6, 7, 8], [5, -100, -100]]
+    assert found.words.tolist() == [[0, 1, 1], [0, -1, -1]]
+    assert found.text.tolist() == [[2, 5, 4, 4, 4, 9, 3], [2, 4, 7, 8, 3, 0, 0]]
+    assert tasks.fits(first, words, 7)
+    assert tasks.fits(first, words, 6)
+    assert not tasks.fits(first, words, 5), "no room for [SEP] after it"
+    assert tasks.masked([first], words, 6).text.tolist() == [[2, 5, 4, 4, 4, 3]]
+
+
+@pytest.fixture(scope="module")
+def logs(setup):
+    """What plain training, replay and joint training score."""
+    found = {}
+    for name, algorithms, stream in (
+        ("vanilla", [], setup.stream),
+        ("replay", [Replay(capacity=200)], setup.stream),
+        ("joint", [], joint(setup.stream)),
+    ):
+        learner, log = learner_of(setup), Scores()
+        at = train(learner, stream, algorithms, setup.protocol, log=log)
+        for score, behind in setup.finish(learner, stream, at.total):
+            log.add(score, behind)
+        found[name] = log.scores
+    return found
+
+
+def test_every_evaluation_scores_every_task(logs, setup, phrases):
+    steps, every = 53, 5  # 420 phrases
+    per_task = protocol.history(logs["vanilla"], protocol.TASK)
+    assert per_task.names == tuple(sorted({p.task for p in phrases}))
+    assert per_task.steps.tolist() == [*range(every, steps, every), steps]
+    counts = {s.name: s.count for s in logs["vanilla"] if s.split == "test"}
+    assert counts["task/dog"] == 12
+    assert counts["adjective novel/black cat"] == 9
+    last = [s for s in logs["vanilla"] if s.split == "test" and s.step == steps]
+    whole = next(s.score for s in last if s.name == "regular")
+    parts = {s.name: s for s in last if s.name.startswith("task/")}
+    total = sum(s.count for s in parts.values())
+    assert whole == pytest.approx(sum(s.count * s.score for s in parts.values()) / total, rel=1e-6)
+
+
+def test_tasks_are_learned_when_their_data_was_seen(logs, setup, phrases):
+    (stage,) = setup.stream.stages
+    about = np.array([phrases[row].task for row in stage.train])
+    for score in (s for s in logs["vanilla"] if s.name.startswith("learned/") and s.split == "test"):
+        own = about == score.name.removeprefix("learned/")
+        share = [own[: 8 * step].sum() / own.sum() for step in range(54)]
+        assert share[int(score.score)] >= paper.SEEN > share[int(score.score) - 1]
+    assert not [s for s in logs["joint"] if s.name.startswith("learned/")]
+    assert math.isnan(CocoShift.summary(logs["joint"])["forgetting"])
+
+
+def test_a_run_has_all_measures(logs):
+    found = {name: CocoShift.summary(log) for name, log in logs.items()}
+    for measures in found.values():
+        assert {name for name, value in measures.items() if value == value} >= {
+            "log_perplexity",
+            "bleu_1",
+            "bleu_2",
+            "adjective_seen",
+            "adjective_novel",
+        }
+    assert found["joint"]["log_perplexity"] < found["vanilla"]["log_perplexity"]
+    assert found["vanilla"]["log_perplexity"] < math.log(20), "better than guessing among all words"
+
+
+def test_without_pictures_all_look_the_same(phrases, pieces):
+    blind = SHIFT.laid_out(phrases, pieces, tasks.no_regions(len(phrases)))
+    assert blind.inputs.regions == (1, 1)
+    inputs = blind.data.fetch(np.array([0, 300]), torch.device("cpu")).parts[0].inputs
+    assert not inputs["regions"].any()
+    assert inputs["region_count"].tolist() == [1, 1]
+
+
+def test_features_are_kept_once_for_each_picture(setup, phrases):
+    column = setup.data.tables[0].inputs["regions"]
+    assert len(column.values) == len({p.image for p in phrases}) < len(column)
+
+
+def test_presets_are_the_papers():
+    at_paper = CocoShift(scale="paper")
+    assert at_paper.preset("vlbert", "replay") == {"replay.capacity": 1000, "replay.by": "word"}
+    assert at_paper.preset("vlbert", "agem") == {"agem.capacity": 1000, "agem.size": 80}
+    assert FlickrShift(scale="paper").preset("vlbert", "mir") == {"mir.capacity": 1000, "mir.candidates": 64}
+    assert at_paper.preset("vlbert", "finetune") == at_paper.preset("vlbert", "joint") == {}
+
+
+REFUSED = {"er-ace": "needs one class", "gdumb": "needs to know", "adapter-library": "needs to know"}
+"""Beside those that need boundaries: a phrase is not one class."""
+
+
+@pytest.mark.parametrize("name", sorted(registry.ALGORITHMS))
+def test_every_algorithm_without_boundaries_learns_phrases(name, setup):
+    kind = registry.ALGORITHMS[name].load()
+    preset = SHIFT.preset("vlbert-tiny", name)
+    algorithm = kind(**{key.partition(".")[2]: value for key, value in preset.items()})
+    (stage,) = setup.stream.stages
+    short = Stream((dataclasses.replace(stage, train=stage.train[:48]),), boundaries=False)
+    few = dataclasses.replace(setup.protocol, evaluations=setup.protocol.evaluations[:1], every=None)
+    learner, log = learner_of(setup), Scores()
+    if "boundaries" in kind.needs or name in REFUSED:
+        with pytest.raises(UserError, match=REFUSED.get(name, "needs to know where one stage ends")):
+            train(learner, short, [algorithm], few, log=log)
+    else:
+        train(learner, short, [algorithm], few, log=log)
+        assert any(score.name == "regular" for score in log.scores)
+
+
+def test_models_without_regions_and_data_without_splits_are_refused(phrases, pieces, regions):
+    with pytest.raises(UserError, match="choose a model that sees them"):
+        SHIFT.setup(Wants(sees="image"))
+    with pytest.raises(UserError, match="no phrases for test"):
+        SHIFT.laid_out([p for p in phrases if p.split != "test"], pieces, regions)
+
+
+@pytest.mark.parametrize("name", ["viscoll:coco", "viscoll:flickr"])
+def test_a_run_on_the_worlds_own_files(name, tmp_path):
+    """From captions and pictures to the record: features are computed, phrases found, and every task is scored."""
+    pytest.importorskip("pycrfsuite", reason="the tagger is an extra")
+    ready = prepare(Request(name, "er@32", scale="tiny", settings={"benchmark.every": 50}))
+    record = make(ready, Store(tmp_path))
+    assert record.summary["log_perplexity"] < math.log(ready.setup.inputs.vocabulary) - 1, "far better than guessing"
+    assert record.summary["forgetting"] is not None
+    assert (record.summary["adjective_novel"] is not None) == (name == "viscoll:coco")
+    assert record.config["algorithms"][0]["capacity"] == 32
+    assert sum(score.name.startswith("task/") for score in record.scores) > 10

@@ -1,0 +1,100 @@
+"""Scores from one pass over the test phrases, and the measures that follow from a log."""
+
+import math
+
+import numpy as np
+import pytest
+
+from holdfast.benchmarks.viscoll import protocol
+from holdfast.benchmarks.viscoll.phrases import Phrase
+from holdfast.metrics import aligned_bleu, bleu
+from holdfast.types import Score
+
+
+def predicted(losses, words):
+    return np.concatenate([np.array(losses, np.float32), np.array(words, np.float32)], axis=1)
+
+
+def test_aligned_bleu_is_sentence_level_bleu():
+    random = np.random.default_rng(0)
+    references = random.integers(0, 4, (300, 6))
+    lengths = random.integers(1, 7, 300)
+    references[np.arange(6) >= lengths[:, None]] = -100
+    candidates = np.where(random.random((300, 6)) < 0.5, np.maximum(references, 0), random.integers(0, 4, (300, 6)))
+    texts = [
+        [" ".join(map(str, row[:n])) for row, n in zip(rows, lengths, strict=True)] for rows in (candidates, references)
+    ]
+    for n in (1, 2, 3):
+        found = aligned_bleu(candidates, references, n)
+        for one, candidate, reference in zip(found, *texts, strict=True):
+            assert 100 * one == pytest.approx(bleu([candidate], [reference], n, effective_order=False), abs=1e-6)
+    assert aligned_bleu([[1], [2]], [[1], [3]], 2).tolist() == [0, 0], "one word has no pair of words"
+
+
+def test_details_are_means_over_the_phrases_of_each_part():
+    targets = np.array([[5, 6], [7, -100], [5, -100]])
+    found = protocol.details(
+        protocol.Parts.of([("task/dog", 0), ("task/cat", 1), ("task/dog", 2)]),
+        protocol.Parts.of([("word/black dog", 0), ("word/black dog", 0)], [1, 0]),
+        bleu=True,
+    )(predicted([[1.0, 3.0], [4.0, 0.0], [1.0, 0.0]], [[5, 6], [7, 9], [6, 9]]), targets)
+    assert found["task/dog"] == (2, pytest.approx(-(2 + 1) / 2))
+    assert found["task/cat"] == (1, pytest.approx(-4))
+    assert found["word/black dog"] == (2, pytest.approx(-2))
+    assert found["bleu/1"] == (3, pytest.approx(2 / 3))
+    assert found["bleu/2"] == (3, pytest.approx(1 / 3)), "of phrases of one word, none has a right pair"
+
+
+def test_parts_of_regular_and_of_novel_phrases():
+    dog = Phrase("1", ("a", "big", "black", "dog"), (0, 4), "dog", ("dog",), (), ("big", "black"), "test", "", ())
+    rider = Phrase("2", ("man", "riding"), (0, 2), "person", ("man",), ("ride",), (), "test", "", ("NN", "VBG"))
+    tasks, seen, words = protocol.regular_parts([dog, rider], np.array([[0, 1, 2, 3, -1], [0, 1, 1, -1, -1]]))
+    assert tasks.names == ("task/dog", "task/person")
+    assert seen.names == ("adjective seen/big dog", "adjective seen/black dog", "verb seen/ride man")
+    assert words.names == ("word/ride man",), "without tags nobody knows which word it is"
+    assert words.rows.tolist() == [1, 1]
+    assert words.places.tolist() == [1, 2], "a word of two pieces"
+    cat = Phrase(
+        "3", ("a", "black", "cat"), (0, 3), "cat", ("cat",), (), ("black",), "novel", "black cat", ("DT", "JJ", "NN")
+    )
+    novel, words = protocol.novel_parts([cat], np.array([[0, 1, 2]]))
+    assert novel.names == ("adjective novel/black cat",)
+    assert (words.names, words.places.tolist()) == (("word/black cat",), [1])
+
+
+def log(values, step, stage=0, split="test"):
+    return [Score(stage, step, name, split, 10, value) for name, value in values.items()]
+
+
+SCORES = [
+    *log({"regular": -4.0, "task/dog": -2.0, "task/cat": -5.0}, 10),
+    *log({"regular": -3.0, "task/dog": -2.5, "task/cat": -1.0}, 20),
+    *log({"regular": -2.5, "task/dog": -3.5, "task/cat": -1.25, "bleu/1": 0.5, "bleu/2": 0.25}, 30, stage=1),
+    *log({"adjective seen/black dog": -1.0, "adjective seen/big dog": -2.0, "adjective novel/black cat": -4.0}, 30, 1),
+    *log({"learned/dog": 9.0, "learned/cat": 11.0}, 30, 1),
+]
+
+
+def test_the_summary_by_hand():
+    found = protocol.summary(SCORES)
+    assert found["log_perplexity"] == 2.5
+    assert (found["bleu_1"], found["bleu_2"]) == (0.5, 0.25)
+    # Dogs were learned at step 9, so that the evaluation at 10 counts; cats at 11, so that the one at 20 does.
+    assert found["forgetting"] == pytest.approx(((3.5 - 2.0) + (1.25 - 1.0)) / 2)
+    assert found["adjective_seen"] == 1.5
+    assert found["adjective_novel"] == 4.0
+    assert math.isnan(found["verb_seen"])
+    assert set(found) == set(protocol.MEASURES)
+
+
+def test_steps_are_compared_with_steps():
+    """The released code compares examples with steps; a task learned after the last evaluation forgets nothing."""
+    later = [*SCORES[:-2], *log({"learned/dog": 300.0, "learned/cat": 11.0}, 30, 1)]
+    assert protocol.forgetting(later) == pytest.approx((0 + 0.25) / 2)
+
+
+def test_without_an_order_there_is_nothing_to_forget():
+    found = protocol.forgetting([s for s in SCORES if not s.name.startswith("learned/")])
+    assert math.isnan(found)
+    assert "no order of tasks" in found.reason
+    assert math.isnan(protocol.summary([])["log_perplexity"])

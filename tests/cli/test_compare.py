@@ -1,0 +1,54 @@
+"""`holdfast compare` from the command line: the same table in every format, with its warning."""
+
+import csv
+import io
+import json
+
+import pytest
+
+from holdfast.errors import UserError
+from reports.commands import holdfast
+from reports.stores import put, record
+
+TESTS = {"Acon": 0.2, "Asys": 0.7, "Apro": 0.6, "Asub": 0.5, "Anon": 0.8, "Anoc": 0.4}
+
+
+@pytest.fixture
+def store(tmp_path):
+    for algorithm in ("finetune", "replay"):
+        for seed in range(3):
+            put(tmp_path, record(algorithm=algorithm, seed=seed))
+    put(tmp_path, record("cfst:cgqa", "lwf", model="resnet18-tiny", summary=TESTS))
+    return tmp_path
+
+
+def test_text_has_ours_beside_the_papers_and_says_what_it_is_not(store):
+    text = holdfast("compare", store).stdout
+    assert "final acc. ↑" in text
+    assert "20.00 [9.11]" in text
+    assert "this is no reproduction of the paper" in text
+    only = holdfast("compare", store, "--benchmark", "patterns").stdout
+    assert "cfst" not in only
+
+
+def test_markdown_latex_csv_and_json(store):
+    assert "| lwf · class | 20.00 (9.11) |" in holdfast("compare", store, "--format", "markdown").stdout
+    latex = holdfast("compare", store, "--format", "latex").stdout
+    assert r"lwf $\cdot$ class & 20.00 (9.11)" in latex
+    assert latex.count(r"\begin{table}") == latex.count("reproduction") + 1  # all but that of patterns say so
+    text = holdfast("compare", store, "--format", "csv", "--benchmark", "cfst").stdout
+    tables = [list(csv.DictReader(io.StringIO(part))) for part in text.strip().split("\n\n")]
+    row = next(row for row in tables[1] if row["method · setting"] == "lwf · class")
+    assert (float(row["Acon"]), float(row["Acon paper"])) == (20.0, 9.11)
+    values = json.loads(holdfast("compare", store, "--json").stdout)
+    assert [bool(value["warning"]) for value in values] == [True, True, False]
+
+
+def test_mistakes_are_told(store, tmp_path):
+    with pytest.raises(UserError, match="there is no format 'latx': did you mean latex"):
+        holdfast("compare", store, "--format", "latx")
+    with pytest.raises(UserError, match="there are cfst:cgqa, patterns"):
+        holdfast("compare", store, "--benchmark", "climb")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(UserError, match="has no finished run"):
+        holdfast("compare", tmp_path / "empty")

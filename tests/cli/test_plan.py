@@ -1,0 +1,70 @@
+"""`holdfast plan`, as a person uses it."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from holdfast.cli.plan import plan
+from holdfast.errors import UserError
+
+PLAN = """
+[[experiment]]
+algorithms = ["finetune", "er", "mine.py:Broken"]
+scale = "tiny"
+set = {"benchmark.stages" = 2, "train.epochs" = 1, "er.capacity" = 40}
+"""
+BROKEN = """
+from dataclasses import dataclass
+from holdfast.algorithms.base import Algorithm
+@dataclass
+class Broken(Algorithm):
+    def after(self, learner, batch):
+        raise IndexError("a mistake in the algorithm")
+"""
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    (tmp_path / "plan.toml").write_text(PLAN)
+    (tmp_path / "mine.py").write_text(BROKEN)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_a_plan_is_told_carried_out_and_ends_with_what_failed_and_how_to_repeat_it(folder, capsys):
+    plan("plan.toml", dry_run=True, as_json=True)
+    told = json.loads(capsys.readouterr().out)
+    assert (told["runs"], told["done"], told["runs_of_unknown_cost"]) == (3, 0, 3)
+    assert not (folder / "runs").exists(), "nothing is run"
+
+    done = subprocess.run(
+        [sys.executable, "-m", "holdfast", "plan", "plan.toml", "--tries", "2"], capture_output=True, text=True,
+        env={"OMP_NUM_THREADS": "1", "PATH": "/usr/bin:/bin"}, check=False,
+    )  # fmt: skip
+    assert "Traceback" not in done.stderr
+    assert done.returncode == 1
+    assert "2 of 3 runs are done" in done.stderr
+    assert done.stderr.count("tried again: Broken, seed 0: IndexError: a mistake in the algorithm") == 1
+    assert (
+        "again: holdfast run patterns --algorithm mine.py:Broken --scale tiny --set benchmark.stages=2" in done.stderr
+    )
+    assert "1 of 3 runs failed; all of them again: holdfast plan plan.toml --tries 2" in done.stderr
+
+    plan("plan.toml", dry_run=True)
+    told = capsys.readouterr().out
+    assert "3 runs: 3 asked for, and 0 that these need." in told
+    assert "What 1 of them take is unknown: no like run is in runs." in told
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ({"file": "plan.toml", "engine": "rya"}, r"did you mean ray\?"),
+        ({"file": "no.toml"}, "there is no plan 'no.toml'"),
+    ],
+)
+def test_a_mistake_is_told_in_a_sentence(folder, given, sentence):
+    with pytest.raises(UserError, match=sentence):
+        plan(**given)

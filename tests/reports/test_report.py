@@ -1,0 +1,172 @@
+"""The pages of a report as files: whole, escaped, self-contained, small and quick."""
+
+import base64
+import json
+import re
+import subprocess
+import sys
+import time
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+import holdfast
+from holdfast.errors import UserError
+from holdfast.reports.report import write
+from reports.stores import many, put, record
+
+VOID = {"meta", "link", "img", "input", "br", "path", "circle", "rect"}
+
+
+class Page(HTMLParser):
+    """Elements that end where they should, links, and text."""
+
+    def __init__(self, path):
+        super().__init__()
+        self.open, self.links, self.ids, self.text, self.tags = [], [], set(), "", []
+        self.feed(path.read_text(encoding="utf-8"))
+        assert self.open == []
+
+    def handle_starttag(self, tag, attrs):
+        values = dict(attrs)
+        self.tags.append((tag, values))
+        self.links += [values[name] for name in ("href", "src") if values.get(name)]
+        self.ids |= {values["id"]} if "id" in values else set()
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if not self.open or self.open[-1] not in ("script", "style"):
+            self.text += data
+
+
+def build(store, out, **words):
+    written = write(holdfast.load(store), out, **words)
+    pages = {path: Page(path) for path in out.rglob("*.html")}
+    assert written.pages == len(pages)
+    assert written.bytes == sum(path.stat().st_size for path in out.rglob("*") if path.is_file())
+    for path, page in pages.items():
+        for link in page.links:
+            if link.startswith("#"):
+                assert link[1:] in page.ids, (path, link)
+            else:
+                assert link.startswith("data:") or (path.parent / link).is_file(), (path, link)
+    return pages
+
+
+def test_a_real_store_has_an_index_and_a_page_for_each_run(real_store, tmp_path):
+    pages = build(real_store, tmp_path)
+    index = pages[tmp_path / "index.html"]
+    for run in holdfast.load(real_store):
+        assert f"runs/{run.id}.html" in index.links
+        page = pages[tmp_path / "runs" / f"{run.id}.html"]
+        assert run.command in page.text
+        assert "capacity" in page.text or run.algorithm == "finetune"
+        assert f"{100 * run.summary['final_accuracy']:.1f}" in page.text
+    assert "Not done" not in index.text
+    assert index.text.count("finetune") >= 3
+
+
+def test_the_index_holds_its_style_and_script_and_names_no_other_machine(real_store, tmp_path):
+    build(real_store, tmp_path)
+    index = (tmp_path / "index.html").read_text(encoding="utf-8")
+    assert '<link rel="stylesheet"' not in index
+    assert "<script src" not in index
+    for path in tmp_path.rglob("*"):
+        if path.is_file():
+            assert not re.search(r"https?://|@import|url\(", path.read_text(encoding="utf-8")), path
+
+
+def test_a_store_with_one_run_and_one_with_none(real_store, tmp_path):
+    run = holdfast.load(real_store)[0]
+    pages = build(run.path, tmp_path / "one", title="A single run")
+    assert "A single run" in pages[tmp_path / "one" / "index.html"].text
+    (tmp_path / "empty").mkdir()
+    pages = build(tmp_path / "empty", tmp_path / "none")
+    assert "No run is done yet" in pages[tmp_path / "none" / "index.html"].text
+    with pytest.raises(UserError, match="is a file"):
+        write(holdfast.load(real_store), run.path / "record.json")
+
+
+def test_failed_and_broken_runs_are_shown_and_stop_nothing(tmp_path):
+    store = tmp_path / "store"
+    put(store, record(run="aaaaaaaaaaaa"))
+    failed = put(store, record(run="bbbbbbbbbbbb", algorithm="ewc"))
+    (failed / "record.json").unlink()
+    (failed / "failure.txt").write_text(
+        "Traceback (most recent call last):\n  ...\nRuntimeError: <b>out of memory</b>\n"
+    )
+    (put(store, record(run="cccccccccccc")) / "record.json").write_text('{"id": "ccc')
+    foreign = put(store, record(run="other tool #1"))
+    (foreign / "record.json").write_text('{"name": "another tool", "schema": 1}')
+    pages = build(store, tmp_path / "out")
+    index = pages[tmp_path / "out" / "index.html"]
+    assert "Not done" in index.text
+    assert "RuntimeError: <b>out of memory</b>" in index.text
+    assert "is broken" in index.text
+    assert "is no record of a run" in index.text
+    assert "Traceback" in pages[tmp_path / "out" / "runs" / "bbbbbbbbbbbb.html"].text
+    assert "final acc." in index.text  # the finished one is still compared
+
+
+def test_hostile_names_stay_text(tmp_path):
+    bad = "<script>alert(1)</script>\"'&"
+    value = record(benchmark=f"patterns{bad}", algorithm=bad, run="aaaaaaaaaaaa", order=bad, summary={bad: 0.5})
+    value["scores"][0]["name"] = bad
+    value["environment"]["command"] = bad
+    value["reasons"] = {bad: bad}
+    put(tmp_path / "store", value)
+    pages = build(tmp_path / "store", tmp_path / "out", title=bad)
+    for path, page in pages.items():
+        assert bad in page.text
+        scripts = [values for tag, values in page.tags if tag == "script"]
+        assert len(scripts) == 1, path
+
+
+def test_what_other_commands_left_in_a_runs_folder_is_on_its_page(tmp_path):
+    folder = put(tmp_path / "store", record(run="aaaaaaaaaaaa"))
+    (folder / "pictures").mkdir()
+    picture = b"\x89PNG\r\n\x1a\nrest"
+    (folder / "pictures" / "tsne.png").write_bytes(picture)
+    (folder / "pictures" / "huge.png").write_bytes(b"0" * 600_000)
+    (folder / "tables").mkdir()
+    table = {"title": "confusion", "columns": ["asked", "yes"], "rows": [["what size", 6666]], "notes": ["of table 3"]}
+    (folder / "tables" / "confusion.json").write_text(json.dumps(table))
+    (folder / "tables" / "bad.json").write_text(json.dumps({**table, "rows": [["short"]]}))
+    counts = {"ours": {"equal size": {"yes": 41}}, "paper": {"equal size": {"yes": 4141}}}
+    (folder / "tables" / "counts.json").write_text(json.dumps(counts))
+    page = build(tmp_path / "store", tmp_path / "out")[tmp_path / "out" / "runs" / "aaaaaaaaaaaa.html"]
+    assert "counts, paper" in page.text
+    assert "4141" in page.text
+    assert page.text.count("no reproduction") == 2  # both of them say so
+    assert f"data:image/png;base64,{base64.b64encode(picture).decode()}" in page.links
+    assert "too large for a page" in page.text
+    assert "6666" in page.text
+    assert "tables/bad.json is no table" in page.text
+
+
+def test_five_hundred_runs_take_less_than_five_seconds_and_five_megabytes(tmp_path):
+    many(tmp_path / "store", 500)
+    began = time.process_time()
+    written = write(holdfast.load(tmp_path / "store"), tmp_path / "out")
+    assert time.process_time() - began < 5
+    assert written.bytes < 5_000_000
+    assert written.pages == 501
+
+
+def test_reports_and_load_need_no_torch(real_store, tmp_path):
+    code = (
+        "import sys, pathlib, holdfast; from holdfast.reports import compare, report\n"
+        f"runs = holdfast.load({str(real_store)!r}); report.write(runs, pathlib.Path({str(tmp_path)!r}))\n"
+        "compare.tables(runs)\n"
+        "sys.exit('torch' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+    assert (Path(tmp_path) / "index.html").exists()

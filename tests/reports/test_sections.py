@@ -1,0 +1,249 @@
+"""The papers' tables with ours in them: the right cell of the paper beside the right run, and the right warning."""
+
+import pytest
+
+from holdfast import papers
+from holdfast.experiments.store import Record
+from holdfast.reports import cfst, sections
+from holdfast.reports.blocks import Bars, Note, Table
+from reports.stores import record
+
+TESTS = {"Acon": 0.2, "Asys": 0.7, "Asys_interval": 0.01, "Apro": 0.6, "Asub": 0.5, "Anon": 0.8, "Anoc": 0.4,
+         "Hn": 0.59, "Hr": 0.53, "Ha": 0.57}  # fmt: skip
+
+
+def made(benchmark, algorithm="finetune", **rest):
+    return Record.from_json(record(benchmark, algorithm, **rest), "test")
+
+
+def rows(table):
+    return {row[0].text: dict(zip(table.columns, row, strict=True)) for row in table.rows}
+
+
+def test_cfst_puts_a_run_into_the_papers_row_and_leaves_the_others():
+    runs = [made("cfst:cgqa", "replay", model="resnet18-tiny", summary=TESTS)]
+    table = sections.section("cfst", runs)[0]
+    found = rows(table)
+    assert list(found) == [f"{row['method']} · {row['setting']}" for row in papers.table("cfst", 1)]
+    ours = found["er · class"]
+    assert (ours["Acon ↑"].number, ours["Acon ↑"].paper) == (pytest.approx(20.0), 19.78)
+    assert (ours["Asys ↑"].interval, ours["Asys ↑"].paper_interval) == (pytest.approx(1.0), 0.75)
+    assert ours["Hr ↑"].paper == papers.table("cfst", 1).value("hr", method="er", setting="class")
+    assert found["er · task"]["Acon ↑"].number is None
+    assert found["er · task"]["Acon ↑"].paper == 76.05
+    assert "no reproduction" in table.warning
+
+
+def test_a_method_that_the_paper_has_not_stands_below_and_two_rows_share_one_of_the_papers():
+    runs = [made("cfst:cgqa", "derpp", model="resnet18", summary=TESTS, run="a")]
+    for capacity in (5, 9):
+        value = record("cfst:cgqa", "replay", model="resnet18", summary=TESTS, run=f"r{capacity}")
+        value["config"]["algorithms"] = [{"name": "replay", "capacity": capacity}]
+        runs.append(Record.from_json(value, "test"))
+    found = rows(cfst.section(runs)[0])
+    assert list(found)[-1] == "derpp · class"
+    assert found["derpp · class"]["Acon ↑"].paper is None
+    assert (
+        found["er · class · (capacity=5)"]["Acon ↑"].paper
+        == found["er · class · (capacity=9)"]["Acon ↑"].paper
+        == 19.78
+    )
+
+
+@pytest.mark.parametrize(
+    ("benchmark", "model", "tasks", "number"),
+    [
+        ("cgqa", "resnet18", None, "1"), ("cobj", "resnet18", 10, "2"), ("cobj", "resnet18-tiny", 5, "3"),
+        ("cobj", "resnet18", None, "4"), ("cgqa", "vit-tiny", None, "5"), ("cobj", "vit", 3, "6"),
+        ("cpin", "resnet18", None, "7"), ("cifar100", "resnet18", None, "8"), ("cpin", "vit", None, ""),
+        ("cobj", "vit", 5, ""), ("cgqa", "perceptron", None, ""),
+    ],
+)  # fmt: skip
+def test_each_experiment_has_its_own_table(benchmark, model, tasks, number):
+    run = made(f"cfst:{benchmark}", model=model, tasks=tasks)
+    assert cfst.table_number(run) == number
+    if number:
+        title = papers.table("cfst", number).title
+        assert {"cgqa": "CGQA", "cobj": "COBJ", "cpin": "CPIN", "cifar100": "CIFAR"}[benchmark] in title
+        assert ("ViT" in title) == ("vit" in model)
+
+
+def test_cifar_has_accuracy_alone_and_bars_come_with_few_shot_tests():
+    blocks = cfst.section([made("cfst:cifar100", "ewc", model="resnet18", summary={"Acon": 0.08})])
+    (table,) = blocks
+    assert rows(table)["ewc · class"]["Acon ↑"].paper == 7.41
+    assert any(isinstance(block, Bars) for block in cfst.section([made("cfst:cgqa", model="resnet18", summary=TESTS)]))
+
+
+def test_real_data_is_compared_at_the_papers_scale_alone():
+    for given, scale, warned in (
+        ("", "paper", "no reproduction"), (" --data d", "small", "not comparable"), (" --data d", "paper", ""),
+    ):  # fmt: skip
+        run = made("cfst:cgqa", model="resnet18", summary=TESTS, given=given, scale=scale)
+        warning = cfst.section([run])[0].warning
+        assert (warned in warning) if warned else warning == ""
+
+
+def test_clvqa_has_both_orders_beside_each_other():
+    cases = [
+        ("finetune", "two", "", {"wh": 0.1, "yn": 0.6}),
+        ("finetune", "two", "yn>wh", {"wh": 0.8, "yn": 0.2}),
+        ("cumulative", "two", "", {"wh": 0.9, "yn": 0.7}),
+        ("mas", "two", "", {"wh": 0.3, "yn": 0.5}),
+        ("mas", "types", "", {"wh": 0.4, "yn": 0.5}),
+    ]
+    runs = [
+        made("clvqa", algorithm, model="san-tiny", setting=setting, order=order, summary=summary)
+        for algorithm, setting, order, summary in cases
+    ]
+    table, bars = sections.section("clvqa", runs)
+    assert isinstance(table, Table)
+    assert isinstance(bars, Bars)
+    found = rows(table)
+    naive = found["naive (finetune)"]
+    first, second = "Wh → Y/N: {} ↑", "Y/N → Wh: {} ↑"
+    assert [naive[first.format(t)].number for t in ("Wh", "Y/N")] == pytest.approx([10, 60])
+    assert [naive[first.format(t)].paper for t in ("Wh", "Y/N")] == [0, 61]
+    assert [naive[second.format(t)].number for t in ("Wh", "Y/N")] == pytest.approx([80, 20])
+    assert [naive[second.format(t)].paper for t in ("Wh", "Y/N")] == pytest.approx([81, 0])
+    assert not found["cumulative"][first.format("Wh")].best  # it sees all data
+    assert found["mas"][first.format("Wh")].best
+    assert "no reproduction" in table.warning
+
+
+def test_a_section_that_fails_says_so_and_stops_nothing():
+    value = record("cfst:cgqa", model="resnet18")
+    del value["config"]["benchmark"]["setting"]
+    (note,) = sections.section("cfst", [Record.from_json(value, "test")])
+    assert isinstance(note, Note)
+    assert note.problem
+    assert "cfst could not be made: KeyError" in note.text
+
+
+def phrases(algorithm, capacity=None, order="random", seed=0, value=3.0, **rest):
+    """A made-up run of viscoll, scored twice."""
+    measures = {"log_perplexity": value, "bleu_1": 0.25, "bleu_2": 0.02, "forgetting": 0.5, "verb_seen": 2.0,
+                "verb_novel": 3.0, "adjective_seen": 2.5, "adjective_novel": 3.5}  # fmt: skip
+    found = record("viscoll:coco", algorithm, seed, model="vlbert-tiny", setting="images", order=order,
+                   summary=measures, run=f"{algorithm}{capacity}{order}{seed}", **rest)  # fmt: skip
+    if capacity:
+        found["config"]["algorithms"] = [{"name": algorithm, "capacity": capacity, "memory": "reservoir"}]
+    found["scores"] = [
+        {
+            "stage": int(step == 20),
+            "step": step,
+            "name": name,
+            "split": "test",
+            "count": count,
+            "score": -value - 1 / step,
+        }
+        for step in (10, 20)
+        for name, count in (("regular", 90), ("task/dog", 60), ("task/cat", 30))
+    ]
+    found["scores"].append({**found["scores"][-1], "name": "learned/dog", "score": 14.0})
+    return Record.from_json(found, "test")
+
+
+def test_viscoll_has_table_2_curves_over_time_and_compositions():
+    runs = [phrases("finetune", value=5.0), phrases("replay", 1000), phrases("replay", 77, value=4.0)]
+    blocks = sections.section("viscoll", runs)
+    found = rows(blocks[0])
+    assert found["vanilla"]["log PPL ↓"].paper == 5.04
+    assert found["vanilla"]["log PPL ↓"].number == 5.0
+    assert found["er · 1000"]["BLEU-1 ↑"].paper == papers.table("viscoll", 2).value(
+        "bleu_1", method="er", model="vlbert", dataset="coco-shift", memory="1000"
+    )
+    assert found["er · 1000"]["log PPL ↓"].best
+    assert found["er · 77"]["log PPL ↓"].paper is None  # a memory of another size is not the paper's
+    assert "no reproduction" in blocks[0].warning
+    titles = [block.title for block in blocks[1:]]
+    assert titles[0].startswith("Log-perplexity of all")
+    assert "“dog”" in titles[1]
+    assert "“cat”" in titles[2]
+    dog = blocks[2].series[0]
+    assert dog.x == (10.0, 20.0)
+    assert "by step 14." in blocks[2].notes[0]
+    assert blocks[3].notes == ()
+    assert dog.y == pytest.approx((5.1, 5.05))
+    assert isinstance(blocks[-1], Bars)
+    assert blocks[-1].series[0].y == (2.0, 3.0, 2.5, 3.5)
+
+
+def test_viscoll_has_table_5_where_tasks_were_ordered():
+    runs = [phrases("finetune", order=order) for order in ("random", "ascending")]
+    tables = [block for block in sections.section("viscoll", runs) if isinstance(block, Table)]
+    assert rows(tables[1])["ascending-frequency · vanilla"]["log PPL ↓"].paper == 4.31
+    assert rows(tables[1])["random · vanilla"]["log PPL ↓"].number == 3.0
+
+
+ORDER = ("vqav2", "nlvr2", "snli-ve", "vcr")
+
+
+def upstream(matrix, tasks=ORDER, algorithm="finetune", **rest):
+    """A made-up run of climb with this score matrix."""
+    found = record("climb", algorithm, stages=len(tasks), order=">".join(tasks), model="vilt-tiny", **rest)
+    found["scores"] = [
+        {"stage": i + 1, "step": 10 * (i + 1), "name": task, "split": "test", "count": 5, "score": score}
+        for i, row in enumerate(matrix)
+        for task, score in zip(tasks, row, strict=True)
+    ]
+    return Record.from_json(found, "test")
+
+
+def low_shot(score, shots="16", sample=0, start=""):
+    found = record("climb:lowshot", model="vilt-tiny", task="imdb", shots=shots, sample=sample, image="mean",
+                   reallocate=True, run=f"{shots}{sample}{start}")  # fmt: skip
+    found["config"] |= {"start": start} if start else {}
+    found["chance"] = {"score": 0.5}
+    found["scores"] = [
+        {**found["scores"][-1], "name": name, "score": s} for name, s in (("imdb", score), ("guessing", 0.5))
+    ]
+    return Record.from_json(found, "test")
+
+
+def climb_runs():
+    matrix = [[0.6, 0.5, 0.3, 0.2], [0.3, 0.7, 0.3, 0.2], [0.2, 0.6, 0.8, 0.3], [0.1, 0.55, 0.5, 0.6]]
+    direct = {"vqav2": 0.5, "nlvr2": 0.75, "snli-ve": 0.7, "vcr": 0.5}
+    runs = [upstream(matrix, run="up"), *(upstream([[score]], (task,)) for task, score in direct.items())]
+    for sample, score in enumerate((0.6, 0.7, 0.8)):
+        runs += [
+            low_shot(score, sample=sample),
+            low_shot(score + 0.1, "32", sample),
+            low_shot(0.55, "16", sample, "up@4"),
+        ]
+    return runs
+
+
+def test_climb_has_transfer_forgetting_and_low_shot_scores():
+    blocks = sections.section("climb", climb_runs())
+    tables = {block.title.split(":")[0]: rows(block) for block in blocks if isinstance(block, Table)}
+    third = tables["climb, table 3"]
+    gained = third["seqft"]["nlvr2"]
+    assert gained.number == pytest.approx(100 * (0.7 - 0.75) / (0.75 - 0.5))  # chance is a half
+    assert gained.plain == "-20.0 [70.0]"
+    assert gained.paper == papers.table("climb", 3).value("transfer", algorithm="seqft", task="nlvr2")
+    assert third["direct"]["vcr"].number == pytest.approx(50)
+    assert third["direct"]["vcr"].paper == 61.31
+    lost = tables["climb, table 8"]["seqft: after vcr"]["vqav2"]
+    assert lost.number == pytest.approx(100 * (0.6 - 0.1) / 0.6)  # chance is nought
+    assert tables["climb, table 12"]["direct"]["imdb 16"].paper == 55.9
+    assert tables["climb, table 12"]["direct"]["imdb 16"].number == pytest.approx(70)
+    assert all("not a reproduction" in block.warning for block in blocks if isinstance(block, Table))
+    (curve,) = [block for block in blocks if getattr(block, "logarithmic", False)]
+    assert curve.series[0].x == (16.0, 32.0)
+    assert curve.series[0].y == pytest.approx((70, 80))
+    assert curve.series[0].band == pytest.approx((10, 10))  # the deviation of 60, 70 and 80
+    bars = next(block for block in blocks if isinstance(block, Bars))
+    assert {series.name: series.y[0] for series in bars.series} == pytest.approx({"pre-trained": 70, "after seqft": 55})
+
+
+def test_low_shot_runs_are_no_experiment_of_their_own(tmp_path):
+    import holdfast
+    from holdfast.reports.compare import tables
+    from reports.stores import put
+
+    for each in climb_runs():
+        put(tmp_path, each.to_json())
+    titles = [table.title for table in tables(holdfast.load(tmp_path))]
+    assert not any("lowshot" in title for title in titles)
+    assert titles[0] == "climb · tiny · class · vqav2>nlvr2>snli-ve>vcr · vilt-tiny"
