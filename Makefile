@@ -14,7 +14,9 @@ setup: .venv/.done
 	touch $@
 
 demo: setup
-	$(BIN)/holdfast run patterns --algorithm finetune,frozen-bottom,replay,joint --seeds 3
+	$(BIN)/holdfast run climb --algorithm seqft,er,ewc,adapters --set benchmark.train=600 --out demo
+	$(BIN)/holdfast climb tables demo --table 3
+	$(BIN)/holdfast report demo --out demo/report
 
 test: setup
 	$(BIN)/python -m pytest -n 2 --dist loadfile

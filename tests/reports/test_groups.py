@@ -21,6 +21,11 @@ def test_seeds_are_one_row_in_their_order():
     }  # fmt: skip
 
 
+def test_a_sub_sample_that_is_drawn_anew_with_each_seed_is_no_other_row():
+    rows = rows_of([made("climb:lowshot", seed=seed, sample=seed) for seed in (0, 1, 2)])
+    assert [len(group) for group in rows.values()] == [3]
+
+
 def test_rows_of_one_algorithm_are_named_by_what_differs():
     rows = rows_of([made(algorithms=[{"name": "replay", "capacity": c}], run=str(c)) for c in (50, 80)])
     assert list(rows) == ["replay (capacity=50)", "replay (capacity=80)"]

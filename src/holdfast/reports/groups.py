@@ -15,6 +15,8 @@ from holdfast.reports.runs import SETTINGS, on_world
 
 BOUNDS = ("joint", "offline", "cumulative")
 """Transforms that give the learner all data at once: what they reach is a bound, and never the best of a table."""
+SEEDS = ("seed", "sample")
+"""Settings of a benchmark that only draw anew: a row is the mean over them."""
 MOST = 3
 """A title names at most so many settings; where more differ, it names the run."""
 
@@ -74,7 +76,7 @@ def rows_of(
 
 def without_seed(config: Mapping[str, Any], known: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     """A configuration as it is for every seed."""
-    benchmark = {name: value for name, value in config["benchmark"].items() if name != "seed"}
+    benchmark = {name: value for name, value in config["benchmark"].items() if name not in SEEDS}
     plain = {**config, "benchmark": benchmark, "seed": None, "data": None}
     run, at, stage = str(config.get("start", "")).partition("@")
     if run in known:
@@ -105,7 +107,7 @@ def distinct(titles: Sequence[str], settings: Sequence[Mapping[str, Any]], names
 
 def _conditions(record: Record) -> dict[str, Any]:
     config = record.config
-    benchmark = {name: value for name, value in config["benchmark"].items() if name != "seed"}
+    benchmark = {name: value for name, value in config["benchmark"].items() if name not in SEEDS}
     plain = {"benchmark": benchmark, "model": config["model"], "precision": config.get("precision", "float32")}
     return plain | {"data": "the world's" if _on_world(record) else "given"}
 
