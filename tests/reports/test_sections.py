@@ -1,5 +1,7 @@
 """The papers' tables with ours in them: the right cell of the paper beside the right run, and the right warning."""
 
+from dataclasses import replace
+
 import pytest
 
 from holdfast import papers
@@ -167,6 +169,13 @@ def test_viscoll_has_table_2_curves_over_time_and_compositions():
     assert dog.y == pytest.approx((5.1, 5.05))
     assert isinstance(blocks[-1], Bars)
     assert blocks[-1].series[0].y == (2.0, 3.0, 2.5, 3.5)
+
+
+def test_viscoll_draws_the_density_that_a_run_tells():
+    run = phrases("finetune")
+    told = [replace(run.scores[0], name="density/dog", step=step, score=share) for step, share in ((10, 0.8), (5, 0.2))]
+    found = [b for b in sections.section("viscoll", [replace(run, scores=(*run.scores, *told))]) if "likely" in b.title]
+    assert [(series.name, series.x, series.y) for series in found[0].series] == [("dog", (5.0, 10.0), (0.2, 0.8))]
 
 
 def test_viscoll_has_table_5_where_tasks_were_ordered():

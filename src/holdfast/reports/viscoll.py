@@ -9,7 +9,7 @@ import numpy as np
 
 from holdfast import papers
 from holdfast.benchmarks.viscoll.analysis import over_time
-from holdfast.benchmarks.viscoll.protocol import LEARNED
+from holdfast.benchmarks.viscoll.protocol import DENSITY, LEARNED
 from holdfast.experiments.store import Record
 from holdfast.papers import Table as Published
 from holdfast.reports.beside import Beside, caution, side_by_side
@@ -72,7 +72,7 @@ def _blocks(records: Sequence[Record]) -> list[Block]:
         blocks.append(_beside(published, usual, COLUMNS, ("method", "memory")))
     if len(usual) < len(records) and (dataset, model) == ("coco", "vlbert"):
         blocks.append(_beside(papers.table("viscoll", 5), records, [PERPLEXITY], ("order", "method", "memory")))
-    return [*blocks, *_over_time(usual), *_compositions(usual)]
+    return [*blocks, *_density(usual), *_over_time(usual), *_compositions(usual)]
 
 
 def _beside(published: Published, records: Sequence[Record], columns: Sequence[Beside], names: Sequence[str]) -> Block:
@@ -83,6 +83,25 @@ def _beside(published: Published, records: Sequence[Record], columns: Sequence[B
     return side_by_side(
         published, records, columns, key, names, compete=lambda place: place[0] if "order" in names else ""
     )
+
+
+def _density(records: Sequence[Record]) -> list[Block]:
+    """How likely the most frequent tasks are over the stream (Figure 4), which is the same for all runs."""
+    for record in records:
+        shares: dict[str, list[tuple[int, float]]] = {}
+        for score in record.scores:
+            if score.name.startswith(DENSITY):
+                shares.setdefault(score.name.removeprefix(DENSITY), []).append((score.step, score.score))
+        if shares:
+            series = tuple(line(task, *_columns(found)) for task, found in shares.items())
+            note = "The tasks with the most training phrases; a share of all phrases that come by at a time."
+            return [Curves("How likely tasks are over the stream", "step", "share", series, notes=(note,))]
+    return []
+
+
+def _columns(points: Sequence[tuple[int, float]]) -> tuple[list[int], Any]:
+    steps, values = zip(*sorted(points), strict=True)
+    return list(steps), np.array([values])
 
 
 def _over_time(records: Sequence[Record]) -> list[Block]:

@@ -159,6 +159,20 @@ def test_tasks_are_learned_when_their_data_was_seen(logs, setup, phrases):
     assert math.isnan(CocoShift.summary(logs["joint"])["forgetting"])
 
 
+def test_the_log_tells_how_likely_the_tasks_were_over_time(logs, setup, phrases):
+    (stage,) = setup.stream.stages
+    about = np.array([phrases[row].task for row in stage.train])
+    told = [s for s in logs["vanilla"] if s.name.startswith("density/")]
+    assert {s.name for s in told} == {f"density/{task}" for task in set(about)}, "there are few tasks"
+    ends = sorted({s.step for s in told})
+    assert ends[-1] == 53
+    assert [sum(s.score for s in told if s.step == end) for end in ends] == pytest.approx([1.0] * len(ends))
+    for task in set(about):
+        own = [s.score for s in sorted(told, key=lambda s: s.step) if s.name == f"density/{task}"]
+        assert np.mean(own) == pytest.approx(np.mean(about == task), abs=0.02)
+    assert not [s for s in logs["joint"] if s.name.startswith("density/")]
+
+
 def test_a_run_has_all_measures(logs):
     found = {name: CocoShift.summary(log) for name, log in logs.items()}
     for measures in found.values():

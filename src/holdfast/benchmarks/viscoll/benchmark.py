@@ -19,7 +19,7 @@ from holdfast.benchmarks.base import Benchmark, Setup
 from holdfast.benchmarks.viscoll import paper, protocol, tasks
 from holdfast.benchmarks.viscoll.features import read_regions
 from holdfast.benchmarks.viscoll.phrases import SPLITS, Phrase, read_phrases
-from holdfast.benchmarks.viscoll.stream import INTERVAL, Order, arranged, learned_by
+from holdfast.benchmarks.viscoll.stream import INTERVAL, Order, arranged, density, learned_by
 from holdfast.data.table import Column, Data
 from holdfast.data.text import Tokenizer, train
 from holdfast.errors import UserError
@@ -49,6 +49,8 @@ MEMORY = {"tiny": 64, "small": 200, "large": 500, "paper": paper.MEMORY[0]}
 """How many examples a memory holds where a user does not say."""
 INTERVALS = 640
 """How many intervals a stream has away from the paper's scale: as many as COCO-shift."""
+BINS, DRAWN = 40, 8
+"""A record tells the density of the stream over so many stretches, for so many of the most frequent tasks."""
 EVALUATIONS = 10
 """How often a stream is interrupted for an evaluation; at the paper's scale, each 2,000 steps."""
 
@@ -180,18 +182,31 @@ class Viscoll(Benchmark):
 
 
 def _learned(phrases: Sequence[Phrase], learner: Learner, stream: Stream, step: int) -> list[tuple[Score, Array]]:
-    """After how many steps each task was learned, where the stream has an order and came by once."""
+    """After how many steps each task was learned, and how likely the most frequent tasks were over time.
+
+    There is neither where the stream has no order or did not come by once.
+    """
     (stage,) = stream.stages
     if stage.training.shuffle or stage.training.epochs > 1:
         return []
     names, numbers = np.unique(np.array([phrases[row].task for row in stage.train], np.str_), return_inverse=True)
     steps = -(-learned_by(numbers, paper.SEEN) // stage.training.batch_size)
     counts = np.bincount(numbers)
-    return [
-        (Score(1, step, protocol.LEARNED + name, split, int(count), float(at)), np.empty(0))
+    found = [
+        Score(1, step, protocol.LEARNED + name, split, int(count), float(at))
         for split in ("validation", "test")
         for name, count, at in zip(names.tolist(), counts, steps, strict=True)
     ]
+    bins = min(BINS, len(numbers))
+    ends = [max(step * (number + 1) // bins, 1) for number in range(bins)]
+    shares = density(numbers, bins, len(names))
+    for task in np.argsort(-counts, kind="stable")[:DRAWN]:
+        name = protocol.DENSITY + names[task].item()
+        found += [
+            Score(1, end, name, "test", int(counts[task]), share)
+            for end, share in zip(ends, shares[task].tolist(), strict=True)
+        ]
+    return [(score, np.empty(0)) for score in found]
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ A score is minus a log-perplexity. Beside the whole sets, `regular` and `novel`,
 | `adjective novel/black cat`   | the phrases with a composition that was                                            |
 | `word/black dog`              | the verb or the adjective alone within such a phrase (Figure 8)                    |
 | `learned/dog`                 | after how many steps 98 % of the task's examples had been seen; logged at the end  |
+| `density/dog`                 | the task's share of the stream up to a step, since the one before; logged at the end |
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from holdfast.benchmarks.viscoll.phrases import Phrase
 from holdfast.types import Array, Ids, Score
 
 REGULAR, NOVEL = "regular", "novel"
-TASK, LEARNED, WORD = "task/", "learned/", "word/"
+TASK, LEARNED, WORD, DENSITY = "task/", "learned/", "word/", "density/"
 KINDS = ("verb", "adjective")
 MEASURES = {
     "log_perplexity": Measure("log PPL", higher=False, factor=1, decimals=3),
