@@ -70,6 +70,7 @@ def test_lists_name_what_there_is(tmp_path):
         (["list", "algoritms"], "did you mean algorithms?"),
         (["papers", "table", "climb", "99"], "climb"),
         (["run", "--seeds", "0"], "--seeds"),
+        (["run", "--downstream"], "patterns.downstream is no setting"),
         (["fly"], "fly"),
         (["bench", "overhead", "--device", "abacus"], "there is no device 'abacus'"),
         (["run", "--ranks", "2", "patternz"], "there is no benchmark 'patternz'"),

@@ -77,10 +77,13 @@ def make(
                 console.print(f"{jobs[job]}: {out / jobs[job]}", markup=False)
     except BrokenProcessPool:
         raise RunError("a writing process was ended from outside: call it again to write what is missing") from None
-    finally:
+    except BaseException:
         pool.shutdown(wait=False, cancel_futures=True)
         for process in active_children():
             process.terminate()
+        raise
+    finally:
+        pool.shutdown()  # its thread must be gone before Python ends
 
 
 def check(

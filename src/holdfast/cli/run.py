@@ -65,6 +65,9 @@ def run(
     needs: Annotated[
         bool, typer.Option("--needs/--no-needs", help="Also make the runs that some measures are taken against.")
     ] = True,
+    downstream: Annotated[
+        bool, typer.Option("--downstream", help="climb: low-shot runs follow, from the weights after each stage.")
+    ] = False,
     log: Annotated[list[str] | None, typer.Option("--log", help="Also log to: tensorboard.")] = None,
     save_steps: Annotated[int | None, typer.Option(min=1, help="Save a checkpoint each so many steps.")] = None,
     save_seconds: Annotated[float, typer.Option(min=0, help="Save a checkpoint each so many seconds.")] = 60.0,
@@ -79,7 +82,8 @@ def run(
     algorithms = [word.strip() for word in algorithm.split(",") if word.strip()]
     if not algorithms:
         raise UserError("--algorithm is empty: name one, such as finetune; `holdfast list algorithms` shows all")
-    values = settings_for(algorithms, parse_settings(settings or []))
+    follows = {"benchmark.downstream": True} if downstream else {}
+    values = settings_for(algorithms, parse_settings(settings or []) | follows)
     requests = [
         Request(
             benchmark,
