@@ -1,6 +1,5 @@
 """A real Ray cluster on this machine: the same records as one process makes, and a kill costs nothing but time."""
 
-import importlib.util
 import os
 import signal
 import subprocess
@@ -20,10 +19,7 @@ from holdfast.experiments.schedule import carry_out
 from holdfast.experiments.store import Store
 from smallest import request
 
-pytestmark = [
-    pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="Ray, an extra, is not installed"),
-    pytest.mark.filterwarnings("ignore"),  # Ray's own
-]
+pytestmark = pytest.mark.filterwarnings("ignore")  # Ray's own
 
 
 def long(algorithm="replay", seed=0):

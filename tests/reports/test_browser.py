@@ -3,12 +3,12 @@
 import shutil
 
 import pytest
+from playwright import sync_api
 
 import holdfast
 from holdfast.reports.report import write
 from reports.stores import ALGORITHMS, put, record
 
-sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: pip install playwright")
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here: apt install chromium")
 

@@ -26,7 +26,8 @@ def test_load_gives_the_runs_of_a_store_with_their_records(real_store):
 
 
 def test_to_pandas_has_a_row_a_run_and_a_row_a_score(real_store):
-    pandas = pytest.importorskip("pandas")
+    import pandas
+
     runs = holdfast.load(real_store)
     frame = runs.to_pandas()
     assert isinstance(frame, pandas.DataFrame)

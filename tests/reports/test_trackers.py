@@ -71,7 +71,8 @@ def test_several_see_everything_and_any_may_stop():
 
 
 def test_tensorboard_has_the_loss_of_each_stage_and_the_scores(tmp_path):
-    accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
+    from tensorboard.backend.event_processing import event_accumulator as accumulator
+
     (board,) = open_trackers(["tensorboard", "tensorboard"], tmp_path)
     assert isinstance(board, TensorBoard)
     board._seconds = 0.0

@@ -192,7 +192,6 @@ def test_no_table_of_nothing_and_none_that_is_not_there():
 
 
 def test_commands_print_and_draw(tmp_path, direct):
-    pytest.importorskip("matplotlib")
     runs = [few("b0", "coco", "5%", 70, 0), few("b1", "coco", "5%", 63, 0, start="run-er@2")]
     runs += [few(f"l{n}", "sst-2", "16", 60 + n, 0.5, sample=n) for n in range(3)]
     runs += [few(f"s{n}", "sst-2", "16", 65 + n, 0.5, sample=n, start="run-er@1") for n in range(3)]

@@ -239,7 +239,6 @@ def test_models_without_regions_and_data_without_splits_are_refused(phrases, pie
 @pytest.mark.parametrize("name", ["viscoll:coco", "viscoll:flickr"])
 def test_a_run_on_the_worlds_own_files(name, tmp_path):
     """From captions and pictures to the record: features are computed, phrases found, and every task is scored."""
-    pytest.importorskip("pycrfsuite", reason="the tagger is an extra")
     ready = prepare(Request(name, "er@32", scale="tiny", settings={"benchmark.every": 50}))
     record = make(ready, Store(tmp_path))
     assert record.summary["log_perplexity"] < math.log(ready.setup.inputs.vocabulary) - 1, "far better than guessing"
