@@ -18,8 +18,8 @@ from smallest import StopAt, request
 
 sys.path.insert(0, str(Path(__file__).parent))
 import chained
+import fsspec
 
-fsspec = pytest.importorskip("fsspec")
 ADDRESS = "memory://bucket/runs"
 
 
