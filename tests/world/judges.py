@@ -65,12 +65,14 @@ def holds(scene: Scene, subject: Thing, predicate: str, other: Thing | None = No
         base = other or known(scene, relation[2])
         return base is not None and beside(subject, relation[1], base)
     place = re.fullmatch(r"(?:in|on) (?:an?|the) (\w+)", predicate)
-    if place:
+    if place and place[1] not in ("left", "right"):
         return scene.place == place[1]
     half = re.fullmatch(r"in the (left|right|upper|lower) half of the picture", predicate)
     if half:
         across, down = subject.box.centre
         return (half[1] in ("left", "upper")) == ((across if half[1] in ("left", "right") else down) < 0.5)
+    if side := re.fullmatch(r"on the (left|right)", predicate):
+        return (side[1] == "left") == (subject.box.centre[0] < 0.5)
     words = predicate.removeprefix("wearing ").removesuffix(" clothes")
     return words in (subject.colour, subject.pattern, SEEMS.get(subject.verb))
 
@@ -95,12 +97,11 @@ def answer(scene: Scene, text: str) -> str:
         return scene.place
     if match := re.fullmatch(r"What is (to the left of|to the right of|above|below) the (.+)\?", text):
         base = known(scene, match[2])
-        margin = 0.1 if match[1].startswith("to") else 0.15
         axis = 0 if match[1].startswith("to") else 1
         found = [
             thing
             for thing in scene.things
-            if beside(thing, match[1], base) and abs(thing.box.centre[axis] - base.box.centre[axis]) > margin
+            if beside(thing, match[1], base) and abs(thing.box.centre[axis] - base.box.centre[axis]) > 0.2
         ]
         assert len(found) == 1
         return called(found[0]) if found[0].noun == "person" else found[0].noun

@@ -255,7 +255,8 @@ def save(
             shape = tuple(weight.shape)
             raise UserError(f"{folder}: the published format has no name for {ours} of shape {shape}: remove it first")
         for name, part in zip(theirs, weight.detach().cpu().chunk(len(theirs)), strict=True):
-            state[name] = part.clone()  # the parts of one projection share memory, which safetensors refuses
+            # The parts of one projection share memory, and a GPU may want another order: safetensors refuses both.
+            state[name] = part.clone(memory_format=torch.contiguous_format)
     folder.mkdir(parents=True, exist_ok=True)
     partial = folder / f"{_WHOLE}.partial"
     save_file(state, partial, metadata={"format": "pt"})

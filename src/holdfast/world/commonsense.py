@@ -33,6 +33,7 @@ _QUESTIONS = {  # by what the first part of the answer tells
     "pattern": ("What does {0} look like ?", "How would you recognise {0} ?"),
     "place": ("Where is {0} ?", "Where does {0} seem to be ?"),
     "relation": ("Where is {0} ?", "How would you find {0} ?"),
+    "side": ("Where is {0} ?", "Where would you look for {0} ?"),
     "both": ("Where are {0} ?", "What can you say about {0} ?"),
 }
 

@@ -31,6 +31,7 @@ ATTRIBUTES = ("colour", "pattern", "verb")
 # How much more often than others scenes have what persons like best to do.
 _USUAL_VERBS = {"hold": 4.0, "eat": 3.0, "ride": 2.7}
 _NEEDS_OTHER = ("hold", "ride")
+_CLEARLY = 0.12  # of the picture's side, from its middle
 
 
 @dataclass(frozen=True)
@@ -170,6 +171,9 @@ def facts(scene: Scene, random: np.random.Generator, among: Sequence[int] | None
         if place is not None:
             true, false = PLACE_PHRASES[scene.place], PLACE_PHRASES[place]
             found.append(Fact("place", i, None, f"{{0}} is {true}", f"{{0}} is {false}"))
+        if abs(thing.box.centre[0] - 0.5) > _CLEARLY:
+            sides = ("left", "right") if thing.box.centre[0] < 0.5 else ("right", "left")
+            found.append(Fact("side", i, None, *(f"{{0}} is on the {side}" for side in sides)))
     for i, relation, j in relations(scene):
         if i in chosen and j in chosen:
             phrases = [RELATION_PHRASES[word] for word in (relation, INVERSE[relation])]

@@ -42,7 +42,7 @@ def _random(thing: Thing) -> np.random.Generator:
 
 def _pattern(pattern: str, height: int, width: int) -> NDArray[np.bool_]:
     """Where a pattern's second colour goes, on a surface of height x width."""
-    step = max(4, round(math.sqrt(height * width) / 6))
+    step = max(4, round(math.sqrt(height * width) / 5))
     x, y = np.arange(width)[None, :], np.arange(height)[:, None]
     if pattern == "striped":
         return np.asarray((x + y // 3) % step < step * 0.42)

@@ -52,9 +52,12 @@ class Lesson:
         return Lesson(self.image[:, ::-1], tuple(map(_swapped, self.captions)), matches)
 
 
+_MIRRORED = {"left": "right", "right": "left", "left.": "right.", "right.": "left."}
+
+
 def _swapped(text: str) -> str:
     """A sentence of a mirrored scene."""
-    return " ".join({"left": "right", "right": "left"}.get(word, word) for word in text.split(" "))
+    return " ".join(_MIRRORED.get(word, word) for word in text.split(" "))
 
 
 def lesson(seed: int, number: int, *, side: int, captions_each: int = 4, matches_each: int = 4) -> Lesson:

@@ -281,17 +281,17 @@ def _side(scene: Scene, random: np.random.Generator) -> _Asked | None:
 
 
 _ASKERS: dict[_Asker, float] = {
-    _colour: 0.14,
-    _count: 0.13,
-    _what_is_beside: 0.09,
-    _doing: 0.10,
-    _where: 0.06,
-    _larger: 0.06,
-    _side: 0.04,
-    _is_coloured: 0.09,
-    _is_there: 0.09,
+    _colour: 0.15,
+    _count: 0.11,
+    _what_is_beside: 0.04,
+    _doing: 0.11,
+    _where: 0.10,
+    _larger: 0.04,
+    _side: 0.07,
+    _is_coloured: 0.10,
+    _is_there: 0.12,
     _is_there_such: 0.05,
-    _is_beside: 0.08,
+    _is_beside: 0.03,
     _is_doing: 0.06,
-    _is_in_place: 0.02,
+    _is_in_place: 0.04,
 }

@@ -149,7 +149,7 @@ def _thing(noun: str, random: np.random.Generator, verb: str | None = None) -> T
 
 def _extent(thing: Thing, scale: float) -> tuple[float, float]:
     """Width and height in the picture: by the noun's usual size, made smaller or larger."""
-    side = (0.16 + 0.48 * _kind(thing.noun).large) * (0.7 if thing.size == "small" else 1.2) * scale
+    side = (0.28 + 0.40 * _kind(thing.noun).large) * (0.78 if thing.size == "small" else 1.2) * scale
     aspect = silhouette_of(thing, False).aspect
     height = side * aspect**-0.4
     width = height * aspect / _PICTURE_ASPECT
@@ -263,7 +263,7 @@ def _verb_for(other: str, random: np.random.Generator) -> str:
     return "hold" if other in HANDHELD else ""
 
 
-def make_scene(seed: int, number: int, *, nouns: Sequence[str] | None = None, count: tuple[int, int] = (2, 5)) -> Scene:
+def make_scene(seed: int, number: int, *, nouns: Sequence[str] | None = None, count: tuple[int, int] = (2, 4)) -> Scene:
     """The scene with this number: the same seed and number always give the same one.
 
     Without nouns, it has `count` (at least, at most) things of COCO's nouns. With nouns, it has one thing for each
@@ -286,7 +286,7 @@ def make_scene(seed: int, number: int, *, nouns: Sequence[str] | None = None, co
         names = list(nouns)
         shared = [each for each in PLACES if all(each in _kind(noun).places for noun in names)]
         place = _choose(random, shared or _kind(_choose(random, names)).places)
-    scale = min(1.0, 2 / math.sqrt(len(names)))
+    scale = min(1.0, 1.8 / math.sqrt(len(names)))
 
     waiting, groups = list(names), []
     others = [noun for noun in names if noun in MOUNTS or noun in HANDHELD or noun in FOODS]
@@ -307,8 +307,8 @@ def make_scene(seed: int, number: int, *, nouns: Sequence[str] | None = None, co
     placed: list[tuple[float, list[Thing], int]] = []
     for group in groups:
         box = _place(group, taken, horizon(place), random)
-        for _ in range(3):  # what would be hidden is drawn smaller
-            if max((_overlap(box, each) for each in taken), default=0.0) < 0.35:
+        for _ in range(4):  # what would be hidden is drawn smaller
+            if max((_overlap(box, each) for each in taken), default=0.0) < 0.2:
                 break
             group = replace(group, width=group.width * 0.85, height=group.height * 0.85)
             box = _place(group, taken, horizon(place), random)
@@ -337,8 +337,8 @@ def relations(scene: Scene) -> list[tuple[int, str, int]]:
             if first != second:
                 across = other.box.centre[0] - one.box.centre[0]
                 down = other.box.centre[1] - one.box.centre[1]
-                if abs(across) > 0.1:
+                if abs(across) > 0.2:
                     found.append((first, "left of" if across > 0 else "right of", second))
-                if abs(down) > 0.15:
+                if abs(down) > 0.2:
                     found.append((first, "above" if down > 0 else "below", second))
     return found

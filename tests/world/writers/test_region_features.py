@@ -95,7 +95,7 @@ def test_ten_columns_have_the_height_first(root: Path) -> None:
 def test_features_carry_noun_and_colour_and_are_not_without_noise() -> None:
     # Nearest mean over boxes of other scenes tells the noun and the colour of a new box far above chance.
     nouns, colours, values = [], [], []
-    for number in range(160):
+    for number in range(240):
         scene = make_scene(0, number)
         random = np.random.default_rng(number)
         seen = region_features.regions(scene, random, len(scene.things))

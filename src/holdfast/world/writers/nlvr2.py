@@ -33,6 +33,7 @@ COUNTS: dict[str, dict[str, int]] = {
 _FIRST_SET = {"train": 0, "dev": 100_000, "test1": 200_000, "test2": 300_000}
 _SCENE_NUMBERS = 30_000_000  # so that these pictures are none of COCO's
 _PAIRS = 4
+_SHARES = {"comparison": 0.2, "count": 0.2}  # of the forms of sentences; of all others, 1
 
 
 @dataclass(frozen=True)
@@ -123,14 +124,16 @@ def _claims(scenes: list[Scene], random: np.random.Generator) -> list[_Claim]:
             for _ in range(12):
                 sentence = two_image_statement(scenes[2 * pair], scenes[2 * pair + 1], random, truth)
                 assert truths.setdefault(sentence, {}).setdefault(pair, truth) == truth, sentence
-    # Comparisons and counts meet more often than other sentences: a form is chosen first, then one of its sentences.
+    # Counts meet more often than other sentences, and are harder: a form is chosen first, then one of its sentences.
     forms: dict[str, list[str]] = {}
     for sentence, by_pair in truths.items():
         if len(set(by_pair.values())) == 2:
             forms.setdefault(_form(sentence), []).append(sentence)
     claims: list[_Claim] = []
     names = sorted(forms)
-    for number, index in enumerate(random.permutation(len(names))[:2].tolist()):
+    shares = np.array([_SHARES.get(name, 1.0) for name in names])
+    chosen = random.choice(len(names), min(2, len(names)), replace=False, p=shares / shares.sum()) if names else ()
+    for number, index in enumerate(chosen):
         sentence = forms[names[index]][int(random.integers(len(forms[names[index]])))]
         true = [pair for pair, truth in truths[sentence].items() if truth]
         false = [pair for pair, truth in truths[sentence].items() if not truth]

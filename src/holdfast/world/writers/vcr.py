@@ -70,15 +70,15 @@ def write(folder: Path, scale: str, seed: int, *, images: bool = True, flaws: bo
 
 
 def _scene(split: str, number: int, seed: int) -> Scene:
-    """Two or three persons among other things of the same place; the fourth still of training shows a crowd."""
+    """One or two persons among other things of the same place; the fourth still of training shows a crowd."""
     first = _SCENE_NUMBERS[split] + number
     if (split, number) == ("train", 3):
         return _crowd(first, seed)
     random = np.random.default_rng([seed, first, 7])
     place = PLACES[int(random.integers(len(PLACES)))]
     here = [noun for noun in COCO_NOUNS if place in THINGS[noun].places]
-    others = [here[int(index)] for index in random.integers(len(here), size=int(random.integers(1, 4)))]
-    return make_scene(seed, first, nouns=["person", "person", *others])
+    others = [here[int(index)] for index in random.integers(len(here), size=int(random.integers(1, 3)))]
+    return make_scene(seed, first, nouns=["person"] * int(random.integers(1, 3)) + others)
 
 
 def _crowd(number: int, seed: int) -> Scene:
