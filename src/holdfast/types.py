@@ -158,6 +158,8 @@ class Training:
 
     epochs: Annotated[int, Between(1)] = 1
     batch_size: Annotated[int, Between(1)] = 32
+    accumulate: Annotated[int, Between(1)] = 1
+    """In how many pieces, one after another, a batch is computed: the same step with less memory."""
     optimiser: Literal["adamw", "adam", "sgd"] = "adamw"
     learning_rate: Annotated[float, Between(0)] = 1e-3
     weight_decay: Annotated[float, Between(0)] = 0.0

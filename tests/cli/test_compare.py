@@ -52,3 +52,17 @@ def test_mistakes_are_told(store, tmp_path):
     (tmp_path / "empty").mkdir()
     with pytest.raises(UserError, match="has no finished run"):
         holdfast("compare", tmp_path / "empty")
+
+
+def test_a_record_that_is_cut_is_told_by_name_wherever_it_is_read(store):
+    file = put(store, record("cfst:cgqa", "er")) / "record.json"
+    file.write_bytes(file.read_bytes()[:300])
+    name = f"{file.parent.name}/record.json is broken"
+    assert name in holdfast("list", "runs", "--out", store).stdout.replace("\n", "")
+    statuses = [run["status"] for run in json.loads(holdfast("list", "runs", "--out", store, "--json").stdout)]
+    assert sorted(statuses) == ["broken"] + ["done"] * 7
+    errors = holdfast("compare", store).stderr
+    assert f"{file.parent.name} is broken" in errors
+    assert "record.json is broken" in errors
+    with pytest.raises(UserError, match=name):
+        holdfast("show", file.parent.name, "--out", store)

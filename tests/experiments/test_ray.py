@@ -80,10 +80,30 @@ def test_ray_makes_the_records_of_one_process_though_it_is_stopped_and_a_worker_
     assert results(store, plan) == results(one, plan)
 
 
+HELD = """
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from holdfast.algorithms.base import Algorithm
+
+
+@dataclass
+class Held(Algorithm):
+    def after(self, learner, batch):
+        if Path("hold").exists():
+            time.sleep(0.1)
+"""
+"""Fine-tuning that is slow for as long as a file says so: no machine is too quick to kill its driver."""
+
+
 @pytest.mark.slow
 def test_the_driver_killed_and_started_again_goes_on(tmp_path):
+    (tmp_path / "mine.py").write_text(HELD)
+    (tmp_path / "hold").touch()
     (tmp_path / "plan.toml").write_text(
-        '[[experiment]]\nalgorithms = ["replay", "finetune"]\nscale = "tiny"\nset = {"train.epochs" = 60}\n'
+        '[[experiment]]\nalgorithms = ["replay+mine.py:Held", "mine.py:Held"]\nscale = "tiny"\n'
+        'set = {"train.epochs" = 60}\n'
     )
     words = [sys.executable, "-m", "holdfast", "plan", "plan.toml"]
     ray = [*words, "--engine", "ray", "--save-seconds", "0.2"]
@@ -98,9 +118,11 @@ def test_the_driver_killed_and_started_again_goes_on(tmp_path):
     while holders(store):  # Ray ends the workers of a driver that is gone
         assert time.monotonic() < end
         time.sleep(0.1)
+    (tmp_path / "hold").unlink()
     assert any(folder.status() == "stopped" for folder in store.runs())
     subprocess.run(ray, cwd=tmp_path, env=environment, check=True)
     subprocess.run([*words, "--out", "whole"], cwd=tmp_path, env=environment, check=True)
+    assert len(store.runs()) == 2
     for folder in store.runs():
         assert folder.record().scores == Store(tmp_path / "whole").folder(folder.id).record().scores
 

@@ -1,13 +1,21 @@
 """A store elsewhere: what one machine began another goes on with, and a third finds done."""
 
+import json
+import os
+import socket
+import subprocess
 import sys
+import threading
+import time
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from holdfast.cli.carry import follow
-from holdfast.errors import UserError
+from holdfast.errors import Stopped, UserError
+from holdfast.experiments import remote as module
 from holdfast.experiments.config import Preparation
 from holdfast.experiments.local import Here, Options, attempt
 from holdfast.experiments.plan import graph
@@ -96,3 +104,108 @@ def test_a_plan_on_a_store_elsewhere_is_whole_there(machine, monkeypatch):
 def test_an_address_that_leads_nowhere_is_told_in_a_sentence():
     with pytest.raises(UserError, match="there is no way to nothing://here"):
         Remote("nothing://here")
+
+
+# The lock: on an object store, and on a folder that is named by an address
+
+
+@pytest.fixture(params=["memory", "file"])
+def elsewhere(request, tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "PAUSE", 0.01)
+    return ADDRESS if request.param == "memory" else f"file://{tmp_path}/elsewhere"
+
+
+def written(address, **told):
+    """A lock as another process left it."""
+    remote = Remote(address)
+    remote.files.makedirs(f"{remote.root}/run", exist_ok=True)
+    remote.files.pipe_file(f"{remote.root}/run/lock", json.dumps(told).encode())
+
+
+def lock(address, waiting=lambda holder: None, stopping=lambda: False):
+    return Remote(address).lock("run", waiting, stopping)
+
+
+def test_many_ask_for_a_lock_and_one_at_a_time_has_it(elsewhere):
+    inside, most, turns = [], [], []
+
+    def work(number):
+        with lock(elsewhere):
+            inside.append(number)
+            most.append(len(inside))
+            time.sleep(0.01)
+            inside.remove(number)
+        turns.append(number)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(turns) == list(range(8))
+    assert max(most) == 1
+    remote = Remote(elsewhere)
+    assert not remote.files.exists(f"{remote.root}/run/lock")
+
+
+def test_who_waits_is_told_who_holds_it_and_may_be_asked_to_stop(elsewhere):
+    told = []
+    with lock(elsewhere), pytest.raises(Stopped), lock(elsewhere, told.append, lambda: bool(told)):
+        pytest.fail("two have it")
+    assert told[0].startswith(f"process {os.getpid()} on {socket.gethostname()}, last seen ")
+
+
+def test_a_lock_that_is_written_anew_is_held_and_one_that_stands_still_is_nobodys(elsewhere, monkeypatch):
+    monkeypatch.setattr(module, "BEAT", 0.02)
+    monkeypatch.setattr(module, "STILL", 0.4)
+    end = time.monotonic() + 1.2
+    with lock(elsewhere), pytest.raises(Stopped), lock(elsewhere, stopping=lambda: time.monotonic() > end):
+        pytest.fail("three times as long as a lock may stand still")
+    written(elsewhere, process=1, machine="a machine that burned", seen="yesterday", beats=3)
+    began = time.monotonic()
+    with lock(elsewhere):
+        assert time.monotonic() - began > 0.4
+
+
+def test_a_process_of_this_machine_that_has_ended_holds_nothing(elsewhere):
+    ended = subprocess.Popen(["/bin/true"])
+    ended.wait()
+    written(elsewhere, process=ended.pid, machine=socket.gethostname(), seen="now", beats=1)
+    with lock(elsewhere, stopping=lambda: True):
+        pass
+
+
+def test_a_lock_that_another_machine_has_taken_is_left_to_it(elsewhere):
+    remote = Remote(elsewhere)
+    with lock(elsewhere):
+        written(elsewhere, process=1, machine="another", seen="now", beats=1)
+    assert remote.files.exists(f"{remote.root}/run/lock")
+
+
+def test_two_machines_make_a_run_once(machine, monkeypatch):
+    monkeypatch.setattr(module, "PAUSE", 0.01)
+    (node,) = graph([request("replay")]).nodes.values()
+    options, outcomes, told = Options(remote=ADDRESS), [], []
+
+    class Never(StopAt):
+        def step(self, stage_step, loss):
+            pytest.fail("the other machine has made it")
+
+    with ExitStack() as held:
+        held.enter_context(Remote(ADDRESS).lock(node.id, told.append, lambda: False))
+        second = machine("second")
+        waiter = threading.Thread(
+            target=lambda: outcomes.append(
+                attempt(node.id, node.request, second, options, Preparation(), Never(0), told.append)
+            )
+        )
+        waiter.start()
+        while not told:
+            time.sleep(0.01)
+        first = Store(second.path.parent / "first")
+        carry_out(graph([request("replay")]), first, Here(first, Options(), Preparation()))
+        Remote(ADDRESS).up(node.id, first)
+        assert not outcomes, "it waits"
+    waiter.join()
+    assert [outcome.status for outcome in outcomes] == ["done"]
+    assert second.folder(node.id).record() == first.folder(node.id).record()

@@ -66,7 +66,8 @@ def test_a_run_that_starts_from_another_counts_by_what_that_was_not_by_its_seed(
 
 
 def test_only_a_named_folder_is_not_the_worlds():
-    assert on_world("holdfast run clvqa --set model.data=3")
-    assert not on_world("holdfast run clvqa --data=/clevr")
-    assert on_world('holdfast run "clvqa')  # a broken command is never taken for real data
-    assert on_world("")
+    assert on_world({"command": "holdfast run clvqa --set model.data=3"})
+    assert not on_world({"command": "holdfast run clvqa --data=/clevr"})
+    assert on_world({"command": 'holdfast run "clvqa'})  # a broken command is never taken for real data
+    assert on_world({})
+    assert on_world({"command": "holdfast run clvqa --data made", "world": True})

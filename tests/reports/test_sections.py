@@ -36,6 +36,18 @@ def test_cfst_puts_a_run_into_the_papers_row_and_leaves_the_others():
     assert "no reproduction" in table.warning
 
 
+def test_a_network_of_modules_stands_in_the_table_of_the_network_that_they_make_up():
+    runs = []
+    for algorithm, model in (("mntdp", {"name": "modular-resnet18", "parts": "stages"}), ("er", {"name": "resnet18"})):
+        value = record("cfst:cgqa", algorithm, summary=TESTS, run=algorithm)
+        value["config"]["model"] = {**model, "channels": 64}
+        runs.append(Record.from_json(value, "test"))
+    tables = [block for block in cfst.section(runs) if isinstance(block, Table)]
+    found = rows(tables[0])
+    assert len(tables) == 1
+    assert found["er · class"]["Acon ↑"].number == found["mntdp · class"]["Acon ↑"].number == pytest.approx(20.0)
+
+
 def test_a_method_that_the_paper_has_not_stands_below_and_two_rows_share_one_of_the_papers():
     runs = [made("cfst:cgqa", "derpp", model="resnet18", summary=TESTS, run="a")]
     for capacity in (5, 9):
@@ -179,10 +191,12 @@ def test_viscoll_draws_the_density_that_a_run_tells():
 
 
 def test_viscoll_has_table_5_where_tasks_were_ordered():
-    runs = [phrases("finetune", order=order) for order in ("random", "ascending")]
+    runs = [*(phrases("finetune", order=order) for order in ("random", "ascending")), phrases("replay", 77)]
     tables = [block for block in sections.section("viscoll", runs) if isinstance(block, Table)]
     assert rows(tables[1])["ascending-frequency · vanilla"]["log PPL ↓"].paper == 4.31
     assert rows(tables[1])["random · vanilla"]["log PPL ↓"].number == 3.0
+    assert "er · 77" in rows(tables[0])
+    assert "random · er · 77" not in rows(tables[1]), "it was run in no other order"
 
 
 ORDER = ("vqav2", "nlvr2", "snli-ve", "vcr")
@@ -192,7 +206,7 @@ def upstream(matrix, tasks=ORDER, algorithm="finetune", **rest):
     """A made-up run of climb with this score matrix."""
     found = record("climb", algorithm, stages=len(tasks), order=">".join(tasks), model="vilt-tiny", **rest)
     found["scores"] = [
-        {"stage": i + 1, "step": 10 * (i + 1), "name": task, "split": "test", "count": 5, "score": score}
+        {"stage": i + 1, "step": 10 * (i + 1), "name": task, "split": "test", "count": 500, "score": score}
         for i, row in enumerate(matrix)
         for task, score in zip(tasks, row, strict=True)
     ]
@@ -223,6 +237,14 @@ def climb_runs():
     return runs
 
 
+def doubtful_runs():
+    """The same, where direct fine-tuning is not clearly above chance on NLVR2."""
+    return [
+        *(run for run in climb_runs() if run.config["benchmark"].get("order") != "nlvr2"),
+        upstream([[0.52]], ("nlvr2",)),
+    ]
+
+
 def test_climb_has_transfer_forgetting_and_low_shot_scores():
     blocks = sections.section("climb", climb_runs())
     tables = {block.title.split(":")[0]: rows(block) for block in blocks if isinstance(block, Table)}
@@ -233,6 +255,9 @@ def test_climb_has_transfer_forgetting_and_low_shot_scores():
     assert gained.paper == papers.table("climb", 3).value("transfer", algorithm="seqft", task="nlvr2")
     assert third["direct"]["vcr"].number == pytest.approx(50)
     assert third["direct"]["vcr"].paper == 61.31
+    (small,) = [b for b in sections.section("climb", doubtful_runs()) if b.title.startswith("climb, table 3")]
+    assert rows(small)["seqft"]["nlvr2"].plain == "–* [70.0]"
+    assert any("–*" in note for note in small.notes)
     lost = tables["climb, table 8"]["seqft: after vcr"]["vqav2"]
     assert lost.number == pytest.approx(100 * (0.6 - 0.1) / 0.6)  # chance is nought
     assert tables["climb, table 12"]["direct"]["imdb 16"].paper == 55.9

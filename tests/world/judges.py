@@ -136,19 +136,19 @@ def truth(left: Scene, right: Scene, text: str) -> bool:
     sides = {"left": left, "right": right}
     other = {"left": right, "right": left}
     numbers = ["no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"]
-    if match := re.fullmatch(r"Only the (left|right) image shows (.+)\.", text):
-        return shows(sides[match[1]], match[2]) and not shows(other[match[1]], match[2])
-    if match := re.fullmatch(r"The (left|right) image shows (.+)\.", text):
-        return shows(sides[match[1]], match[2])
-    if match := re.fullmatch(r"In the (left|right) image, the (.+?) is (.+)\.", text):
-        return holds(sides[match[1]], known(sides[match[1]], match[2]), match[3])
+    if match := re.fullmatch(r"There is (an? .+) only in the (left|right) image\.", text):
+        return shows(sides[match[2]], match[1]) and not shows(other[match[2]], match[1])
+    if match := re.fullmatch(r"There is (an? .+) in the (left|right) image\.", text):
+        return shows(sides[match[2]], match[1])
+    if match := re.fullmatch(r"The (.+?) is (.+) in the (left|right) image\.", text):
+        return holds(sides[match[3]], known(sides[match[3]], match[1]), match[2])
     if match := re.fullmatch(r"There are (more|fewer) (.+) in the (left|right) image than in the \w+ image\.", text):
         here, there = (len(group(pictures[match[3]], match[2])) for pictures in (sides, other))
         return here > there if match[1] == "more" else here < there
     if match := re.fullmatch(r"There (?:is|are) (\w+) (.+) in the two images together\.", text):
         return len(group(left, match[2])) + len(group(right, match[2])) == numbers.index(match[1])
-    if match := re.fullmatch(r"(Both|Exactly one) images? shows? (.+)\.", text):
-        return shows(left, match[2]) + shows(right, match[2]) == (2 if match[1] == "Both" else 1)
+    if match := re.fullmatch(r"There is (an? .+) in (both images|exactly one image)\.", text):
+        return shows(left, match[1]) + shows(right, match[1]) == (2 if match[2].startswith("both") else 1)
     match = re.fullmatch(r"The (.+) in the left image has (.+) color \w+ the (.+) in the right image\.", text)
     same = known(left, match[1]).colour == known(right, match[3]).colour
     return same == (match[2] == "the same")

@@ -91,8 +91,7 @@ def gradients(learner: Learner) -> Gradients:
 
 def memory_gradients(learner: Learner, ids: Ids) -> Gradients:
     """The gradients of the mean loss of these examples, averaged over the ranks; the learner then holds these."""
-    batch = learner.fetch(ids)
-    learner.backward(learner.loss(batch, learner.outputs(batch)), batch)
+    learner.gradients(ids)
     return gradients(learner)
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from torch import Tensor
 
+from holdfast.errors import UserError
 from holdfast.types import Batch, Stage, Stream
 
 if TYPE_CHECKING:
@@ -85,12 +86,14 @@ class Algorithm:
     def loss(self, learner: Learner, batch: Batch, outputs: tuple[Tensor, ...]) -> Tensor | None:
         """An addition to the loss, given the model's output for each part of the batch; None adds nothing.
 
-        It is averaged over the ranks: see `Learner.share` for what is summed over this rank's rows.
+        It is averaged over the ranks: see `Learner.share` for what is summed over this rank's rows. With
+        `train.accumulate` it is asked for each piece of the batch, and weighed by the piece's share: see
+        `refuse_accumulation` where that is not the same.
         """
         raise AssertionError("called only where it is overridden")
 
     def grads(self, learner: Learner, batch: Batch) -> None:
-        """Change the gradients in place; they are already averaged over the ranks."""
+        """Change the gradients in place; they are already averaged over the ranks. Of the batch, it sees the ids."""
 
     def after(self, learner: Learner, batch: Batch) -> None:
         """After the optimiser's step, with the ids of the new examples only."""
@@ -116,6 +119,14 @@ class Algorithm:
 
     def load_state_dict(self, learner: Learner, state: dict[str, Any]) -> None:
         """Go on from a saved state; called after `setup`, before the weights are restored."""
+
+
+def refuse_accumulation(name: str, stream: Stream) -> None:
+    """Refuse, before training, to be asked by pieces: for a loss that is no mean over examples, each for itself."""
+    if any(stage.training.accumulate > 1 for stage in stream.stages):
+        raise UserError(
+            f"{name} looks at a batch as a whole, and train.accumulate takes it in pieces: set train.accumulate=1"
+        )
 
 
 def overridden(algorithms: list[Algorithm], hook: str) -> list[Algorithm]:

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from holdfast.algorithms.base import Algorithm
+from holdfast.algorithms.base import Algorithm, refuse_accumulation
 from holdfast.algorithms.rows import on_all_ranks, own_places, weighted
 from holdfast.data.order import mix
 from holdfast.data.table import sent
@@ -53,8 +53,9 @@ class DarkReplay(Algorithm):
     NaN: a unit that was not there, a class that was not open, or a place of a phrase that hides no word."""
 
     def check(self, stream: Stream) -> None:
-        """Refuse a memory that cannot fill one batch."""
+        """Refuse a memory that cannot fill one batch, and pieces: kept examples are drawn once for the whole batch."""
         refuse_small("derpp", self.capacity, self.size, stream)
+        refuse_accumulation("derpp", stream)
 
     def setup(self, learner: Learner) -> None:
         """An empty memory; refuse one whose logits would be too large."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import torch
 from torch import Tensor
 
-from holdfast.algorithms.base import Algorithm
+from holdfast.algorithms.base import Algorithm, refuse_accumulation
 from holdfast.algorithms.rows import on_all_ranks, refuse_without_classes, weighted
 from holdfast.data.order import mix
 from holdfast.memory import Reservoir, refuse_small
@@ -34,8 +34,9 @@ class AsymmetricReplay(Algorithm):
     memory: Reservoir = field(init=False, repr=False, compare=False)
 
     def check(self, stream: Stream) -> None:
-        """Refuse a memory that cannot fill one batch."""
+        """Refuse a memory that cannot fill one batch, and pieces: the loss is over the classes of the whole batch."""
         refuse_small("er-ace", self.capacity, self.size, stream)
+        refuse_accumulation("er-ace", stream)
 
     def setup(self, learner: Learner) -> None:
         """An empty memory."""

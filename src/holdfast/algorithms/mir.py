@@ -38,13 +38,10 @@ if TYPE_CHECKING:
 class _New:
     """What the virtual step has found out about the new examples: their mean loss and its gradients, in order."""
 
-    count: int
+    share: float
+    """Their part of the mean over them and the chosen ones."""
     loss: Tensor
     gradients: list[Tensor | None]
-
-    def share(self, batch: Batch) -> float:
-        """Their part of the mean over them and a batch."""
-        return self.count / (self.count + len(batch.ids))
 
 
 @dataclass
@@ -111,9 +108,7 @@ class Mir(Algorithm):
                 self._scored = candidates, count, self._losses(learner, candidates)
             return batch
         with _own_draws(learner), _still(self._norms):
-            new = learner.fetch(batch.ids)
-            loss = learner.loss(new, learner.outputs(new))
-            learner.backward(loss, new)
+            loss = learner.gradients(batch.ids)
         with learner.evaluating():
             before = self._losses(learner, candidates)
             with virtual_step(learner, self.steps):
@@ -121,7 +116,8 @@ class Mir(Algorithm):
         chosen = most_harmed(learner, candidates, count, before, after)
         if not self._reuses:
             return Batch(np.concatenate([batch.ids, chosen]))
-        self._new = _New(len(batch.ids), loss.detach(), [p.grad for p in learner.parameters.values()])
+        share = len(batch.ids) / (len(batch.ids) + len(chosen))
+        self._new = _New(share, loss, [p.grad for p in learner.parameters.values()])
         return Batch(chosen)
 
     def loss(self, learner: Learner, batch: Batch, outputs: tuple[Tensor, ...]) -> Tensor | None:
@@ -129,13 +125,13 @@ class Mir(Algorithm):
         if self._new is None:
             return None
         with torch.no_grad():
-            return self._new.share(batch) * (self._new.loss - learner.loss(batch, outputs))
+            return self._new.share * (self._new.loss - learner.loss(batch, outputs))
 
     def grads(self, learner: Learner, batch: Batch) -> None:
         """Make the mean over the batch a mean over it and the new examples, whose gradient is known."""
         if self._new is None:
             return
-        share, both = self._new.share(batch), []
+        share, both = self._new.share, []
         for parameter, known in zip(learner.parameters.values(), self._new.gradients, strict=True):
             if parameter.grad is not None and known is not None:
                 both.append((parameter.grad, known))
@@ -155,8 +151,7 @@ class Mir(Algorithm):
             self._scored = None
             with learner.evaluating():
                 after = self._losses(learner, candidates)
-            chosen = learner.fetch(most_harmed(learner, candidates, count, before, after))
-            learner.backward(learner.loss(chosen, learner.outputs(chosen)), chosen)
+            learner.gradients(most_harmed(learner, candidates, count, before, after))
             learner.step(self.steps)
         self.steps += 1
         self.memory.add(batch.ids)

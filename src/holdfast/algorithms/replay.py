@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 import numpy as np
 from torch import Tensor
 
-from holdfast.algorithms.base import Algorithm
+from holdfast.algorithms.base import Algorithm, refuse_accumulation
 from holdfast.algorithms.rows import grouping, on_all_ranks, phrasing
 from holdfast.data.order import mix
 from holdfast.errors import UserError
@@ -97,6 +97,8 @@ class Replay(Algorithm):
                 f"replay with {asks[0]} needs to know where one stage ends and the next begins, "
                 "and this stream does not show it: choose memory=reservoir, source=all and fidelity=paper"
             )
+        if self.memory == "balanced-forget":  # it takes the mean loss of a word in a batch
+            refuse_accumulation("replay with memory=balanced-forget", stream)
         if self.share is None:
             refuse_small("replay", self.capacity, self.size, stream)
         elif self.size is not None:
@@ -192,10 +194,7 @@ class Replay(Algorithm):
 
     def _step(self, learner: Learner, ids: Ids, stage: int) -> None:
         """Learn from kept examples alone: by the learner's own optimiser, at the rate of the step before."""
-        batch = learner.fetch(ids)
-        outputs = learner.outputs(batch)
-        self._observe(learner, batch, outputs)
-        learner.backward(learner.loss(batch, outputs), batch)
+        learner.gradients(ids, [self])
         if self.fidelity == "paper":
             learner.optimiser.step()
             return

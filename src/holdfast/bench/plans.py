@@ -1,18 +1,34 @@
-"""What a plan costs beyond its runs: the time between trivial runs, and how well two cores are filled."""
+"""What a plan costs beyond its runs: the time between trivial runs, how well two cores are filled, and two ranks."""
 
 from __future__ import annotations
 
+import json
+import os
+import socket
+import statistics
+import subprocess
+import sys
 import tempfile
+import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
+import numpy as np
+import torch
+
+from holdfast.data.table import Data, Table
+from holdfast.engine import ranks as sending
+from holdfast.engine.learner import Learner
 from holdfast.experiments.config import Request
 from holdfast.experiments.local import Options, Workers
 from holdfast.experiments.plan import graph
 from holdfast.experiments.schedule import Engine, Result, carry_out
 from holdfast.experiments.store import Store
+from holdfast.models.perceptron import Perceptron
+from holdfast.tasks import Classify
+from holdfast.types import Head, Inputs, Training
 
 LIMITS_MS = {"local": 20.0, "ray": 60.0}
 """How much scheduling may add to each trivial run."""
@@ -47,6 +63,22 @@ class Filling:
     def ratio(self) -> float:
         """Half is perfect, for two."""
         return self.wall_s / self.sum_s
+
+
+@dataclass(frozen=True)
+class Overlap:
+    """Milliseconds of a step of two ranks: gradients averaged after the backward pass, and while it goes on."""
+
+    megabytes: float
+    buckets: int
+    after_ms: float
+    during_ms: float
+    limit: float = 1.0
+
+    @property
+    def ratio(self) -> float:
+        """Below 1, it pays."""
+        return self.during_ms / self.after_ms
 
 
 def local(store: Store) -> AbstractContextManager[Engine]:
@@ -94,3 +126,51 @@ def _trivial(store: Store, engine: Engine, runs: int, first: int) -> Result:
     result = carry_out(graph(requests), store, engine)
     assert not result.failed(), result.failed()
     return result
+
+
+def overlap(repeats: int = 30) -> Overlap:
+    """What it is worth to send gradients while the backward pass goes on: two ranks over gloo, one thread each."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    shared = os.environ | {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "WORLD_SIZE": "2"}
+    words = [sys.executable, "-m", "holdfast.bench.plans", str(repeats)]
+    shared |= {"OMP_NUM_THREADS": "1"}
+    other = subprocess.Popen(words, env=shared | {"RANK": "1"}, stdout=subprocess.DEVNULL)
+    try:
+        done = subprocess.run(words, env=shared | {"RANK": "0"}, stdout=subprocess.PIPE, text=True, check=True)
+    finally:
+        other.kill()
+        other.wait()
+    return Overlap(**json.loads(done.stdout))
+
+
+def _as_rank(repeats: int, width: int = 1024, rows: int = 64) -> Overlap:
+    """The steps of one rank, in turn with one message after the backward pass and with buckets within it."""
+    ranks = sending.join()
+    torch.manual_seed(0)
+    model = Perceptron(width=width, depth=8).build(Inputs((3, 16, 16)), {"speed": Head("classify", 10)})
+    images = torch.randint(0, 256, (2 * rows, 3, 16, 16), dtype=torch.uint8)
+    data = Data([Table("speed", {"image": images}, torch.randint(0, 10, (2 * rows,)))])
+    learner = Learner(model, data, {"speed": Classify("speed", "speed", 10, 0.1)}, ranks=ranks)
+    size = sum(parameter.nbytes for parameter in learner.parameters.values())
+    own = sending.BUCKET
+    times: dict[int, list[float]] = {own: [], size: []}
+    for _ in range(repeats + 1):  # the first round warms up
+        for bucket, taken in times.items():
+            sending.BUCKET = bucket
+            learner.restart(Training(), 1)
+            learner.gradients(np.arange(2 * rows))  # which gradients there are is known from here on
+            ranks.wait()
+            start = time.perf_counter()
+            learner.gradients(np.arange(2 * rows))
+            learner.step(0)
+            ranks.wait()
+            taken.append(1e3 * (time.perf_counter() - start))
+    sending.leave()
+    after, during = (statistics.median(times[bucket][1:]) for bucket in (size, own))
+    return Overlap(size / 1e6, -(-size // own), after, during)
+
+
+if __name__ == "__main__":
+    print(json.dumps(asdict(_as_rank(int(sys.argv[1])))))

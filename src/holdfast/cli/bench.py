@@ -271,8 +271,8 @@ def plans(
     engines: Annotated[str, typer.Option(help="local, ray, or both with a comma between them.")] = "local",
     as_json: Annotated[bool, typer.Option("--json", help="As JSON on standard output.")] = False,
 ) -> None:
-    """What scheduling adds to each run of a plan, and how well a plan of sixteen runs fills two cores."""
-    from holdfast.bench.plans import ENGINES, filling, overhead
+    """What scheduling adds to each run of a plan, how well sixteen runs fill two cores, and what two ranks gain."""
+    from holdfast.bench.plans import ENGINES, filling, overhead, overlap
     from holdfast.cli.screen import print_grid, print_json
     from holdfast.errors import UserError, nearest
     from holdfast.reports.tables import Grid
@@ -281,9 +281,10 @@ def plans(
     for name in names:
         if name not in ENGINES:
             raise UserError(f"there is no engine {name!r}: {nearest(name, ENGINES)}")
-    added, filled = [overhead(name, runs) for name in names], filling()
+    added, filled, sent = [overhead(name, runs) for name in names], filling(), overlap()
     if as_json:
-        print_json({"overhead": [asdict(each) for each in added], "filling": asdict(filled) | {"ratio": filled.ratio}})
+        ratios = {name: asdict(each) | {"ratio": each.ratio} for name, each in (("filling", filled), ("overlap", sent))}
+        print_json({"overhead": [asdict(each) for each in added], **ratios})
         return
     rows = [
         (
@@ -296,4 +297,8 @@ def plans(
     ]
     what = f"wall time of {filled.runs} runs on {filled.places} cores, over the sum of their {filled.sum_s:.1f} s"
     rows.append((what, f"{filled.ratio:.3f}", f"{filled.limit:g}", "yes" if filled.ratio <= filled.limit else "NO"))
+    what = (
+        f"step of two ranks that average {sent.megabytes:.0f} MB of gradients during the backward pass, over after it"
+    )
+    rows.append((what, f"{sent.ratio:.3f}", f"{sent.limit:g}", "yes" if sent.ratio <= sent.limit else "NO"))
     print_grid(Grid("plans", ("what", "found", "at most", "within"), tuple(rows)))

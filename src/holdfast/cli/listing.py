@@ -169,19 +169,26 @@ def _list_runs(out: Path, as_json: bool) -> None:
     from holdfast.reports.tables import Grid
 
     rows: list[tuple[str, ...]] = []
+    notes: list[str] = []
     for folder in Store(out).runs():
         try:
             config = folder.config()
             names = (config["benchmark"]["name"], algorithm_of(config), config["model"]["name"], str(config["seed"]))
+            folder.record()  # it may be there and yet be broken
             row = (folder.id, folder.status(), *names)
-        except (UserError, KeyError, TypeError):
+        except UserError as error:
+            notes.append(str(error))
             row = (folder.id, "broken", "", "", "", "")
         rows.append(row)
     columns = ("run", "status", "benchmark", "algorithm", "model", "seed")
     if as_json:
         print_json([dict(zip(columns, row, strict=True)) for row in rows])
     else:
-        print_grid(Grid(f"runs in {out}", columns, tuple(rows), () if rows else ("There are none yet: holdfast run",)))
+        print_grid(
+            Grid(
+                f"runs in {out}", columns, tuple(rows), tuple(notes) if rows else ("There are none yet: holdfast run",)
+            )
+        )
 
 
 def _line(values: dict[str, Any]) -> str:

@@ -7,15 +7,19 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
 
+from holdfast.algorithms.base import Algorithm
 from holdfast.data.augment import augmented
 from holdfast.data.order import mix
 from holdfast.data.table import Data
 from holdfast.engine.compiled import OFTEN, Compiled
 from holdfast.engine.optimiser import Optimiser
-from holdfast.engine.ranks import Ranks
+from holdfast.engine.ranks import Averaging, Ranks
+from holdfast.errors import UserError
 from holdfast.models.base import Model
 from holdfast.models.normalise import shared_batch
 from holdfast.types import Batch, Ids, Part, Task, Training
@@ -53,7 +57,7 @@ class Learner:
         self._frozen: list[nn.Module] = []
         self.parameters: dict[str, nn.Parameter] = {}
         """What the optimiser moves, by name: what was trainable when the fit began. It is not searched for anew."""
-        self._rate, self._factors, self._augment = 0.0, _Schedule(Training(), 1), "none"
+        self._averaging = Averaging(self.ranks, ())
         self.restart(Training(), 1)
 
     # What is trained
@@ -91,9 +95,11 @@ class Learner:
         """A new optimiser for what is trainable now, with a schedule over so many steps."""
         self.parameters = self.trainable()
         self._factors, self._rate = _Schedule(training, steps), training.learning_rate
-        self._augment = training.augment
+        self._augment, self._accumulate = training.augment, training.accumulate
         self._modules = tuple(self.model.modules())
         self.optimiser = Optimiser(training, self.parameters.values())
+        self._averaging.close()
+        self._averaging = Averaging(self.ranks, self.parameters.values())
 
     # One step
 
@@ -169,13 +175,55 @@ class Learner:
             return self.tasks[batch.parts[0].task].loss(outputs[0], batch.parts[0])
         return self.share(self.losses(batch, outputs), len(batch.ids))
 
-    def backward(self, loss: Tensor, batch: Batch) -> None:
-        """Gradients of a loss, averaged over the ranks."""
+    def gradients(self, ids: Ids, algorithms: Sequence[Algorithm] = (), following: Ids | None = None) -> Tensor:
+        """Gradients of the mean loss of examples and of what algorithms add to it, averaged over the ranks; the loss.
+
+        With `accumulate`, the examples come in so many pieces, one after another, each weighed by its share of them:
+        the same gradients, with the activations of one piece at a time. `following` is what comes after them.
+        """
+        pieces, total = self._pieces(ids), None
+        for number, piece in enumerate(pieces):
+            batch = self.fetch(piece)
+            if self.data.reads_ahead:
+                rest = pieces[number + 1 :] or ([] if following is None else self._pieces(following))
+                for ahead in rest[:1]:
+                    self.prefetch(ahead)
+            outputs = self.outputs(batch)
+            loss = self.loss(batch, outputs)
+            for algorithm in algorithms:
+                added = algorithm.loss(self, batch, outputs)
+                loss = loss if added is None else loss + added
+            if len(pieces) > 1:
+                loss = loss * (len(piece) / len(ids))
+            self.backward(loss, batch, first=total is None, last=number + 1 == len(pieces))
+            total = loss.detach() if total is None else total + loss.detach()
+        assert total is not None, "a batch has examples"
+        return total
+
+    def _pieces(self, ids: Ids) -> list[Ids]:
+        """The examples that are computed together; as equal in number as can be, for few shapes are compiled."""
+        return [ids] if self._accumulate == 1 else np.array_split(ids, max(min(self._accumulate, len(ids)), 1))
+
+    def backward(self, loss: Tensor, batch: Batch, first: bool = True, last: bool = True) -> None:
+        """Gradients of a loss, or with several the gradients of their sum, averaged over the ranks after the last."""
         self.examples_backward += len(batch.ids)
-        for parameter in self.parameters.values():  # what zero_grad does, at a tenth of its cost
-            parameter.grad = None
+        if first:
+            for parameter in self.parameters.values():  # what zero_grad does, at a tenth of its cost
+                parameter.grad = None
+        if last:
+            self._averaging.begin()
         loss.backward()  # type: ignore[no-untyped-call]
-        self.ranks.average_gradients(self.parameters.values())
+        if last:
+            self._averaging.end()
+
+    def refuse_pieces(self) -> None:
+        """Refuse, before training, to take a batch in pieces where its rows change each other's outputs."""
+        for name, module in self.model.named_modules():
+            if isinstance(module, _BatchNorm) and any(p.requires_grad for p in module.parameters()):
+                raise UserError(
+                    f"train.accumulate takes a batch in pieces, and this model's {name} normalises over the whole of "
+                    "it: set train.accumulate=1, or choose a model without batch normalisation"
+                )
 
     def step(self, step: int) -> None:
         """Move the weights. `step` counts from the last `restart` and sets the learning rate."""

@@ -131,6 +131,8 @@ def train(
     learner.draw_at(-1)
     for algorithm in algorithms:
         algorithm.setup(learner)
+    if any(stage.training.accumulate > 1 for stage in stream.stages):
+        learner.refuse_pieces()
     on_batch, on_loss, on_grads, on_after = (overridden(algorithms, h) for h in ("batch", "loss", "grads", "after"))
     on_stage = overridden(algorithms, "stage") if stream.boundaries else []
     at, choice, loss = Position(scoring=protocol.initial), Choice(), None
@@ -237,21 +239,14 @@ def train(
                         chosen = algorithm.batch(learner, chosen)
                     if ranks.size > 1:  # from here on, as for dropout, each rank draws for itself
                         learner.draw_at(at.stage, at.epoch, at.step, ranks.rank)
-                    batch = learner.fetch(chosen.ids)
-                    if learner.data.reads_ahead:
-                        learner.prefetch(ids[(at.step + 1) * training.batch_size : (at.step + 2) * training.batch_size])
-                    outputs = learner.outputs(batch)
-                    loss = learner.loss(batch, outputs)
-                    for algorithm in on_loss:
-                        added = algorithm.loss(learner, batch, outputs)
-                        loss = loss if added is None else loss + added
-                    learner.backward(loss, batch)
+                    following = ids[(at.step + 1) * training.batch_size : (at.step + 2) * training.batch_size]
+                    loss = learner.gradients(chosen.ids, on_loss, following)
                     for algorithm in on_grads:
-                        algorithm.grads(learner, batch)
+                        algorithm.grads(learner, chosen)
                     learner.step(at.epoch * per_epoch + at.step)
                     for algorithm in on_after:
                         algorithm.after(learner, new)
-                    at.step, at.total, loss = at.step + 1, at.total + 1, loss.detach()
+                    at.step, at.total = at.step + 1, at.total + 1
                     watch.step(at.epoch * per_epoch + at.step, loss)
                     if protocol.every and at.total % protocol.every == 0:
                         score_all()

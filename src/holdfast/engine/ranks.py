@@ -5,10 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from datetime import timedelta
+from typing import TypeVar
 
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
+
+T = TypeVar("T", bound=Tensor)
+BUCKET = 8 << 20
+"""How many bytes of gradients are sent together: 2 to 16 MiB take about the same time over gloo."""
 
 
 class Ranks:
@@ -23,32 +28,16 @@ class Ranks:
         """Whether this is the rank that writes and prints."""
         return self.rank == 0
 
-    def average_gradients(self, parameters: Iterable[nn.Parameter]) -> None:
-        """Replace each gradient by its mean over the ranks; a gradient that no rank has stays None."""
-        if self.size > 1:
-            self._add_up((p.grad for p in parameters if p.grad is not None), divisor=self.size)
-
     def sum(self, tensors: Iterable[Tensor]) -> None:
         """Replace each tensor by its sum over the ranks."""
         if self.size > 1:
-            self._add_up(tensors, divisor=1)
+            for message in [_Message(group) for group in _groups(tensors)]:
+                message.receive(divisor=1)
 
     def total(self, own: Tensor) -> Tensor:
         """The sum of a tensor over the ranks, through which gradients flow back to every rank."""
         found: Tensor = own if self.size == 1 else _Total.apply(own)  # type: ignore[no-untyped-call]
         return found
-
-    def _add_up(self, tensors: Iterable[Tensor], divisor: int) -> None:
-        """Replace tensors by their sums over the ranks, divided: one message for each type of number."""
-        groups: dict[torch.dtype, list[Tensor]] = {}
-        for tensor in tensors:
-            groups.setdefault(tensor.dtype, []).append(tensor)
-        for group in groups.values():
-            flat = torch.cat([tensor.reshape(-1) for tensor in group])
-            dist.all_reduce(flat)
-            flat /= divisor
-            pieces = torch.split(flat, [tensor.numel() for tensor in group])
-            torch._foreach_copy_(group, [p.view_as(t) for p, t in zip(pieces, group, strict=True)])
 
     def gather_rows(self, own: Tensor, total: int) -> Tensor:
         """The rows of all ranks in order, where rank r holds rows r, r + size, r + 2 size, ..."""
@@ -81,6 +70,93 @@ class Ranks:
         """Until every rank is here."""
         if self.size > 1:
             dist.barrier()
+
+
+class Averaging:
+    """Replaces each gradient by its mean over the ranks, where it can while the backward pass goes on.
+
+    Gradients travel in buckets, the last layers' first, each as soon as the pass has made all that is in it. A bucket
+    holds what the last pass used, so that every rank sends the same ones in the same order, in whichever order its
+    gradients come; what only this pass uses is sent at the end, and a gradient that no rank has stays None.
+    """
+
+    def __init__(self, ranks: Ranks, parameters: Iterable[nn.Parameter]) -> None:
+        self._ranks, self._parameters = ranks.size, tuple(reversed(tuple(parameters)))
+        self._used: list[int] = []
+        self._buckets: list[list[nn.Parameter]] = []
+        self._place: dict[nn.Parameter, int] = {}
+        self._sent: list[_Message] = []
+        self._missing: list[int] = []
+        many = ranks.size > 1 and sum(p.nbytes for p in self._parameters) > BUCKET  # else all are one message anyway
+        self._hooks = [
+            parameter.register_post_accumulate_grad_hook(self._made)  # type: ignore[no-untyped-call]
+            for parameter in self._parameters
+            if many
+        ]
+
+    def close(self) -> None:
+        """Look at the parameters no longer."""
+        for hook in self._hooks:
+            hook.remove()
+
+    def begin(self) -> None:
+        """The backward pass begins, after which gradients are whole."""
+        if self._hooks:
+            self._missing = [len(bucket) for bucket in self._buckets]
+
+    def _made(self, parameter: Tensor) -> None:
+        """The pass has made a gradient: send the buckets that are full, in their order."""
+        if self._missing and (place := self._place.get(parameter)) is not None:  # type: ignore[call-overload]
+            self._missing[place] -= 1
+            while len(self._sent) < len(self._missing) and self._missing[len(self._sent)] == 0:
+                self._send(self._buckets[len(self._sent)])
+
+    def end(self) -> None:
+        """The pass is over: send the rest, and wait for all."""
+        if self._ranks == 1:
+            return
+        gone = {parameter for bucket in self._buckets[: len(self._sent)] for parameter in bucket}
+        used = [parameter for parameter in self._parameters if parameter.grad is not None]
+        for bucket in _groups((parameter for parameter in used if parameter not in gone), BUCKET):
+            self._send(bucket)
+        for message in self._sent:
+            message.receive(divisor=self._ranks)
+        self._sent, self._missing = [], []
+        if self._hooks and self._used != (numbers := [id(parameter) for parameter in used]):
+            self._used, self._buckets = numbers, _groups(used, BUCKET)
+            self._place = {parameter: place for place, bucket in enumerate(self._buckets) for parameter in bucket}
+
+    def _send(self, bucket: Iterable[nn.Parameter]) -> None:
+        self._sent.append(_Message([p.grad for p in bucket if p.grad is not None]))
+
+
+class _Message:
+    """Tensors on their way to become their sums over the ranks: of one type of number, in one piece."""
+
+    def __init__(self, tensors: list[Tensor]) -> None:
+        self.tensors = tensors
+        self.flat = torch.cat([tensor.reshape(-1) for tensor in tensors])
+        self.work = dist.all_reduce(self.flat, async_op=True)
+
+    def receive(self, divisor: int) -> None:
+        """Replace the tensors by their sums, divided."""
+        self.work.wait()
+        self.flat /= divisor
+        pieces = torch.split(self.flat, [tensor.numel() for tensor in self.tensors])
+        torch._foreach_copy_(self.tensors, [p.view_as(t) for p, t in zip(pieces, self.tensors, strict=True)])
+
+
+def _groups(tensors: Iterable[T], most: float = float("inf")) -> list[list[T]]:
+    """Tensors of one type of number, in order; a group is full once it has so many bytes."""
+    done: list[list[T]] = []
+    filling: dict[torch.dtype, tuple[list[T], int]] = {}
+    for tensor in tensors:
+        group, size = filling.get(tensor.dtype, ([], 0))
+        group.append(tensor)
+        filling[tensor.dtype] = group, size + tensor.nbytes
+        if size + tensor.nbytes >= most:
+            done.append(filling.pop(tensor.dtype)[0])
+    return [*done, *(group for group, _ in filling.values())]
 
 
 class _Total(torch.autograd.Function):

@@ -10,6 +10,7 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from holdfast import registry
@@ -20,6 +21,7 @@ from holdfast.experiments.front import through
 from holdfast.models.base import Recipe
 from holdfast.settings import build, fields
 from holdfast.types import Between, Stream, Training
+from holdfast.world.whole import holds_world
 
 RESULT_VERSION = 2
 """Raised when the same configuration would give another result, so that no old record stands for a new run."""
@@ -124,6 +126,8 @@ class Prepared:
     setup: Setup
     recipe: Recipe
     algorithms: tuple[Algorithm, ...]
+    world: bool
+    """Whether its data is the world's, wherever that lies."""
 
 
 @dataclass(frozen=True)
@@ -160,7 +164,16 @@ class Preparation:
         setup = self._setup(checked)
         config, stream = self.named(checked)
         setup = replace(setup, stream=stream)
-        return Prepared(config, checked.request.command(), checked.benchmark, setup, checked.recipe, checked.algorithms)
+        given = checked.request.data
+        return Prepared(
+            config,
+            checked.request.command(),
+            checked.benchmark,
+            setup,
+            checked.recipe,
+            checked.algorithms,
+            world=given is None or holds_world(Path(given)),
+        )
 
     def _setup(self, checked: Checked) -> Setup:
         """The benchmark's own setup, as this model sees it."""
@@ -260,7 +273,7 @@ def _config(checked: Checked, stream: Stream, data: str) -> Config:
             for name, algorithm in zip(checked.names["algorithms"], checked.algorithms, strict=True)
         ],
         transforms=checked.transforms,
-        training=[_plain(stage.training) for stage in stream.stages],
+        training=[_training(stage.training) for stage in stream.stages],
         seed=request.seed,
         precision=request.precision,
         predictions=request.predictions,
@@ -339,6 +352,11 @@ def _by_owner(settings: Mapping[str, Any], algorithms: list[str]) -> dict[str, d
             raise UserError(f"{key} sets nothing: {owner!r} is no part of this run; {nearest(owner, owners)}")
         owners[owner][name] = value
     return owners
+
+
+def _training(training: Training) -> dict[str, Any]:
+    """How a stage is trained; without what few runs have, so that the others keep the ids that they always had."""
+    return {name: value for name, value in _plain(training).items() if name != "accumulate" or value != 1}
 
 
 def _source(recipe: Recipe) -> dict[str, str]:

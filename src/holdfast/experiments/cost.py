@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from statistics import median
@@ -34,8 +35,9 @@ def expected(store: Store) -> dict[Kind, float]:
             record = json.loads(path.read_text(encoding="utf-8"))
             config = record["config"]
             kind = _kind(config["benchmark"], config["model"]["name"], algorithm_of(config))
-            seconds.setdefault(kind, []).append(record["cost"]["seconds"])
-        except (OSError, ValueError, KeyError, TypeError):
+            if math.isfinite(taken := record["cost"]["seconds"]):
+                seconds.setdefault(kind, []).append(taken)
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
             continue  # a foreign or broken record tells nothing
     return {kind: median(values) for kind, values in seconds.items()}
 

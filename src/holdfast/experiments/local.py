@@ -54,10 +54,13 @@ def attempt(
     if not options.remote:
         return _attempt(run_id, request, store, options, preparation, watch, waiting, ranks)
     try:
-        remote = Remote(options.remote)
-        remote.fetch(request, run_id, store)
-        outcome = _attempt(run_id, request, store, options, preparation, watch, waiting, ranks)
-        remote.up(run_id, store)
+        remote, watch = Remote(options.remote), watch or Watch()
+        with remote.lock(run_id, waiting, lambda: watch.stopping):
+            remote.fetch(request, run_id, store)
+            outcome = _attempt(run_id, request, store, options, preparation, watch, waiting, ranks)
+            remote.up(run_id, store)
+    except Stopped:
+        return Outcome(run_id, "stopped")
     except (RunError, UserError) as error:
         return Outcome(run_id, "failed", str(error))
     return outcome

@@ -39,8 +39,8 @@ class Plan:
         return [self.nodes[name] for name in self.wanted]
 
     def done(self, store: Store) -> set[str]:
-        """The ids of the runs that the store has done."""
-        return {name for name in self.nodes if store.folder(name).status() == "done"}
+        """The ids of the runs that the store has done; a record that cannot be read is told, before anything begins."""
+        return {name for name in self.nodes if store.folder(name).record() is not None}
 
 
 def graph(requests: Iterable[Request], needs: bool = True, preparation: Preparation | None = None) -> Plan:

@@ -2,28 +2,42 @@
 
 Runs work on a folder of this machine, their copy of the store. What a run needs is copied down before it begins, and
 what it made is copied up when it ends: a record last, so that a run which has one is whole. Checkpoints go up when a
-run is stopped or fails, not while it runs; a machine that is lost takes those since with it. No lock reaches across
-machines: two plans that share such a store may both make a run, which gives the same record twice.
+run is stopped or fails, not while it runs; a machine that is lost takes those since with it.
+
+A run is locked by an object `lock` in its folder, which its holder creates, which the store must refuse to create
+twice, and which the holder writes anew again and again: one that stands still belongs to a machine that is gone, and
+is taken away. Should two machines take it at the same moment, both make the run: the same record twice.
 """
 
 from __future__ import annotations
 
 import hashlib
 import importlib
-from collections.abc import Iterable, Sequence
+import json
+import os
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from holdfast.benchmarks.source import cache_folder
-from holdfast.errors import RunError, UserError
+from holdfast.errors import RunError, Stopped, UserError
 from holdfast.experiments.config import Request
 from holdfast.experiments.store import Store
 
 LIGHT = ("config.json", "environment.json", "scores.jsonl", "record.json")
 """What tables and reports are made of."""
 LAST = "record.json"
-OURS = ("lock", "progress.json")
+LOCK = "lock"
+OURS = (LOCK, "progress.json")
 """Files that mean nothing elsewhere."""
+BEAT, STILL = 20.0, 120.0
+"""The holder of a lock writes it anew each so many seconds; one that stands still for so many is nobody's."""
+PAUSE = 1.0
+"""Seconds between two looks at a lock that another machine holds."""
 
 
 def is_remote(name: str) -> bool:
@@ -65,7 +79,7 @@ class Remote:
             return
         names = [str(path).removeprefix(base).lstrip("/") for path in self._try(self.files.find, base)]
         folder = store.folder(run).path
-        for name in _record_last(name for name in names if not only or name in only):
+        for name in _record_last(name for name in names if name not in OURS and (not only or name in only)):
             target = folder / name
             if not target.exists():
                 target.parent.mkdir(parents=True, exist_ok=True)
@@ -90,11 +104,124 @@ class Remote:
         if request.start:
             self.down(request.start.partition("@")[0], store)
 
+    @contextmanager
+    def lock(self, run: str, waiting: Callable[[str], None], stopping: Callable[[], bool]) -> Iterator[None]:
+        """Work on a run alone. Where another machine does, wait for it; `waiting` is told once who it is."""
+        path, own = f"{self.root}/{run}/{LOCK}", _Holder()
+        told, seen, since = False, b"", time.monotonic()
+        while not self._create(path, own.beat()):
+            if (found := self._read(path)) != seen:
+                seen, since = found, time.monotonic()  # by our own clock: others' may be wrong
+            if seen and (_gone(seen) or time.monotonic() - since > STILL):
+                if self._read(path) == seen:
+                    self._remove(path)
+                continue
+            if seen and not told:
+                told = True
+                waiting(_name(seen))
+            if stopping():
+                raise Stopped
+            time.sleep(PAUSE)
+        over = threading.Event()
+        beating = threading.Thread(target=self._keep, args=(path, own, over), daemon=True)
+        beating.start()
+        try:
+            yield
+        finally:
+            over.set()
+            beating.join()
+            if own.wrote(self._read(path)):  # else another machine thought that this one was gone
+                self._remove(path)
+
+    def _create(self, path: str, text: bytes) -> bool:
+        """Whether the object is new: to create what is there is refused, by S3, GCS, Azure and folders alike."""
+        self._try(self.files.makedirs, path.rpartition("/")[0], exist_ok=True)
+        try:
+            if "file" in (self.files.protocol if isinstance(self.files.protocol, tuple) else (self.files.protocol,)):
+                with self.files.open(path, "xb") as file:
+                    file.write(text)
+            else:
+                self.files.pipe_file(path, text, mode="create")
+        except OSError as error:  # whichever it is that this kind of store raises
+            if not self._try(self.files.exists, path):
+                raise RunError(f"the store {self.address} cannot be written to: {error}") from error
+            return False
+        return True
+
+    def _read(self, path: str) -> bytes:
+        try:
+            found: bytes = self.files.cat_file(path)
+        except OSError:  # it was taken away
+            return b""
+        return found
+
+    def _remove(self, path: str) -> None:
+        with suppress(OSError):
+            self.files.rm_file(path)
+
+    def _keep(self, path: str, own: _Holder, over: threading.Event) -> None:
+        while not over.wait(BEAT):
+            with suppress(OSError):  # the next one may get through
+                self.files.pipe_file(path, own.beat())
+
     def _try(self, call: Any, *given: Any, **named: Any) -> Any:
         try:
             return call(*given, **named)
         except OSError as error:
             raise RunError(f"the store {self.address} cannot be reached: {error}") from error
+
+
+class _Holder:
+    """Who holds a lock: this process, and how often it has said so."""
+
+    def __init__(self) -> None:
+        self.beats, self.last = 0, b""
+
+    def beat(self) -> bytes:
+        """What the lock says now."""
+        self.beats += 1
+        since = time.strftime("%Y-%m-%d %H:%M:%S")
+        told = {"process": os.getpid(), "machine": socket.gethostname(), "seen": since, "beats": self.beats}
+        self.last = json.dumps(told).encode()
+        return self.last
+
+    def wrote(self, lock: bytes) -> bool:
+        """Whether a lock says what this holder said last."""
+        return lock == self.last
+
+
+def _told(lock: bytes) -> dict[str, Any]:
+    try:
+        found = json.loads(lock)
+    except ValueError:
+        found = None
+    return found if isinstance(found, dict) else {}
+
+
+def _name(lock: bytes) -> str:
+    """Who holds a lock, for people.
+
+    >>> _name(b'{"process": 7, "machine": "one", "seen": "12:00"}'), _name(b"?")
+    ('process 7 on one, last seen 12:00', 'another machine')
+    """
+    told = _told(lock)
+    if not {"process", "machine", "seen"} <= told.keys():
+        return "another machine"
+    return f"process {told['process']} on {told['machine']}, last seen {told['seen']}"
+
+
+def _gone(lock: bytes) -> bool:
+    """Whether its holder was a process of this machine that has ended."""
+    told = _told(lock)
+    if told.get("machine") != socket.gethostname() or not isinstance(told.get("process"), int):
+        return False
+    try:
+        os.kill(told["process"], 0)
+    except ProcessLookupError:
+        return True
+    except (OSError, OverflowError):
+        return False
+    return False
 
 
 def _record_last(names: Iterable[str]) -> list[str]:

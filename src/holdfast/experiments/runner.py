@@ -107,6 +107,7 @@ def _first_rank(
     config, log = prepared.config, ScoreFile(folder.path, prepared.config.predictions)
     watch = Several(watch, Progress(folder.path), *trackers)
     here = environment(place, ranks) | {"command": prepared.command, "compiled": compiled}
+    here["world"] = prepared.world
     failure = folder.path / "failure.txt"
     sweep(folder.path)
     failure.unlink(missing_ok=True)
@@ -138,6 +139,7 @@ def _first_rank(
             "examples_backward": learner.examples_backward,
             "memory_bytes": sum(a.memory_bytes(learner) for a in prepared.algorithms),
             "parameters": sum(p.numel() for p in learner.model.parameters()),
+            "trained": sum(p.numel() for p in learner.trainable().values()),
         },
         chance=prepared.setup.chance,
         dropped=len(prepared.setup.problems),

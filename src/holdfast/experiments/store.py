@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import math
 import os
 import socket
 import time
@@ -32,6 +33,8 @@ from holdfast.types import Array, Score
 
 SCHEMA = 1
 """The version of a record's layout. A reader reads its own and all earlier ones."""
+MOST_STAGES = 10**5
+"""A score after more stages than these is no score of ours: tables have a row for each."""
 
 
 @dataclass(frozen=True)
@@ -69,17 +72,21 @@ class Record:
 
     @staticmethod
     def from_json(value: Any, where: str) -> Record:
-        """Read a record of this schema or an earlier one."""
+        """Read a record of this schema or an earlier one; what is not as it should be is told in a sentence."""
+        schema = value.get("schema") if isinstance(value, dict) else None
+        if isinstance(schema, int) and schema > SCHEMA:
+            raise UserError(
+                f"{where} was written by a newer holdfast (schema {schema}; this one reads up to {SCHEMA}): "
+                "upgrade holdfast to read it"
+            )
+        wrong = _wrong(value) if isinstance(schema, int) else "all of it"
         try:
-            if value["schema"] > SCHEMA:
-                raise UserError(
-                    f"{where} was written by a newer holdfast (schema {value['schema']}; this one reads up to "
-                    f"{SCHEMA}): upgrade holdfast to read it"
-                )
-            scores = tuple(Score(**score) for score in value["scores"])
-            return Record(**{**value, "scores": scores, "problems": tuple(value.get("problems", ()))})
-        except (KeyError, TypeError) as error:
-            raise UserError(f"{where} is no record of a run: {type(error).__name__}: {error}") from None
+            if not wrong:
+                scores = tuple(Score(**score) for score in value["scores"])
+                return Record(**{**value, "scores": scores, "problems": tuple(value.get("problems", ()))})
+        except TypeError as error:  # a name that a record or a score does not have, or one that it lacks
+            wrong = str(error)
+        raise UserError(f"{where} is no record of a run ({wrong}): delete its folder and run again")
 
 
 def algorithm_of(config: Mapping[str, Any]) -> str:
@@ -146,15 +153,18 @@ class RunFolder:
     def config(self) -> dict[str, Any]:
         """The configuration, as JSON values."""
         path = self.path / "config.json"
-        config = read_json(path)
-        if not isinstance(config, dict) or not _is_config(config):
+        config: dict[str, Any] = read_json(path)
+        if not _is_config(config):
             raise UserError(f"{path} is no configuration of a run: delete its folder if it should not be there")
         return config
 
     def command(self) -> str:
         """The command that repeats the run."""
-        found: str = read_json(self.path / "environment.json")["command"]
-        return found
+        path = self.path / "environment.json"
+        found = read_json(path)
+        if not isinstance(found, dict) or not isinstance(command := found.get("command"), str):
+            raise UserError(f"{path} does not say which command began the run: delete its folder and run again")
+        return command
 
     def status(self) -> str:
         """done, running, failed or stopped."""
@@ -231,12 +241,38 @@ def read_json(path: Path) -> Any:
         return json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error.strerror}") from None
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # no JSON, no text, a number too long, brackets without end
         raise UserError(f"{path} is broken ({error}): delete its folder and run again") from None
 
 
-def _is_config(value: dict[str, Any]) -> bool:
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _of(right: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    """A mapping from names to what is right."""
+    return lambda value: isinstance(value, dict) and all(map(right, value.values()))
+
+
+def _is_cost(value: Any) -> bool:
+    names = ("steps", "seconds", "examples_forward", "examples_backward", "memory_bytes", "parameters")
+    return _of(_is_number)(value) and all(name in value for name in names)
+
+
+def _is_score(value: Any) -> bool:
+    kinds = {"stage": int, "step": int, "count": int, "name": str, "split": str, "score": int | float}
+    right = isinstance(value, dict) and all(isinstance(value.get(name), kind) for name, kind in kinds.items())
+    return right and 0 <= value["stage"] <= MOST_STAGES and abs(value["score"]) != math.inf
+
+
+def _is_config(value: Any) -> bool:
     """Whether it has what every run's configuration has, of the right kinds."""
+    if not isinstance(value, dict) or not value.get("training"):
+        return False
     kinds = {"benchmark": dict, "model": dict, "algorithms": list, "transforms": list, "training": list, "seed": int}
     return (
         all(isinstance(value.get(name), kind) for name, kind in kinds.items())
@@ -246,6 +282,31 @@ def _is_config(value: dict[str, Any]) -> bool:
         )
         and all(isinstance(word, str) for word in value["transforms"])
     )
+
+
+_PARTS: dict[str, Callable[[Any], bool]] = {
+    "id": _is_text,
+    "config": _is_config,
+    "environment": lambda value: isinstance(value, dict) and isinstance(value.get("command", ""), str),
+    "summary": _of(lambda value: value is None or _is_number(value)),
+    "reasons": _of(_is_text),
+    "scores": lambda value: isinstance(value, list) and all(map(_is_score, value)),
+    "cost": _is_cost,
+    "chance": _of(_is_number),
+    "dropped": lambda value: isinstance(value, int),
+    "problems": lambda value: isinstance(value, list) and all(map(_is_text, value)),
+    "others": _of(_is_text),
+    "tuning": lambda value: isinstance(value, dict),
+}
+"""What each part of a record must be."""
+_LATER = ("chance", "dropped", "problems", "others", "tuning")
+"""Parts that the first records have not got."""
+
+
+def _wrong(value: dict[str, Any]) -> str:
+    """The first part of a record that is not what it must be; empty where all are."""
+    good = (name in _LATER if name not in value else right(value[name]) for name, right in _PARTS.items())
+    return next((name for name, right in zip(_PARTS, good, strict=True) if not right), "")
 
 
 def _try_lock(file: IO[str], kind: int = fcntl.LOCK_EX) -> bool:

@@ -37,7 +37,7 @@ def caution(record: Record) -> str:
 
     The world's data is never a paper's; neither is real data at another scale than the paper's.
     """
-    if on_world(record.environment.get("command", "")):
+    if on_world(record.environment):
         return WORLD
     scale = record.config["benchmark"].get("scale", "paper")
     if scale != "paper":

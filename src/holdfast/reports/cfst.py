@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from holdfast import papers
 from holdfast.experiments.store import Record
@@ -24,8 +25,14 @@ def section(records: Sequence[Record]) -> list[Block]:
     groups: dict[str, list[Record]] = {}
     for record in records:
         settings = {n: v for n, v in record.config["benchmark"].items() if n not in ("seed", "setting")}
-        groups.setdefault(f"{settings} {record.config['model']} {caution(record)}", []).append(record)
+        groups.setdefault(f"{settings} {_network(record)} {caution(record)}", []).append(record)
     return [block for group in groups.values() for block in _blocks(group)]
+
+
+def _network(record: Record) -> dict[str, Any]:
+    """The model of a run; one of modules belongs to the same table as the network that they make up."""
+    model = record.config["model"]
+    return {n: v for n, v in model.items() if n != "parts"} | {"name": model["name"].removeprefix("modular-")}
 
 
 def table_number(record: Record) -> str:

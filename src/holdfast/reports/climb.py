@@ -23,7 +23,7 @@ def section(records: Sequence[Record]) -> list[Block]:
     """What the world's runs and those on given data come to, each scale apart."""
     groups: dict[tuple[bool, str], list[Record]] = {}
     for record in records:
-        world = on_world(record.environment.get("command", ""))
+        world = on_world(record.environment)
         groups.setdefault((world, record.config["benchmark"]["scale"]), []).append(record)
     return [block for (_, scale), group in groups.items() for block in _blocks(Runs(group, scale))]
 
@@ -39,14 +39,15 @@ def _table(sheet: tables.Sheet) -> Table:
         for row in sheet.rows
     ]
     if sheet.number in RANKED:
-        rows = mark_best(rows, [True] * len(sheet.columns), [None if r.title == "direct" else "" for r in sheet.rows])
+        compete = [column != tables.TRAINED for column in sheet.columns]  # to train more is no merit: it comes last
+        rows = mark_best(rows, [True] * sum(compete), [None if r.title == "direct" else "" for r in sheet.rows])
     warning = " ".join(note for note in sheet.notes if note in (tables.WORLD, tables.SMALLER))
     notes = (HOW, *(note for note in sheet.notes if note not in warning))
     return Table(f"climb, table {sheet.number}: {sheet.title}", ("", *sheet.columns), tuple(rows), notes, warning)
 
 
 def _cell(ours: tables.Cell, paper: tables.Cell) -> Cell:
-    if ours.change is None and paper.change is None:
+    if ours.change is None and paper.change is None and not ours.doubtful:
         return Cell(number=ours.score, interval=ours.spread, paper=paper.score, paper_interval=paper.spread)
     return Cell(
         "" if ours == tables.Cell() else str(ours),

@@ -119,7 +119,7 @@ def _title(conditions: Mapping[str, Any]) -> str:
 
 
 def _on_world(record: Record) -> bool:
-    return on_world(record.environment.get("command", ""))
+    return on_world(record.environment)
 
 
 def _flat(value: Any, name: str = "") -> Iterable[tuple[str, Any]]:

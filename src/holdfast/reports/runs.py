@@ -171,14 +171,18 @@ def read_run(path: Path) -> Run:
         return Run(path.name, path, "broken", problem=reason.replace(f"{path}/", ""))
 
 
-def on_world(command: str) -> bool:
-    """Whether a run's data is the world's: its command names no folder of official files.
+def on_world(environment: Mapping[str, Any]) -> bool:
+    """Whether a run's data is the world's; where its record does not say, whether its command names no folder of data.
 
-    >>> on_world("holdfast run clvqa --seed 1"), on_world("holdfast run clvqa --data clevr")
+    >>> on_world({"command": "holdfast run clvqa --seed 1"}), on_world({"command": "holdfast run clvqa --data clevr"})
     (True, False)
+    >>> on_world({"command": "holdfast run clvqa --data made", "world": True})
+    True
     """
+    if "world" in environment:
+        return bool(environment["world"])
     try:
-        words = shlex.split(command)
+        words = shlex.split(environment.get("command", ""))
     except ValueError:
         return True
     return not any(word == "--data" or word.startswith("--data=") for word in words)

@@ -24,26 +24,21 @@ class Grid:
 
 def measures(benchmark: str) -> Mapping[str, Measure]:
     """How the measures of a benchmark are shown; none where this version does not know the benchmark."""
-    try:
-        found: Mapping[str, Measure] = importlib.import_module(
-            f"holdfast.benchmarks.{benchmark.partition(':')[0]}.protocol"
-        ).MEASURES
-    except ModuleNotFoundError:
-        return {}
-    return found
+    return _protocol(benchmark, "MEASURES")
 
 
 def comparison(records: Sequence[Record]) -> Grid:
     """One row an algorithm, one column a measure: the mean over seeds, and its 95 % t-interval."""
     benchmark = records[0].config["benchmark"]["name"]
-    known = measures(benchmark)
+    known, costs = measures(benchmark), _protocol(benchmark, "COSTS")
     shown = {name: m for name, m in known.items() if any(name in record.summary for record in records)} or known
+    shown = {**shown, **{name: m for name, m in costs.items() if any(name in record.cost for record in records)}}
     groups = rows_of(records)
     rows = []
     missing: dict[tuple[str, str], list[str]] = {}  # measures without a value, by row and reason
     for title, group in groups.items():
-        rows.append((title, *(_mean([r.summary.get(name) for r in group], m) for name, m in shown.items())))
-        for name in (name for name in shown if group[0].summary.get(name) is None):
+        rows.append((title, *(_mean([_value(r, name) for r in group], m) for name, m in shown.items())))
+        for name in (name for name in shown if _value(group[0], name) is None):
             reason = group[0].reasons.get(name, "this record was made before there was such a measure")
             missing.setdefault((title, reason), []).append(shown[name].title)
     if guessed := {name: records[0].chance[name] for name in shown if name in records[0].chance}:
@@ -54,7 +49,10 @@ def comparison(records: Sequence[Record]) -> Grid:
         notes = [f"{unit}the mean of {seeds} seeds, ± its 95 % t-interval."]
     else:
         notes = [f"{unit}one seed, so without an interval (--seeds 3 gives one)."]
-    notes += [f"{a}: no {', '.join(titles)}: {reason}." for (a, reason), titles in missing.items()]
+    alike: dict[tuple[str, str], list[str]] = {}  # what is true of several rows is said once
+    for (title, reason), names in missing.items():
+        alike.setdefault((", ".join(names), reason), []).append(title)
+    notes += [f"{', '.join(who)}: no {names}: {reason}." for (names, reason), who in alike.items()]
     titles = (f"{m.title} {'↑' if m.higher else '↓'}" for m in shown.values())
     return Grid(benchmark, ("algorithm", *titles), tuple(rows), tuple(notes))
 
@@ -83,13 +81,28 @@ def matrix(record: Record, split: str = "test") -> Grid:
     return Grid(f"scores on {split} data{unit}", ("stages", *names), tuple(lines))
 
 
+def _protocol(benchmark: str, table: str) -> Mapping[str, Measure]:
+    """A table of the benchmark's protocol; empty where it has none."""
+    try:
+        module = importlib.import_module(f"holdfast.benchmarks.{benchmark.partition(':')[0]}.protocol")
+    except ModuleNotFoundError:
+        return {}
+    found: Mapping[str, Measure] = getattr(module, table, {})
+    return found
+
+
+def _value(record: Record, name: str) -> float | None:
+    """A measure of a run, or what it cost."""
+    return record.summary[name] if name in record.summary else record.cost.get(name)
+
+
 def _mean(values: Sequence[float | None], measure: Measure) -> str:
     numbers = [value * measure.factor for value in values if value is not None]
     if len(numbers) < len(values):
         return "–"
     found = metrics.summary(numbers)
     places = measure.decimals
-    return f"{found.mean:.{places}f}" + (f" ±{found.half_width:.{places}f}" if found.count > 1 else "")
+    return f"{found.mean:,.{places}f}" + (f" ±{found.half_width:,.{places}f}" if found.count > 1 else "")
 
 
 def _percent(value: float) -> str:

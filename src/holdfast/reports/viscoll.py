@@ -62,22 +62,28 @@ def method(config: Mapping[str, Any]) -> tuple[str, str]:
     return name, str(own.get("capacity"))
 
 
+def _order(record: Record) -> str:
+    return str(record.config["benchmark"].get("order", "random"))
+
+
 def _blocks(records: Sequence[Record]) -> list[Block]:
     dataset = records[0].config["benchmark"]["name"].partition(":")[2]
     model = records[0].config["model"]["name"].removesuffix("-tiny")
-    usual = [r for r in records if r.config["benchmark"].get("order", "random") == "random"]
+    usual = [r for r in records if _order(r) == "random"]
     published = papers.table("viscoll", 2).select(model=model, dataset=f"{dataset}-shift")
     blocks: list[Block] = []
     if usual and len(published):
         blocks.append(_beside(published, usual, COLUMNS, ("method", "memory")))
-    if len(usual) < len(records) and (dataset, model) == ("coco", "vlbert"):
-        blocks.append(_beside(papers.table("viscoll", 5), records, [PERPLEXITY], ("order", "method", "memory")))
+    ordered = {method(r.config) for r in records if _order(r) != "random"}
+    if ordered and (dataset, model) == ("coco", "vlbert"):
+        own = [r for r in records if method(r.config) in ordered]
+        blocks.append(_beside(papers.table("viscoll", 5), own, [PERPLEXITY], ("order", "method", "memory")))
     return [*blocks, *_density(usual), *_over_time(usual), *_compositions(usual)]
 
 
 def _beside(published: Published, records: Sequence[Record], columns: Sequence[Beside], names: Sequence[str]) -> Block:
     def key(record: Record) -> tuple[str, ...]:
-        order = str(record.config["benchmark"].get("order", "random"))
+        order = _order(record)
         return (ORDERS.get(order, order), *method(record.config)) if "order" in names else method(record.config)
 
     return side_by_side(

@@ -65,7 +65,7 @@ def review(random: np.random.Generator, positive: bool, *, sentences: int | None
     >>> text == review(np.random.default_rng(3), positive=True), text.endswith(".")
     (True, True)
     >>> review(np.random.default_rng(0), positive=False, sentences=1)
-    'Although the main idea is somehow lively, the villain is sloppy despite the rain outside.'
+    'The villain is so sloppy that one forgets how lively the main idea is all evening long.'
     """
     if sentences is not None and sentences < 1:
         raise UserError(f"a review has at least one sentence, not {sentences}")
@@ -79,9 +79,12 @@ def review(random: np.random.Generator, positive: bool, *, sentences: int | None
             told.append(NEUTRAL[random.integers(len(NEUTRAL))])
         else:
             first, second = aspects[2 * number % len(aspects)], aspects[(2 * number + 1) % len(aspects)]
-            told.append(_opinion(random, positive if number >= plain + against else not positive, first, second))
+            agrees = number >= plain + against
+            told.append(
+                _opinion(random, positive == agrees, first, second, outright=0.65 if sentences is None else 0.45)
+            )
     ordered = [told[i] for i in random.permutation(count)]
-    if sentences is None and random.random() < 0.4:
+    if sentences is None and random.random() < 0.6:
         ordered.append(VERDICTS[random.integers(len(VERDICTS))][0 if positive else 1])
     return " ".join(f"{sentence[0].upper()}{sentence[1:]}." for sentence in ordered)
 
@@ -96,21 +99,21 @@ def opinions() -> int:
     return (plain + 3 * len(ASPECTS) * len(BAD)) * (1 + len(_ASIDES))
 
 
-def _opinion(random: np.random.Generator, positive: bool, aspect: str, other: str) -> str:
-    """One sentence of the given sentiment: said outright, by denial, against another aspect or an expectation."""
+def _opinion(random: np.random.Generator, positive: bool, aspect: str, other: str, outright: float) -> str:
+    """One sentence of the given sentiment: said outright (that often), by denial, against an aspect or expectation."""
     agreeing, opposing = (GOOD, BAD) if positive else (BAD, GOOD)
     yes, no = str(random.choice(agreeing)), str(random.choice(opposing))
     adverb = str(random.choice(ADVERBS))
-    form = random.random()
-    if form < 0.45:
+    form = random.random() if random.random() >= outright else None
+    if form is None:
         forms = (f"{aspect} is {adverb} {yes}", f"{aspect} is {yes}", f"I found {aspect} {adverb} {yes}")
-    elif form < 0.65:
+    elif form < 0.36:
         forms = (
             f"{aspect} is never {no}",
             f"there is nothing {no} about {aspect}",
             f"nobody could call {aspect} {no}",
         )
-    elif form < 0.85:
+    elif form < 0.73:
         forms = (
             f"although {other} is {adverb} {no}, {aspect} is {yes}",
             f"{other} may be {no}, but {aspect} is {adverb} {yes}",

@@ -43,7 +43,7 @@ def two_image_statement(left: Scene, right: Scene, random: np.random.Generator, 
     >>> banana = Thing("banana", "yellow", "small", "food", "plain", Box(0.4, 0.4, 0.2, 0.2))
     >>> pair = Scene(0, "kitchen", (apple,)), Scene(1, "kitchen", (banana, banana))
     >>> two_image_statement(*pair, np.random.default_rng(1), truth=False)
-    'The left image shows a banana.'
+    'There is a banana in the left image.'
     """
     for form in random.permutation(len(_STATEMENTS)).tolist():
         state: _Stated = _STATEMENTS[form]
@@ -111,7 +111,7 @@ def _side(random: np.random.Generator) -> int:
 
 
 def _shows_such(pair: _Pair, random: np.random.Generator, truth: bool) -> str | None:
-    """The left image shows a red dog: it may be a brown one."""
+    """There is a red dog in the left image: it may be a brown one."""
     side = _side(random)
     scene = pair[side]
     fitting = [(i, other) for i in unique(scene) if (other := other_value(scene.things[i], "colour", random))]
@@ -119,30 +119,30 @@ def _shows_such(pair: _Pair, random: np.random.Generator, truth: bool) -> str | 
         return None
     i, other = fitting[random.integers(len(fitting))]
     words = described(scene.things[i]) if truth else described(scene.things[i], colour=other)
-    return f"The {_SIDES[side]} image shows {article(words)}."
+    return f"There is {article(words)} in the {_SIDES[side]} image."
 
 
 def _shows(pair: _Pair, random: np.random.Generator, truth: bool) -> str | None:
-    """The left image shows a dog, or only the left one does: it may be the right one."""
+    """There is a dog in the left image, or only there: it may be in the right one."""
     side = _side(random)
     names = [{name(thing) for thing in scene.things} for scene in pair]
     alone = [sorted(names[0] - names[1]), sorted(names[1] - names[0])]
     if not alone[0] or not alone[1]:
         return None
     words = alone[side if truth else 1 - side]
-    shows = "Only the" if random.random() < 0.5 else "The"
-    return f"{shows} {_SIDES[side]} image shows {article(words[random.integers(len(words))])}."
+    where = "only in the" if random.random() < 0.5 else "in the"
+    return f"There is {article(words[random.integers(len(words))])} {where} {_SIDES[side]} image."
 
 
 def _fact(pair: _Pair, random: np.random.Generator, truth: bool) -> str | None:
-    """In the left image, the dog is to the left of the cat, lying, or on a street."""
+    """The dog is to the left of the cat, lying, or on a street, in the left image."""
     side = _side(random)
     scene = pair[side]
     found = [fact for fact in facts(scene, random, unique(scene)) if fact.kind != "colour"]
     if not found:
         return None
     sentence = _sentence(scene, _any_of_any_kind(found, random), truth)
-    return f"In the {_SIDES[side]} image, {sentence[0].lower()}{sentence[1:]}"
+    return f"{sentence.removesuffix('.')} in the {_SIDES[side]} image."
 
 
 def _counts(scene: Scene) -> dict[str, int]:
@@ -180,14 +180,14 @@ def _total(pair: _Pair, random: np.random.Generator, truth: bool) -> str | None:
 
 
 def _quantified(pair: _Pair, random: np.random.Generator, truth: bool) -> str | None:
-    """Both images, or exactly one, show a dog: where something is in both and something in one, so either may be."""
+    """There is a dog in both images, or in exactly one: told where something is in both and something in one."""
     left, right = ({name(thing) for thing in scene.things} for scene in pair)
     shown = {True: sorted(left & right), False: sorted(left ^ right)}
     if not shown[True] or not shown[False]:
         return None
     in_both = random.random() < 0.5
     words = article(shown[in_both][random.integers(len(shown[in_both]))])
-    return f"Both images show {words}." if in_both == truth else f"Exactly one image shows {words}."
+    return f"There is {words} in {'both images' if in_both == truth else 'exactly one image'}."
 
 
 def _same_colour(pair: _Pair, random: np.random.Generator, truth: bool) -> str | None:

@@ -58,5 +58,10 @@ def write_whole(write: Callable[[Path, str, int], None], folder: Path, scale: st
         os.close(handle)
 
 
+def holds_world(folder: Path) -> bool:
+    """Whether a folder is the world's, or one in it is: what is measured there is measured on no real data."""
+    return (folder / MARK).is_file() or any(folder.glob(f"*/{MARK}"))
+
+
 def _world(scale: str, seed: int) -> dict[str, object]:
     return {"made by": "holdfast data make", "scale": scale, "seed": seed}

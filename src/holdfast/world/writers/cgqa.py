@@ -4,7 +4,7 @@
 in the order of its tasks; `sys` has others of the same concepts, `pro` has three or four concepts, `sub` those of `sys`
 in looks kept for it alone, `non` the training ones again, and `noc` concepts that were never seen. (The paper keeps
 one attribute of each concept, mostly a colour. In the world, that would make things easier to tell: here a look is a
-colour, a pattern and a size.)
+colour and a pattern.)
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ TRAINED: list[tuple[str, ...]] = [tuple(pair.split("+")) for pair in _TRAINED.sp
 FEWSHOT = {"sys": "sys", "pro": "pro", "sub": "sub", "non": "non_novel", "noc": "non_comp"}
 USUAL = 3
 KEPT: tuple[str, ...] = ("spotted", "checked")
-"""How many of a noun's colours the other parts show, all large; only `sub` shows these patterns, in other colours."""
+"""How many of a noun's colours the other parts show; only `sub` shows these patterns, in other colours."""
 _GRID = 2
 
 
@@ -133,11 +133,10 @@ def _thing(random: np.random.Generator, noun: str, part: str) -> Thing:
     """A thing of the part: what `sub` shows of a noun, no other part shows."""
     kind = THINGS[noun]
     colours, patterns = kind.colours[:USUAL], tuple(pattern for pattern in kind.patterns if pattern not in KEPT)
-    novel = part.endswith("/sub")
-    if novel:
+    if part.endswith("/sub"):
         colours, patterns = tuple(colour for colour in COLOURS if colour not in colours), KEPT
     colour, pattern = (each[int(random.integers(len(each)))] for each in (colours, patterns or ("plain",)))
-    return some_thing(random, noun, colour=colour, pattern=pattern, size="" if novel else "large")
+    return some_thing(random, noun, colour=colour, pattern=pattern, size="large")
 
 
 def _record(random: np.random.Generator, thing: Thing) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from holdfast.world.writers.scales import Amount, Splits, at_scale
 
 COUNTS: dict[str, dict[str, int]] = {
     "tiny": {"train": 200, "dev": 80, "test": 40},
-    "small": {"train": 2_000, "dev": 400, "test": 200},
+    "small": {"train": 8_000, "dev": 400, "test": 200},
     "large": {"train": 9_741, "dev": 1_221, "test": 1_140},
     "paper": {"train": 9_741, "dev": 1_221, "test": 1_140},
 }

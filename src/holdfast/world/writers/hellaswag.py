@@ -22,7 +22,7 @@ MISTAKEN = 0.06
 """How often another ending is given as the right one: in the real set, too, nobody gets them all."""
 COUNTS: dict[str, dict[str, int]] = {
     "tiny": {"train": 200, "val": 80, "test": 40},
-    "small": {"train": 3_000, "val": 600, "test": 300},
+    "small": {"train": 10_000, "val": 600, "test": 300},
     "large": {"train": 20_000, "val": 3_000, "test": 3_000},
     "paper": {"train": 39_905, "val": 10_042, "test": 10_003},
 }

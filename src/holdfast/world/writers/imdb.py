@@ -20,7 +20,7 @@ from holdfast.world.writers.scales import Amount, Splits, at_scale
 # Reviews of each class, then those without a label.
 COUNTS: dict[str, dict[str, int]] = {
     "tiny": {"train": 100, "test": 50, "unsup": 20},
-    "small": {"train": 1_000, "test": 500, "unsup": 100},
+    "small": {"train": 3_000, "test": 500, "unsup": 100},
     "large": {"train": 6_000, "test": 3_000, "unsup": 1_000},
     "paper": {"train": 12_500, "test": 12_500, "unsup": 50_000},
 }

@@ -33,7 +33,10 @@ COUNTS: dict[str, dict[str, int]] = {
 _FIRST_SET = {"train": 0, "dev": 100_000, "test1": 200_000, "test2": 300_000}
 _SCENE_NUMBERS = 30_000_000  # so that these pictures are none of COCO's
 _PAIRS = 4
-_SHARES = {"comparison": 0.2, "count": 0.2}  # of the forms of sentences; of all others, 1
+_SHARES = {"in": 1.0, "only": 0.8, "fact": 0.6, "both": 0.25, "exactly": 0.15, "same": 0.05} | dict.fromkeys(
+    ("comparison", "count"), 0.03
+)
+"""How often each form of sentence is taken, where a set of pictures has it: the harder, the more rarely."""
 
 
 @dataclass(frozen=True)
@@ -124,14 +127,14 @@ def _claims(scenes: list[Scene], random: np.random.Generator) -> list[_Claim]:
             for _ in range(12):
                 sentence = two_image_statement(scenes[2 * pair], scenes[2 * pair + 1], random, truth)
                 assert truths.setdefault(sentence, {}).setdefault(pair, truth) == truth, sentence
-    # Counts meet more often than other sentences, and are harder: a form is chosen first, then one of its sentences.
+    # Counts meet more often than other sentences: a form is chosen first, then one of its sentences.
     forms: dict[str, list[str]] = {}
     for sentence, by_pair in truths.items():
         if len(set(by_pair.values())) == 2:
             forms.setdefault(_form(sentence), []).append(sentence)
     claims: list[_Claim] = []
     names = sorted(forms)
-    shares = np.array([_SHARES.get(name, 1.0) for name in names])
+    shares = np.array([_SHARES[name] for name in names])
     chosen = random.choice(len(names), min(2, len(names)), replace=False, p=shares / shares.sum()) if names else ()
     for number, index in enumerate(chosen):
         sentence = forms[names[index]][int(random.integers(len(forms[names[index]])))]
@@ -143,10 +146,15 @@ def _claims(scenes: list[Scene], random: np.random.Generator) -> list[_Claim]:
 
 
 def _form(sentence: str) -> str:
-    first, _, third, *_ = sentence.split()
-    if first == "There":
-        return "comparison" if third in ("more", "fewer") else "count"
-    return first
+    """What a sentence is about: "comparison", "count", "same", "fact", or where something is."""
+    words = sentence.rstrip(".").split()
+    if "together" in words:
+        return "count"
+    if "than" in words:
+        return "same" if "color" in words else "comparison"
+    if words[0] == "The":
+        return "same" if "color" in words else "fact"
+    return next(word for word in ("both", "exactly", "only", "in") if word in words)
 
 
 def _record(split: str, number: int, claim: _Claim, scenes: list[Scene], seed: int) -> dict[str, Any]:

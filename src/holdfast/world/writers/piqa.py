@@ -21,7 +21,7 @@ MISTAKEN = 0.05
 """How often the other solution is given as the right one: in the real set, too, nobody gets them all."""
 COUNTS: dict[str, dict[str, int]] = {
     "tiny": {"train": 200, "valid": 80, "tests": 40},
-    "small": {"train": 2_000, "valid": 400, "tests": 200},
+    "small": {"train": 12_000, "valid": 400, "tests": 200},
     "large": {"train": 16_113, "valid": 1_838, "tests": 3_084},
     "paper": {"train": 16_113, "valid": 1_838, "tests": 3_084},
 }
