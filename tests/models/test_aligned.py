@@ -40,7 +40,7 @@ def test_padding_that_nobody_sees_changes_nothing(name, monkeypatch):
     inputs, head = CASES[name]
     torch.manual_seed(0)
     recipe = registry.MODELS[name].load()
-    scratch = {"weights": ""} if hasattr(recipe, "weights") else {}
+    scratch = {name: "" for name in ("weights", "bert") if hasattr(recipe, name)}
     model = recipe(dropout=0.0, **scratch).build(inputs, {"head": head}).double()
     lengths = []
     real = transformer.Block.forward

@@ -8,6 +8,7 @@ from transformers import BertConfig, BertModel, ViltConfig, ViltModel
 
 from holdfast.errors import UserError
 from holdfast.models import weights
+from holdfast.models.bert import TinyBert
 from holdfast.models.vault import TinyVault, Vault
 from holdfast.types import Head, Inputs
 
@@ -87,7 +88,7 @@ def test_bert_never_drops_out(tmp_path):
 
 def test_padded_words_change_nothing_and_choices_share_their_image():
     torch.manual_seed(0)
-    encoder, inputs = TinyVault().encoder(INPUTS).double().eval(), batch()
+    encoder, inputs = TinyVault(weights="", bert="").encoder(INPUTS).double().eval(), batch()
     changed = inputs["text"].clone()
     changed[1, 1:] = 9
     assert torch.equal(encoder(inputs | {"text": changed}), encoder(inputs))
@@ -99,7 +100,7 @@ def test_padded_words_change_nothing_and_choices_share_their_image():
 
 
 def test_only_vilt_has_places_for_adapters_and_only_it_learns():
-    model = TinyVault().build(INPUTS, {"vqa": Head("classify", 3)})
+    model = TinyVault(weights="", bert="").build(INPUTS, {"vqa": Head("classify", 3)})
     encoder = model.encoder
     assert list(encoder.blocks()) == list(encoder.layers()) == list(encoder.vilt.stack)
     assert encoder.bert in encoder.stem()
@@ -124,3 +125,13 @@ def test_refuses_what_it_lacks_and_text_that_is_too_long_for_bert(tmp_path):
         recipe.encoder(Inputs((3, 32, 32)))
     with pytest.raises(UserError, match=r"bert is '/nowhere/bert', and there is no such folder"):
         dataclasses.replace(recipe, bert="/nowhere/bert").encoder(INPUTS)
+
+
+def test_what_ships_is_a_bert_that_fits_the_small_vilt():
+    inputs = Inputs((3, 64, 64), text=24, vocabulary=3000)
+    encoder = TinyVault().encoder(inputs)
+    assert encoder.map is None, "both are as wide"
+    assert TinyVault().wants().vocabulary == weights.locate("holdfast/bert-tiny", "bert") / "vocab.txt"
+    read = TinyBert(weights="holdfast/bert-tiny").text_side(inputs, pooled=False)
+    for name, value in read.state_dict().items():
+        assert torch.equal(encoder.bert.state_dict()[name], value)

@@ -145,6 +145,19 @@ def test_padding_changes_nothing(ours):
     assert torch.equal(ours(changed), ours(inputs))
 
 
+def test_without_an_image_it_is_a_transformer_over_the_words_alone(reference, ours):
+    inputs = batch(sizes=[[32, 32], [0, 0], [0, 0], [0, 0]])
+    theirs = in_their_words(inputs)
+    embeddings, mask = reference.embeddings, theirs["attention_mask"]
+    words = embeddings.text_embeddings(input_ids=theirs["input_ids"]) + embeddings.token_type_embeddings.weight[0]
+    unseen = (1 - mask[:, None, None].double()) * torch.finfo(torch.float64).min
+    hidden = reference.encoder(words, attention_mask=unseen)[0]
+    expected = reference.pooler(reference.layernorm(hidden))
+    torch.testing.assert_close(ours(inputs)[1:], expected[1:], rtol=1e-9, atol=1e-9)
+    shown = run(reference, batch()).pooler_output
+    torch.testing.assert_close(ours(inputs)[0], shown[0], rtol=1e-9, atol=1e-9)
+
+
 def test_positions_are_stretched_as_interpolation_with_aligned_corners_does():
     table = torch.randn(1, 5, 4, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     for high, wide in [(1, 1), (2, 7), (4, 4), (9, 3)]:

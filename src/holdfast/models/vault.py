@@ -100,7 +100,7 @@ class Vault(Vilt):
 
 @dataclass(frozen=True)
 class TinyVault(Vault):
-    """VAuLT for two CPU cores."""
+    """VAuLT for two CPU cores: a small BERT that has read the world's texts, and the small ViLT."""
 
     width: Annotated[int, Between(1)] = 64
     depth: Annotated[int, Between(1)] = 3
@@ -108,4 +108,5 @@ class TinyVault(Vault):
     hidden: Annotated[int, Between(1)] = 256
     patch: Annotated[int, Between(1)] = 16
     side: Annotated[int, Between(1)] = 64
-    bert: str = ""
+    weights: str = "holdfast/vilt-tiny"
+    bert: str = "holdfast/bert-tiny"

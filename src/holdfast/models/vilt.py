@@ -220,7 +220,8 @@ class ViltEncoder(Encoder):
         rows, everything = len(inputs["text"]), torch.ones(1, 1, 1, dtype=torch.bool, device=inputs["text"].device)
         read = everything if lengths is None else lengths_to_present(lengths.reshape(rows, -1), length)
         seen = everything if seen is None else seen.view(rows, -1, patches)
-        sizes = [(read, length), (everything, 1), (seen, patches)]
+        shown = seen.any(-1, keepdim=True)  # an image of which nothing is there has no first place either
+        sizes = [(read, length), (shown, 1), (seen, patches)]
         present = torch.cat([part.expand(rows, count, size) for part, size in sizes], dim=2)
         return key_mask(present.flatten(0, 1))
 
