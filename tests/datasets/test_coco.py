@@ -1,10 +1,12 @@
 import json
+import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from holdfast.datasets.base import DataError, Reading
-from holdfast.datasets.coco import DATASET
+from holdfast.datasets.coco import ANNOTATIONS, DATASET
 
 CATEGORIES = [
     {"supercategory": "kitchen", "id": 51, "name": "bowl"},
@@ -84,6 +86,16 @@ def test_the_images_of_2014_serve_the_annotations_of_2017(folder):
         path.unlink()
     names = [e.images[0].name for e in DATASET.examples(folder, "val2017")]
     assert names == [f"COCO_val2014_{number:012d}.jpg" for number in (9, 7, 3)]
+
+
+def test_annotations_are_read_without_the_files_of_the_images(folder):
+    whole = [replace(example, images=()) for example in DATASET.examples(folder, "val2017")]
+    assert list(ANNOTATIONS.examples(folder, "val2017")) == whole
+    for split in ("val2014", "val2017"):
+        shutil.rmtree(folder / split)
+    assert list(ANNOTATIONS.examples(folder, "val2017")) == whole
+    with pytest.raises(DataError, match=r"000000000009.jpg is missing: unpack val2017.zip"):
+        list(DATASET.examples(folder, "val2017"))
 
 
 def test_without_captions_or_without_instances(folder):

@@ -1,9 +1,10 @@
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from holdfast.datasets.base import DataError, Reading
-from holdfast.datasets.flickr30k_entities import DATASET
+from holdfast.datasets.flickr30k_entities import ANNOTATIONS, DATASET
 
 SENTENCES = [
     "[/EN#901/people Two young guys] with [/EN#0/notvisual each other] hold [/EN#902/other/instruments a big guitar] .",
@@ -163,6 +164,15 @@ def test_the_other_folder_of_images_and_a_list_of_nonsense(folder):
     assert examples[0].images == (folder.parent / "flickr30k_images" / "77.jpg",)
     assert len(examples) == 5
     assert "'../78' is no image's number" in reading.problems[0].what
+
+
+def test_annotations_are_read_without_the_images(folder):
+    whole = [replace(example, images=()) for example in DATASET.examples(folder, "test")]
+    for path in folder.rglob("*.jpg"):
+        path.unlink()
+    assert list(ANNOTATIONS.examples(folder, "test")) == whole
+    with pytest.raises(DataError, match="there is no such file: ask for the images of Flickr30k"):
+        list(DATASET.examples(folder, "test"))
 
 
 def test_presence_and_absence(folder):

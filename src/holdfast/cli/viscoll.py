@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 Runs = Annotated[list[str], typer.Argument(help="Ids of runs, or the beginnings of them.")]
 Out = Annotated[Path, typer.Option(help="The store: the folder of all runs.")]
+SkipBad = Annotated[int, typer.Option(min=0, help="So many bad records of the official files may be left out.")]
 Json = Annotated[bool, typer.Option("--json", help="As JSON on standard output, in place of the picture.")]
 BINS = 200
 SHADE = "0.75"
@@ -37,13 +39,14 @@ def density(
     order: Annotated[str, typer.Option(help="random, ascending or descending.")] = "random",
     data: Annotated[str, typer.Option(help="The folder of the official files; else the world's.")] = "",
     tasks: Annotated[int, typer.Option(min=1, help="Draw at most so many tasks, those with most phrases.")] = 50,
+    skip_bad: SkipBad = 0,
     picture: Annotated[Path, typer.Option(help="The picture to write.")] = Path("density.png"),
     as_json: Json = False,
 ) -> None:
     """Draw how likely each task is over time, a curve each (Figure 4)."""
     from holdfast.cli.screen import print_json
 
-    names, shares = _density({"name": _benchmark(dataset), "scale": scale, "order": order}, data)
+    names, shares = _density({"name": _benchmark(dataset), "scale": scale, "order": order}, data, skip_bad)
     most = sorted(range(len(names)), key=lambda task: -shares[task].sum())[:tasks]
     if as_json:
         print_json({names[task]: shares[task].round(5).tolist() for task in most})
@@ -63,11 +66,12 @@ def time(
     task: Annotated[str, typer.Option(help="Tasks, with commas: a panel each, over their density.")] = "",
     word: Annotated[str, typer.Option(help="Compositions, as in 'black dog,big dog': of their first words.")] = "",
     data: Annotated[str, typer.Option(help="The folder of the official files, where the runs had one.")] = "",
+    skip_bad: SkipBad = 0,
     picture: Annotated[Path, typer.Option(help="The picture to write.")] = Path("time.png"),
     as_json: Json = False,
 ) -> None:
     """Draw the log-perplexity of runs over time: of all phrases (Figure 9), of tasks (7), of words (8)."""
-    from holdfast.benchmarks.viscoll.analysis import over_time
+    from holdfast.benchmarks.viscoll.analysis import mean_over_time
     from holdfast.cli.screen import print_json
     from holdfast.reports.groups import rows_of
 
@@ -76,7 +80,7 @@ def time(
     kind: Any = "task" if task else "word" if word else "all"
     found: dict[str, dict[str, Any]] = {}
     for title, group in rows_of(records).items():
-        curves = {curve.name: curve for curve in over_time(group[0], kind)}
+        curves = {curve.name: curve for curve in mean_over_time(group, kind)}
         for name in asked or curves:
             if name not in curves:
                 raise UserError(f"{name!r} is not among what was tested: {nearest(name, curves)}")
@@ -89,11 +93,12 @@ def time(
             }
         )
         return
-    shade = _density(records[0].config["benchmark"], data) if asked else None
-    figure, panels = _figure(3.6 * len(found) + 1, 3.2, len(found))
+    shade = _density(records[0].config["benchmark"], data, skip_bad) if asked else None
+    titles = list(dict.fromkeys(title for each in found.values() for title in each))
+    figure, panels = _figure(max(3.6 * len(found), 5.0), 3.0 + 0.2 * len(titles), len(found))
     for axes, (name, each) in zip(panels, found.items(), strict=True):
         for title, curve in each.items():
-            axes.plot(curve.steps, curve.values, marker=".", label=title)
+            axes.plot(curve.steps, curve.values, f"C{titles.index(title)}.-", label=title)
         last = max(int(curve.steps[-1]) for curve in each.values())
         axes.set(title=name, xlabel="step", ylabel="log-perplexity")
         about = name.split()[-1] if word else name
@@ -102,7 +107,8 @@ def time(
             along = [last * (bin + 0.5) / BINS for bin in range(BINS)]
             under.fill_between(along, shade[1][shade[0].index(about)], color=SHADE, alpha=0.5, linewidth=0)
             under.set(yticks=[], ylim=(0, None))
-    panels[-1].legend(loc="center left", bbox_to_anchor=(1.02, 0.5), frameon=False)
+            axes.set(zorder=under.get_zorder() + 1, frame_on=False)  # what lies under the curves is drawn first
+    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower left", frameon=False)
     _save(figure, picture, f"{', '.join(found)}")
 
 
@@ -123,17 +129,21 @@ def compositions(
         title: {(b.kind, b.group): metrics.mean([each[i].value for each in group]) for i, b in enumerate(group[0])}
         for title, group in rows.items()
     }
+    kinds = ("verb", "adjective")
+    if without := [title for title, found in means.items() if all(math.isnan(found[k, "novel"]) for k in kinds)]:
+        raise UserError(f"no compositions were held out for {', '.join(without)}: choose runs of viscoll:coco")
     if as_json:
         print_json({t: {f"{kind} {group}": float(v) for (kind, group), v in m.items()} for t, m in means.items()})
         return
-    figure, panels = _figure(8, 3.2, 2)
-    for axes, kind in zip(panels, ("verb", "adjective"), strict=True):
+    figure, panels = _figure(8.5, 1.3 + 0.42 * len(means), 2)
+    for axes, kind in zip(panels, kinds, strict=True):
         for side, group in ((-0.2, "seen"), (0.2, "novel")):
-            heights = [m[kind, group] for m in means.values()]
-            axes.bar([place + side for place in range(len(means))], heights, 0.38, label=group)
-        axes.set(title=f"nouns with {kind}s", ylabel="log-perplexity")
-        axes.set_xticks(range(len(means)), list(means), rotation=20, ha="right")
-    panels[-1].legend(loc="center left", bbox_to_anchor=(1.02, 0.5), frameon=False)
+            lengths = [found[kind, group] for found in means.values()]
+            axes.barh([place + side for place in range(len(means))], lengths, 0.38, label=group)
+        axes.set(title=f"nouns with {kind}s", xlabel="log-perplexity")
+        axes.set_yticks(range(len(means)), list(means) if axes is panels[0] else [])
+        axes.invert_yaxis()
+    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside right center", frameon=False)
     _save(figure, picture, f"{len(means)} methods")
 
 
@@ -143,7 +153,7 @@ def _benchmark(dataset: str) -> str:
     return registry.resolve(f"viscoll:{dataset}", "benchmark", registry.BENCHMARKS)
 
 
-def _density(settings: dict[str, Any], data: str) -> tuple[list[str], NDArray[np.float64]]:
+def _density(settings: dict[str, Any], data: str, skip_bad: int) -> tuple[list[str], NDArray[np.float64]]:
     """The names of the tasks of a stream, and the share of each in equal stretches of it."""
     import numpy as np
 
@@ -154,7 +164,9 @@ def _density(settings: dict[str, Any], data: str) -> tuple[list[str], NDArray[np
 
     own = {name: value for name, value in settings.items() if name != "name"}
     benchmark = build(registry.BENCHMARKS[settings["name"]].load(), own | {"data": data}, "benchmark")
-    phrases = read_phrases(benchmark.dataset, data=data, scale=benchmark.scale, tagger=benchmark.tagger)
+    phrases = read_phrases(
+        benchmark.dataset, data=data, scale=benchmark.scale, tagger=benchmark.tagger, skip_bad=skip_bad
+    )
     about = [phrase.task for phrase in phrases if phrase.split == "train"]
     names, numbers = np.unique(np.array(about), return_inverse=True)
     return names.tolist(), over_stream(numbers[benchmark.arranged(about)], BINS, len(names))

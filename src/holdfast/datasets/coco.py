@@ -7,7 +7,8 @@ shows, but not in which order a box's numbers stand: boxes are left out rather t
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -42,12 +43,13 @@ def _files(kind: str, split: str) -> list[str]:
     return [f"annotations/{kind}_{split}.json", f"{kind}_{split}.json"]
 
 
-def _read(folder: Path, split: str, reading: Reading) -> Iterator[Example]:
+def _read(folder: Path, split: str, reading: Reading, *, pictures: bool = True) -> Iterator[Example]:
     """One example an image, with or without things in it; its target is the tuple of its categories' indices.
 
     An index counts the categories in the order of their ids, which have gaps. A box without size is told and left out,
     but its category stays in the target: as in COCO's own tools, an annotation is a label whatever its box. Where one
-    of the two annotation files is absent, the images are without captions, or without boxes and target.
+    of the two annotation files is absent, the images are without captions, or without boxes and target. Without
+    `pictures`, nobody asks whether the images' files are there.
     """
     instances, captions = (
         next((folder / name for name in _files(kind, split) if (folder / name).is_file()), None)
@@ -72,11 +74,14 @@ def _read(folder: Path, split: str, reading: Reading) -> Iterator[Example]:
     for number, image in images.items():
         if image is None:
             continue
-        path = files.find([f"{split}/{image.file_name}"]) or files.find(coco_names(number, folders))
-        if path is None:
-            what = f"its file {image.file_name} is missing"
-            reading.bad(file, f"image {number}", what, f"unpack {split}.zip in {folder}")
-            continue
+        shown: tuple[Path, ...] = ()
+        if pictures:
+            path = files.find([f"{split}/{image.file_name}"]) or files.find(coco_names(number, folders))
+            if path is None:
+                what = f"its file {image.file_name} is missing"
+                reading.bad(file, f"image {number}", what, f"unpack {split}.zip in {folder}")
+                continue
+            shown = (path,)
         ids = tuple(category for category, _, _ in image.instances)
         extra = {
             "captions": tuple(text for _, text in image.captions),
@@ -89,7 +94,7 @@ def _read(folder: Path, split: str, reading: Reading) -> Iterator[Example]:
             "height": image.height,
         }
         target = None if instances is None else tuple(sorted(indices[category] for category in image.categories))
-        yield Example(str(number), target, (path,), "", (), extra)
+        yield Example(str(number), target, shown, "", (), extra)
 
 
 def _read_instances(file: Path, images: _Images, reading: Reading) -> dict[int, str]:
@@ -201,3 +206,5 @@ def _from_hub(row: Row, split: str, number: int, folder: Path) -> Example:
 _OFFICIAL = Dataset(name="coco", splits=tuple(_COUNTS), read=_read, present=_present, counts=_COUNTS)
 _COLUMNS = ("image_id", "image", "width", "height", "objects")
 DATASET = with_hub(_OFFICIAL, Hub(_COLUMNS, _from_hub, {"train2017": "train", "val2017": "val"}, common=True))
+ANNOTATIONS = replace(_OFFICIAL, read=partial(_read, pictures=False))
+"""What the annotation files say, for those who need no images: examples without them."""

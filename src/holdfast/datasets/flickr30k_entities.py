@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -32,11 +33,11 @@ class _Boxes:
     unboxed: set[str] = field(default_factory=set)
 
 
-def _read(folder: Path, split: str, reading: Reading) -> Iterator[Example]:
+def _read(folder: Path, split: str, reading: Reading, *, pictures: bool = True) -> Iterator[Example]:
     """One example a caption; its phrases, with start and stop in words and with their boxes, are in `extra`.
 
     A box is (left, top, right, bottom), its first and last pixels: one pixel wide where left is right. It counts from
-    zero, where the files count from one.
+    zero, where the files count from one. Without `pictures`, nobody asks whether the images are there.
     """
     root = _root(folder)
     listing = first_file(root, [f"{split}.txt"], "copy the split lists of Flickr30k Entities there")
@@ -54,7 +55,8 @@ def _read(folder: Path, split: str, reading: Reading) -> Iterator[Example]:
             reading.bad(listing, f"line {number}", f"{image_id!r:.40} is no image's number")
             continue
         try:
-            path = _find(files, [f"{name}/{image_id}.jpg" for name in _FOLDERS], "ask for the images of Flickr30k")
+            places = [f"{name}/{image_id}.jpg" for name in _FOLDERS]
+            shown = (_find(files, places, "ask for the images of Flickr30k"),) if pictures else ()
             sentences = _find(sheets, [f"Sentences/{image_id}.txt"], "unpack annotations.zip of Flickr30k Entities")
             annotation = _find(sheets, [f"Annotations/{image_id}.xml"], "unpack annotations.zip of Flickr30k Entities")
             captions = read_text(sentences).removesuffix("\n").split("\n")
@@ -80,7 +82,7 @@ def _read(folder: Path, split: str, reading: Reading) -> Iterator[Example]:
                 "height": image.height,
                 "related": (image_id, index + 1) not in unrelated,
             }
-            yield Example(f"{image_id}.jpg#{index}", None, (path,), " ".join(words), (), extra)
+            yield Example(f"{image_id}.jpg#{index}", None, shown, " ".join(words), (), extra)
 
 
 def _root(folder: Path) -> Path:
@@ -211,3 +213,5 @@ DATASET = Dataset(
     present=_present,
     counts={"train": 29_783 * _CAPTIONS, "val": 1_000 * _CAPTIONS, "test": 1_000 * _CAPTIONS},
 )
+ANNOTATIONS = replace(DATASET, read=partial(_read, pictures=False))
+"""What the annotation files say, for those who need no images: examples without them."""

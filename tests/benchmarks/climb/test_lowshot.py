@@ -9,6 +9,7 @@ import torch
 from safetensors.torch import load_file
 
 from holdfast.benchmarks.climb import paper, transfer
+from holdfast.benchmarks.climb.benchmark import Climb
 from holdfast.benchmarks.climb.lowshot import LowShot
 from holdfast.benchmarks.climb.transfer import LowShotRun
 from holdfast.benchmarks.source import open_source, world
@@ -28,8 +29,8 @@ def log(score, chance):
     """The scores of a low-shot run."""
     return [
         Score(1, 5, "t", "validation", 9, 0.9),
-        Score(1, 5, "t", "test", 9, score),
-        Score(1, 5, transfer.GUESSING, "test", 9, chance),
+        Score(1, 5, "t", "test", 900, score),
+        Score(1, 5, transfer.GUESSING, "test", 900, chance),
     ]
 
 
@@ -124,8 +125,14 @@ def test_an_untouched_encoder_needs_no_runs_of_its_own():
         names = {json.dumps(need.change, sort_keys=True) for need in needs.values()}
         direct = [name for name in needs if LowShotRun.parse(name).stage == 0]
         assert len(names) == len(direct)
-    assert transfer.needs(["vcr"], "small", "finetune") == {}
-    assert transfer.needs(["vcr"], "paper", "finetune") != {}, "the single-task rows"
+
+
+def test_single_task_rows_follow_the_direct_runs_where_asked():
+    assert Climb(order="vcr", downstream=True).needs("finetune") == {}
+    assert Climb(order="vcr", single_task=True).needs("finetune") == {}
+    needs = Climb(order="vcr", downstream=True, single_task=True, scale="small").needs("finetune")
+    assert {need.after for name, need in needs.items() if LowShotRun.parse(name).stage} == {1}
+    assert len(needs) == 2 * (5 * 3 + 4), "each also from the pre-trained encoder"
 
 
 def test_transfer_by_hand():
@@ -145,6 +152,8 @@ def test_transfer_by_hand():
     assert found["low_shot_vision"] == pytest.approx(25.0)
     assert "are not there" in found["low_shot_multimodal"].reason
     assert transfer.measures({"direct/vcr": []}) == {}
+    near = transfer.measures({f"lowshot/{n}/piqa/16/0": log(score, 0.5) for n, score in enumerate((0.52, 0.7))})
+    assert near["low_shot_language"].reason == "the baseline (0.52 ±0.03) is not clearly above chance (0.50)"
 
 
 def test_nothing_is_transferred_where_the_encoder_is_the_same():

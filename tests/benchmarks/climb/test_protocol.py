@@ -1,6 +1,7 @@
 """CLiMB's measures, against the paper's own tables and examples worked by hand."""
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -97,7 +98,7 @@ def test_what_is_missing_is_told():
     assert math.isnan(found["knowledge_transfer"])
     assert "direct/nlvr2" in found["knowledge_transfer"].reason
     below = protocol.relative(scores, direct(vqav2=0.0, nlvr2=0.5))
-    assert "not above chance" in below["knowledge_transfer"].reason
+    assert "not clearly above chance" in below["knowledge_transfer"].reason
     assert "two tasks" in protocol.summary(log([[0.6]], ("vqav2",)))["forgetting_transfer"].reason
     assert "intransigence" not in found
     assert "intransigence" not in protocol.summary(scores), "a column only where it was asked for"
@@ -107,3 +108,17 @@ def test_every_measure_has_a_title():
     scores = log([[0.6] * 4] * 4)
     assert set(protocol.summary(scores)) <= set(protocol.MEASURES)
     assert set(protocol.relative(scores, {})) <= set(protocol.MEASURES)
+
+
+def test_a_share_of_a_baseline_near_chance_is_left_undefined():
+    width = 1.96 * math.sqrt(0.58 * 0.42 / 100)
+    assert 0.58 - width < 0.5, "over 100 examples, its interval reaches chance"
+    scores = log([[0.6, 0.5], [0.3, 0.75]], ("vqav2", "nlvr2"))
+    found = protocol.transfers(scores, direct(vqav2=0.6, nlvr2=0.58))
+    assert found["vqav2"] == 0
+    assert found["nlvr2"].reason == "the baseline (0.58 ±0.10) is not clearly above chance (0.50)"
+    scores = log([[0.58, 0.1], [0.52, 0.75]], ("nlvr2", "vqav2"))
+    assert protocol.forgettings(scores)["nlvr2", "vqav2"].reason == found["nlvr2"].reason
+    assert protocol.summary(scores)["forgetting_transfer"].reason == found["nlvr2"].reason
+    many = [replace(score, count=1000) for score in scores]
+    assert protocol.forgettings(many)["nlvr2", "vqav2"] == pytest.approx(100 * 0.06 / 0.08)

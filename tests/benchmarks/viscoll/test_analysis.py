@@ -1,6 +1,8 @@
 """The figures as data, and as pictures."""
 
+import dataclasses
 import json
+import math
 from dataclasses import dataclass, field
 
 import pytest
@@ -42,11 +44,20 @@ def test_curves_over_time():
     assert (word.name, word.values.tolist()) == ("big dog", [1.5, 1.0])
 
 
+def test_curves_of_several_seeds_are_their_mean():
+    other = Run([dataclasses.replace(each, score=each.score - 1) for each in RUN.scores])
+    (dog,) = analysis.mean_over_time([RUN, other], "task")
+    assert (dog.name, dog.steps.tolist(), dog.values.tolist()) == ("dog", [10, 20], [2.5, 3.0])
+
+
 def test_bars_of_seen_and_novel_compositions():
     bars = {(bar.kind, bar.group): bar for bar in analysis.compositional(RUN)}
     assert bars["verb", "seen"].value == 1.0
     assert bars["verb", "novel"].each == {"eat man": 3.0}
     assert bars["adjective", "novel"].value != bars["adjective", "novel"].value
+
+
+COST = ("steps", "seconds", "examples_forward", "examples_backward", "memory_bytes", "parameters")
 
 
 @pytest.fixture
@@ -59,7 +70,7 @@ def store(tmp_path):
             "transforms": [],
             "seed": 0,
             "data": "",
-            "training": [],
+            "training": [{"batch_size": 8}],
             "predictions": False,
             "precision": "float32",
             "version": 1,
@@ -71,7 +82,7 @@ def store(tmp_path):
             summary={},
             reasons={},
             scores=tuple(RUN.scores),
-            cost={},
+            cost=dict.fromkeys(COST, 1),
         )
         folder = tmp_path / record.id
         folder.mkdir()
@@ -81,6 +92,7 @@ def store(tmp_path):
 
 
 RUNS = ["000000000100", "000000001000"]
+BARS = [(kind, group) for kind in ("verb", "adjective") for group in ("seen", "novel")]
 
 
 def test_curves_of_several_runs_as_data_and_as_a_picture(store, phrases, monkeypatch, capsys):
@@ -95,11 +107,14 @@ def test_curves_of_several_runs_as_data_and_as_a_picture(store, phrases, monkeyp
         cli.time(RUNS, store, task="god")
 
 
-def test_bars_of_several_runs(store, capsys):
+def test_bars_of_several_runs(store, monkeypatch, capsys):
     cli.compositions(RUNS, store, as_json=True)
     assert json.loads(capsys.readouterr().out)["replay (capacity=100)"]["verb novel"] == 3.0
     cli.compositions(RUNS, store, picture=store / "bars.png")
     assert (store / "bars.png").stat().st_size > 1000
+    monkeypatch.setattr(analysis, "compositional", lambda run: [analysis.Bar(k, g, math.nan, {}) for k, g in BARS])
+    with pytest.raises(UserError, match=r"no compositions were held out for replay \(capacity=100\)"):
+        cli.compositions(RUNS, store)
 
 
 def test_the_density_of_a_stream(phrases, monkeypatch, tmp_path, capsys):

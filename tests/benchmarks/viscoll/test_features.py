@@ -144,6 +144,26 @@ def test_official_files_may_lack_images():
     assert 0 < found.has(list(pictures())).mean() < 1
 
 
+@pytest.mark.parametrize(
+    ("dataset", "source", "needed"),
+    [
+        ("coco", "coco", ["captions_train2017.json", "captions_val2017.json"]),
+        ("flickr", "flickr30k_entities", ["Sentences", "Annotations", "train.txt", "val.txt", "test.txt"]),
+    ],
+)
+def test_captions_and_features_do_without_pictures(dataset, source, needed, tmp_path):
+    """COCO needs no boxes either. What is built is the same as with all files."""
+    whole, folder = world(source, "tiny"), str(world("region_features", "tiny"))
+    for name in needed:
+        (found,) = whole.rglob(name)
+        (tmp_path / name).symlink_to(found)
+    assert read_phrases(dataset, data=str(tmp_path)) == read_phrases(dataset, data=str(whole))
+    alone, beside = (read_regions(dataset, data=str(data), features=folder) for data in (tmp_path, whole))
+    assert alone.ids.tolist() == beside.ids.tolist()
+    assert torch.equal(alone.values, beside.values)
+    assert torch.equal(alone.boxes, beside.boxes)
+
+
 def test_tsv_files_do_as_well(tmp_path):
     """Bottom-up files name their images by number, LXMERT's by the names of files."""
     folder = world("region_features", "tiny")

@@ -70,6 +70,7 @@ SCORES = [
     *log({"regular": -4.0, "task/dog": -2.0, "task/cat": -5.0}, 10),
     *log({"regular": -3.0, "task/dog": -2.5, "task/cat": -1.0}, 20),
     *log({"regular": -2.5, "task/dog": -3.5, "task/cat": -1.25, "bleu/1": 0.5, "bleu/2": 0.25}, 30, stage=1),
+    *log({"novel": -4.0}, 30, 1),
     *log({"adjective seen/black dog": -1.0, "adjective seen/big dog": -2.0, "adjective novel/black cat": -4.0}, 30, 1),
     *log({"learned/dog": 9.0, "learned/cat": 11.0}, 30, 1),
 ]
@@ -85,6 +86,8 @@ def test_the_summary_by_hand():
     assert found["adjective_novel"] == 4.0
     assert math.isnan(found["verb_seen"])
     assert set(found) == set(protocol.MEASURES)
+    plain = protocol.summary([score for score in SCORES if "novel" not in score.name])
+    assert not [name for name in plain if "seen" in name or "novel" in name], "nothing was held out"
 
 
 def test_steps_are_compared_with_steps():

@@ -1,5 +1,7 @@
+import sys
 from importlib.util import find_spec
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
 
 import pytest
 
@@ -116,12 +118,111 @@ def test_lemmas(word, tag, form):
     assert lemma(word, tag) == form
 
 
-def test_a_tagger_that_is_not_there_is_told_in_a_sentence(monkeypatch):
+@pytest.fixture
+def installed(monkeypatch):
+    """Stand-ins for packages: a tagger that was opened before is opened anew, now and afterwards."""
+
+    def install(**modules):
+        for name, module in modules.items():
+            monkeypatch.setitem(sys.modules, name.replace("__", "."), module)
+        monkeypatch.setattr(tagger, "find_spec", lambda name: modules.get(name))
+        monkeypatch.setattr(tagger, "version", {"spacy": "3.8", "stanza": "1.15"}.get)
+
+    open_tagger.cache_clear()
+    yield install
+    open_tagger.cache_clear()
+
+
+class Doc(list):
+    """A spaCy document: words that have no tags yet."""
+
+    def __init__(self, vocab, words):
+        assert vocab == "the model's"
+        super().__init__(SimpleNamespace(text=word, tag_="") for word in words)
+
+
+class Part:
+    """A part of a spaCy pipeline: it changes documents as they pass."""
+
+    def __init__(self, change):
+        self.change = change
+
+    def pipe(self, documents):
+        for document in documents:
+            for word in document:
+                word.tag_ = self.change(word)
+            yield document
+
+
+def spacy_model(**parts):
+    """A model's package; its pipeline has the parts that are not disabled."""
+
+    def load(disable):
+        kept = [(name, part) for name, part in parts.items() if name not in disable]
+        return SimpleNamespace(vocab="the model's", meta={"version": "3.7.1"}, pipeline=kept)
+
+    return SimpleNamespace(load=load)
+
+
+def test_spacy_tags_words_that_are_cut_already(installed):
+    def parse(word):
+        raise AssertionError("nobody asked for this")
+
+    parts = {
+        "tagger": Part(lambda word: {"cats": "NNS", "a": "DT"}.get(word.text, "_SP")),
+        "attribute_ruler": Part(lambda word: word.tag_.replace("_SP", "NN")),
+        "parser": Part(parse),
+        "ner": Part(parse),
+    }
+    installed(spacy=ModuleType("spacy"), spacy__tokens=SimpleNamespace(Doc=Doc), en_core_web_sm=spacy_model(**parts))
+    found = open_tagger("spacy")
+    assert found.tag([("a", "t-shirt"), (), ("cats",)]) == [["DT", "NN"], [], ["NNS"]]
+    assert found.version == "3.8+en_core_web_sm-3.7.1"
+
+
+def test_stanza_tags_words_that_are_cut_already(installed):
+    def pipeline(language, **settings):
+        assert (language, settings.pop("download_method"), settings.pop("verbose")) == ("en", None, False)
+        assert settings == {"processors": "tokenize,pos", "tokenize_pretokenized": True}
+        tags = {"cats": "NNS", "a": "DT"}
+
+        def document(sentences):
+            assert all(type(words) is list for words in sentences), "Stanza takes lists for words"
+            return SimpleNamespace(
+                sentences=[
+                    SimpleNamespace(words=[SimpleNamespace(text=w, upos="X", xpos=tags.get(w, "NN")) for w in words])
+                    for words in sentences
+                ]
+            )
+
+        return document
+
+    installed(stanza=SimpleNamespace(Pipeline=pipeline))
+    found = open_tagger("stanza")
+    assert found.tag([("a", "t-shirt"), ("cats",)]) == [["DT", "NN"], ["NNS"]]
+    assert found.version == "1.15"
+
+
+def test_a_model_that_does_not_open_is_told_in_a_sentence(installed):
+    def broken(*args, **settings):
+        raise OSError("no config.cfg")
+
+    installed(
+        spacy=ModuleType("spacy"),
+        spacy__tokens=SimpleNamespace(Doc=Doc),
+        en_core_web_sm=SimpleNamespace(load=broken),
+        stanza=SimpleNamespace(Pipeline=broken),
+    )
+    for name, advice in (("spacy", "spacy download en_core_web_sm"), ("stanza", "stanza.download")):
+        with pytest.raises(UserError, match=rf"does not open \(OSError\): install {name}, then run .*{advice}"):
+            open_tagger(name)
+
+
+def test_a_tagger_that_is_not_there_is_told_in_a_sentence(installed):
     with pytest.raises(UserError, match="there is no tagger 'groot': did you mean gruut"):
         open_tagger("groot")
-    monkeypatch.setattr(tagger, "find_spec", lambda name: None)
-    for name, caches in (("spacy", "_spacy_pipeline"), ("stanza", "_stanza_pipeline"), ("gruut", "_gruut_model")):
-        getattr(tagger, caches).cache_clear()
+    installed()
+    for name in ("spacy", "stanza", "gruut"):
         with pytest.raises(UserError, match="install"):
             open_tagger(name)
 

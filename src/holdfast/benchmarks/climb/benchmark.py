@@ -31,7 +31,7 @@ class Climb(Benchmark):
     """VQAv2, NLVR2, SNLI-VE and VCR, one after another, each with a head of its own."""
 
     default_model: ClassVar[str] = "vilt-tiny"
-    places: ClassVar[frozenset[str]] = Benchmark.places | {"downstream", "joint"}
+    places: ClassVar[frozenset[str]] = Benchmark.places | {"downstream", "single_task", "joint"}
 
     scale: Literal["tiny", "small", "large", "paper"] = "small"
     order: str = ""
@@ -45,6 +45,8 @@ class Climb(Benchmark):
     skip_bad: Annotated[int, Between(0)] = 0
     downstream: bool = False
     """Whether low-shot runs from each stage's weights follow."""
+    single_task: bool = False
+    """With `downstream`: whether they follow the direct runs as well, as the paper's rows "single-task" have it."""
     joint: bool = False
     """Whether the joint run, which intransigence is taken against, is run as well."""
     seed: int = 0
@@ -65,7 +67,7 @@ class Climb(Benchmark):
         """The direct run of each task; with `joint` the joint run, with `downstream` the low-shot ones."""
         names = task_order(self.order)
         if title == "finetune" and len(names) == 1:
-            return {}
+            return transfer.needs(names, self.scale, title) if self.downstream and self.single_task else {}
         found = {protocol.DIRECT + name: Need({"algorithm": "finetune", "order": name}) for name in names}
         if self.joint and len(names) > 1:
             found[protocol.JOINT] = Need({"algorithm": "joint"})

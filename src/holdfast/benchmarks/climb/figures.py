@@ -1,5 +1,7 @@
 """CLiMB's Figures 3 to 6 and 8 to 10 from our runs; the paper's own values, where its tables print them, are dashed.
 
+A change from a baseline that is not clearly above chance is not drawn, and that is said.
+
 | figure | what it shows                                                        |
 |--------|----------------------------------------------------------------------|
 | 3      | forgetting under each algorithm; transfer and forgetting by order    |
@@ -11,6 +13,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,7 +21,7 @@ from typing import Any
 
 from holdfast import metrics
 from holdfast.benchmarks.climb import paper, protocol
-from holdfast.benchmarks.climb.runs import ROWS, Runs, Upstream
+from holdfast.benchmarks.climb.runs import ROWS, LowShotRecord, Runs, Upstream, low_shot_transfer
 from holdfast.benchmarks.climb.tables import SMALLER, WORLD
 from holdfast.benchmarks.climb.transfer import final
 from holdfast.errors import UserError
@@ -65,6 +68,13 @@ class Panel:
     lines: list[Line] = field(default_factory=list)
     unit: str = ""
     axis: str = "upstream tasks so far"
+    doubtful: list[str] = field(default_factory=list)
+    """Our lines, or their places, that are left out since the baseline is not clearly above chance."""
+
+    @property
+    def drawn(self) -> bool:
+        """Whether a line of ours is in it."""
+        return any(not line.printed for line in self.lines)
 
 
 def draw(runs: Runs, out: Path) -> list[Path]:
@@ -77,7 +87,7 @@ def draw(runs: Runs, out: Path) -> list[Path]:
     written = []
     for number, make in FIGURES.items():
         panels = make(runs)
-        if any(not line.printed for panel in panels for line in panel.lines):
+        if any(panel.drawn or panel.doubtful for panel in panels):
             written.append(_write(panels, out / f"figure-{number}.png", runs))
     if not written:
         raise UserError("the runs here are not those of any figure: `holdfast run climb` makes them")
@@ -111,7 +121,7 @@ def orders(runs: Runs) -> list[Panel]:
         names, colour = order.split(">"), COLOURS[number]
         found = runs.by_algorithm("vilt", order)["seqft"]
         transfers = [protocol.transfers(run.scores, runs.direct(run)) for run in found]
-        own = [_mean([each[name] for each in transfers]) for name in names]
+        own = [_all([each[name] for each in transfers]) for name in names]
         _add(gained, " > ".join(TITLES[name] for name in names), own, _transfer_by_order(order), colour)
         own = [_forgotten(found, names[0], after) for after in names[1:]]
         theirs = _printed("9b", "forgetting", names[1:], order=order, task=names[0])
@@ -158,7 +168,8 @@ def language(*tasks: str) -> Callable[[Runs], list[Panel]]:
             for model, marker in (("vilt", "o"), ("vault", "s")):
                 direct = [100 * final(r.scores) for r in _largest(runs.pretrained(model, task))]
                 for algorithm, found in runs.by_algorithm(model, paper.ORDERS[0]).items():
-                    groups = [direct, *([100 * s for s in _scores(runs, found, n, task)] for n in range(1, 5))]
+                    after = [_few(runs, found, n, task) for n in range(1, 5)]
+                    groups = [direct, *([100 * final(r.scores) for r in each] for each in after)]
                     if not any(groups[1:]):
                         continue
                     own = [metrics.mean(group) if group else None for group in groups]
@@ -171,7 +182,7 @@ def language(*tasks: str) -> Callable[[Runs], list[Panel]]:
             for algorithm in ROWS:
                 theirs = _language_scores(task, algorithm)
                 if any(line.name.startswith(f"{algorithm}, ViLT") for line in panel.lines) and any(theirs):
-                    panel.lines.append(Line(algorithm, _colour(algorithm), tuple(theirs), printed=True))
+                    panel.lines.append(Line(f"{algorithm}, ViLT", _colour(algorithm), tuple(theirs), printed=True))
             panels.append(panel)
         return panels
 
@@ -194,24 +205,21 @@ FIGURES: dict[str, Callable[[Runs], list[Panel]]] = {
 
 
 def _forgotten(found: Sequence[Upstream], task: str, after: str) -> float | None:
-    lost = [protocol.forgettings(run.scores).get((task, after), float("nan")) for run in found]
-    return _mean(lost)
+    lost = [protocol.forgettings(run.scores) for run in found]
+    return _all([each[task, after] for each in lost if each])
 
 
 def _transferred(runs: Runs, found: Sequence[Upstream], stage: int, task: str) -> float | None:
-    scores = _scores(runs, found, stage, task)
+    after = _few(runs, found, stage, task)
     direct = _largest(runs.pretrained(found[0].model, task)) if found else []
-    if not scores or not direct:
-        return None
-    base = metrics.mean([final(each.scores) for each in direct])
-    return _mean([metrics.low_shot_transfer(metrics.mean(scores), base, direct[0].chance)])
+    return low_shot_transfer(after, direct) if after and direct else None
 
 
-def _scores(runs: Runs, found: Sequence[Upstream], stage: int, task: str) -> list[float]:
-    return [final(r.scores) for r in _largest([r for run in found for r in runs.after(run, stage) if r.task == task])]
+def _few(runs: Runs, found: Sequence[Upstream], stage: int, task: str) -> list[LowShotRecord]:
+    return _largest([r for run in found for r in runs.after(run, stage) if r.task == task])
 
 
-def _largest(found: Sequence[Any]) -> list[Any]:
+def _largest(found: Sequence[LowShotRecord]) -> list[LowShotRecord]:
     """Of runs with several levels of shots, those with the most."""
     most = max((float(each.shots.rstrip("%")) for each in found), default=0.0)
     return [each for each in found if float(each.shots.rstrip("%")) == most]
@@ -254,9 +262,11 @@ def _number(cell: object) -> float | None:
     return float(cell) if isinstance(cell, int | float) else None
 
 
-def _mean(values: Sequence[float]) -> float | None:
-    known = [value for value in values if value == value]
-    return metrics.mean(known) if known else None
+def _all(values: Sequence[float]) -> float | None:
+    """The mean of the runs; what is not known of one is not known."""
+    if not values:
+        return None
+    return next((value for value in values if value != value), metrics.mean(values))
 
 
 # Drawing
@@ -273,12 +283,19 @@ def _colour(algorithm: str) -> str:
 def _add(
     panel: Panel, name: str, own: Sequence[float | None], theirs: Sequence[float | None], colour: str = ""
 ) -> None:
-    """Our line, and the paper's beside it."""
+    """Our line, and the paper's beside it; a value that is not a number is left out, and that is noted."""
     colour = colour or _colour(name)
-    if any(value is not None for value in own):
-        panel.lines.append(Line(name, colour, tuple(own)))
-        if any(value is not None for value in theirs):
-            panel.lines.append(Line(name, colour, tuple(theirs), printed=True))
+    if all(value is None for value in own):
+        return  # it was not run
+    known = [None if value is None or value != value else value for value in own]
+    unknown = [place for place, value in zip(panel.places, own, strict=True) if value is not None and value != value]
+    if any(value is not None for value in known):
+        panel.lines.append(Line(name, colour, tuple(known)))
+        panel.doubtful.extend(place for place in unknown if place not in panel.doubtful)
+    else:
+        panel.doubtful.append(name)
+    if any(value is not None for value in theirs):
+        panel.lines.append(Line(name, colour, tuple(theirs), printed=True))
 
 
 def _write(panels: Sequence[Panel], path: Path, runs: Runs) -> Path:
@@ -289,18 +306,21 @@ def _write(panels: Sequence[Panel], path: Path, runs: Runs) -> Path:
     named: dict[str, Any] = {}
     for axes, panel in zip(figure.subplots(1, len(panels), squeeze=False)[0], panels, strict=True):
         for line in panel.lines:
-            at = [n for n, value in enumerate(line.values) if value is not None]
-            values = [value for value in line.values if value is not None]
+            at = range(len(line.values))
+            values = [math.nan if value is None else value for value in line.values]  # a gap, where there is none
             look: dict[str, Any] = (
                 {"linestyle": "--", "linewidth": 1, "alpha": 0.6} if line.printed else {"linewidth": 2}
             )
             (drawn,) = axes.plot(at, values, color=line.colour, marker=line.marker, markersize=4, **look)
-            if not line.printed:
-                named.setdefault(line.name, drawn)
-            if line.band and len(values) == len(line.values):
+            if not line.printed or line.name not in named:
+                named[line.name] = drawn
+            if line.band:
                 low, high = ([v + s * b for v, b in zip(values, line.band, strict=True)] for s in (-1, 1))
                 axes.fill_between(at, low, high, color=line.colour, alpha=0.15, linewidth=0)
-        axes.set_title(panel.title, fontsize=10)
+        if panel.doubtful:
+            note = f"{'some' if panel.drawn else 'all'} of ours left out: the baseline is not clearly above chance"
+            axes.text(0.5, 1.02, note, transform=axes.transAxes, fontsize=6, color="#555555", ha="center")
+        axes.set_title(panel.title, fontsize=10, pad=14 if panel.doubtful else None)
         axes.set_ylabel(panel.unit)
         axes.set_xticks(range(len(panel.places)), panel.places, fontsize=8)
         axes.set_xlim(-0.3, len(panel.places) - 0.7)

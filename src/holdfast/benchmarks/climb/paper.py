@@ -82,7 +82,7 @@ BUDGETS = {
     "tiny": dict.fromkeys(TASKS, Budget(160, 40, 60, epochs=2)),
     "small": {
         "vqav2": Budget(5000, 200, 500, epochs=8),
-        "nlvr2": Budget(2000, 200, 500, epochs=8),
+        "nlvr2": Budget(3000, 200, 500, epochs=6, learning_rate=3e-4),
         "snli-ve": Budget(5000, 200, 500, epochs=8),
         "vcr": Budget(800, 200, 500, epochs=8),
     },

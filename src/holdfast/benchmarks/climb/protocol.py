@@ -4,11 +4,13 @@ Every task of the order is scored before the first stage and after each. Knowled
 on task i right after learning it with that of the same model fine-tuned on it alone; forgetting T_F(j <- i) what was
 learned of task j with what is left of it after task i. Both count from chance (see `metrics.transfer`). One number for
 a run takes its tasks together: what was gained or lost on all of them, over what there was to gain or lose. A mean of
-the tasks' own percentages would be that of the one whose baseline is nearest to chance.
+the tasks' own percentages would be that of the one whose baseline is nearest to chance. Where a baseline is not clearly
+above chance, a share of it is noise, and is left undefined.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -34,6 +36,13 @@ MEASURES = {
     "low_shot_vision": Measure("T_LS vision", factor=1.0),
 }
 """The score of each task at the end, then the measures; the last four are those of low-shot runs."""
+COSTS = {
+    "memory_bytes": Measure("memory, bytes", higher=False, factor=1.0, decimals=0),
+    "examples_backward": Measure("training passes", higher=False, factor=1.0, decimals=0),
+}
+"""What a run's record says of its cost, and the table of runs shows beside the measures."""
+DEVIATIONS = 1.96
+"""A 95 % interval reaches so many standard errors to each side."""
 _ONE_STAGE = "needs one stage for each task, and there are {} for {}"
 _DIRECT = "needs the direct runs of all its tasks: run it without --no-needs"
 
@@ -45,9 +54,11 @@ def summary(scores: Sequence[Score], split: str = "test") -> dict[str, float]:
     found: dict[str, float] = dict(zip(names, last, strict=True))
     found["knowledge_transfer"] = metrics.Undefined(_DIRECT)
     if matrix.shape[0] == matrix.shape[1]:
-        chance = np.array([TASKS[name].chance for name in names])
-        was, now = matrix.diagonal()[:-1] - chance[:-1], matrix[-1, :-1] - chance[:-1]
-        lost = metrics.forgetting_transfer(was.sum(), now.sum(), 0)
+        earlier, was = names[:-1], matrix.diagonal()[:-1]
+        chance, counts = sum(TASKS[name].chance for name in earlier), _counts(scores, split)
+        lost = unclear(was.tolist(), [counts[name] for name in earlier], chance) or metrics.forgetting_transfer(
+            was.sum(), matrix[-1, :-1].sum(), chance
+        )
         found["forgetting_transfer"] = lost if len(names) > 1 else metrics.Undefined("needs at least two tasks")
         found["backward_transfer"] = metrics.backward_transfer(matrix, final=True)
         found["forward_transfer"] = metrics.forward_transfer(matrix, before)
@@ -66,9 +77,11 @@ def relative(scores: Sequence[Score], others: Mapping[str, Sequence[Score]], spl
     if missing:
         found["knowledge_transfer"] = absent(missing[0])
     else:
-        chance = sum(TASKS[name].chance for name in own)
-        direct = sum(learned(others[DIRECT + name], split)[name] for name in own)
-        found["knowledge_transfer"] = metrics.knowledge_transfer(sum(own.values()), direct, chance)
+        chance, counts = sum(TASKS[name].chance for name in own), _counts(scores, split)
+        direct = [learned(others[DIRECT + name], split)[name] for name in own]
+        found["knowledge_transfer"] = unclear(
+            direct, [counts[name] for name in own], chance
+        ) or metrics.knowledge_transfer(sum(own.values()), sum(direct), chance)
     if JOINT in others and len(own) > 1:
         together = learned(others[JOINT], split)
         found["intransigence"] = float(np.mean([together[name] - own[name] for name in list(own)[1:]]))
@@ -84,25 +97,51 @@ def learned(scores: Sequence[Score], split: str = "test") -> dict[str, float]:
     return {name: float(matrix[row, column]) for column, (name, row) in enumerate(zip(names, rows, strict=True))}
 
 
+def unclear(baseline: Sequence[float], counts: Sequence[int], chance: float) -> metrics.Undefined | None:
+    """Why a sum of scores is no baseline, each over so many examples; None where it is clearly above chance.
+
+    Its 95 % interval must not reach chance. What an example scores lies between 0 and 1, so that the variance is at
+    most that of right and wrong.
+
+    >>> unclear([0.55], [100], 0.5).reason
+    'the baseline (0.55 ±0.10) is not clearly above chance (0.50)'
+    >>> unclear([0.55], [1000], 0.5)
+    """
+    score = sum(baseline)
+    width = DEVIATIONS * math.sqrt(sum(max(s * (1 - s), 0) / n for s, n in zip(baseline, counts, strict=True)))
+    if score != score or score - width > chance:
+        return None
+    return metrics.Undefined(f"the baseline ({score:.2f} ±{width:.2f}) is not clearly above chance ({chance:.2f})")
+
+
 def transfers(scores: Sequence[Score], others: Mapping[str, Sequence[Score]], split: str = "test") -> dict[str, float]:
-    """T_UK of each task, in percent, where its direct run is among the others."""
+    """T_UK of each task, in percent, where its direct run is among the others and clearly above chance."""
     found: dict[str, float] = {}
     for name, score in learned(scores, split).items():
         if (need := DIRECT + name) not in others:
             found[name] = absent(need)
             continue
-        direct = learned(others[need], split)[name]
-        found[name] = metrics.knowledge_transfer(score, direct=direct, chance=TASKS[name].chance)
+        direct, chance = learned(others[need], split)[name], TASKS[name].chance
+        found[name] = unclear([direct], [_counts(others[need], split)[name]], chance) or metrics.knowledge_transfer(
+            score, direct, chance
+        )
     return found
 
 
 def forgettings(scores: Sequence[Score], split: str = "test") -> dict[tuple[str, str], float]:
-    """T_F of each task after each later one, in percent, by both names."""
+    """T_F of each task after each later one, in percent, by both names; undefined where it was not clearly learned."""
     names, _, matrix = score_matrix(scores, split)
     if matrix.shape[0] != matrix.shape[1]:
         return {}
-    return {
-        (names[j], names[i]): metrics.forgetting_transfer(matrix[j, j], matrix[i, j], TASKS[names[j]].chance)
-        for i in range(len(names))
-        for j in range(i)
-    }
+    counts, found = _counts(scores, split), dict[tuple[str, str], float]()
+    for j, task in enumerate(names):
+        was, chance = float(matrix[j, j]), TASKS[task].chance
+        doubt = unclear([was], [counts[task]], chance)
+        for i in range(j + 1, len(names)):
+            found[task, names[i]] = doubt or metrics.forgetting_transfer(was, matrix[i, j], chance)
+    return found
+
+
+def _counts(scores: Sequence[Score], split: str) -> dict[str, int]:
+    """How many examples each task is scored on."""
+    return {score.name: score.count for score in scores if score.split == split}

@@ -8,8 +8,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
+from holdfast import metrics
 from holdfast.benchmarks.base import score_matrix
-from holdfast.benchmarks.climb.protocol import DIRECT
+from holdfast.benchmarks.climb.protocol import DIRECT, unclear
+from holdfast.benchmarks.climb.transfer import final, tested
 from holdfast.errors import UserError
 from holdfast.types import Score
 
@@ -34,6 +36,8 @@ class Recorded(Protocol):
     def scores(self) -> Sequence[Score]: ...  # noqa: D102
     @property
     def chance(self) -> Mapping[str, float]: ...  # noqa: D102
+    @property
+    def cost(self) -> Mapping[str, float]: ...  # noqa: D102
 
 
 @dataclass(frozen=True)
@@ -46,6 +50,8 @@ class Upstream:
     order: str
     seed: int
     scores: Sequence[Score]
+    trained: float | None = None
+    """The share of its parameters that it trained, where the record has it."""
 
     def score(self, task: str, stage: int) -> float:
         """The score on a task after a stage, counted from 0."""
@@ -73,6 +79,13 @@ class LowShotRecord:
         return (self.image, self.reallocate) == (image, reallocate)
 
 
+def low_shot_transfer(after: Sequence[LowShotRecord], direct: Sequence[LowShotRecord]) -> float:
+    """T_LS in percent, from the means of both; undefined where the direct runs are not clearly above chance."""
+    score, base = (metrics.mean([final(each.scores) for each in runs]) for runs in (after, direct))
+    doubt = unclear([base], [tested(direct[0].scores)], direct[0].chance)
+    return doubt or metrics.low_shot_transfer(score, base, direct[0].chance)
+
+
 class Runs:
     """The runs of a store at one scale: that of most of them, where none is named.
 
@@ -88,7 +101,7 @@ class Runs:
         if self.scale not in scales:
             raise UserError(f"there are no runs of climb at the scale {scale!r}: there are {', '.join(scales)}")
         found = [r for r in found if r.config["benchmark"]["scale"] == self.scale]
-        self.world = any("--data" not in r.environment.get("command", "").split() for r in found)
+        self.world = any(_on_world(r.environment) for r in found)
         notes: list[str] = []
         upstream = _one_each([r for r in found if _benchmark(r) == "climb"], _what, notes)
         few = _one_each([r for r in found if _benchmark(r) == "climb:lowshot"], _which_few, notes)
@@ -162,8 +175,25 @@ def _one_each(records: Sequence[Recorded], key: Callable[[Recorded], str], notes
         best = max(same.values(), key=len)  # the first of the largest
         if len(same) > 1:
             notes.append(f"{name}: of {len(same)} settings, that of run {best[0].id} is shown.")
-        chosen += best
+        latest = {_which_seed(record): record for record in sorted(best, key=_started)}
+        if len(latest) < len(best):
+            notes.append(f"{name}: of runs with the same seed on other data, the latest is shown.")
+        chosen += latest.values()
     return chosen
+
+
+def _on_world(environment: Mapping[str, Any]) -> bool:
+    """Whether the data is the world's; a record of an earlier version says so by its command alone."""
+    return bool(environment.get("world", "--data" not in environment.get("command", "").split()))
+
+
+def _which_seed(record: Recorded) -> tuple[int, int]:
+    return record.config["seed"], record.config["benchmark"].get("sample", 0)
+
+
+def _started(record: Recorded) -> str:
+    started: str = record.environment.get("started", "")
+    return started
 
 
 def _settings(record: Recorded) -> str:
@@ -184,7 +214,9 @@ def _grouped(values: Iterable[T], key: Callable[[T], str]) -> dict[str, list[T]]
 def _upstream(record: Recorded) -> Upstream:
     config = record.config
     order, seed = config["benchmark"]["order"], config["seed"]
-    return Upstream(record.id, _model(record), _algorithm(record), order, seed, record.scores)
+    parts = [record.cost.get(name) for name in ("trained", "parameters")]
+    trained = parts[0] / parts[1] if parts[0] is not None and parts[1] else None
+    return Upstream(record.id, _model(record), _algorithm(record), order, seed, record.scores, trained)
 
 
 def _low_shot(record: Recorded) -> LowShotRecord:

@@ -1,7 +1,8 @@
 """CLiMB's tables from records, ours beside the paper's: 3, 5 to 8, 9a, 9b and 10 to 13. No torch here.
 
 A cell holds a score in percent, and the transfer or forgetting where the paper's table has one. Ours is the mean over
-seeds and sub-samples, with the half width of its 95 % interval; the paper's ± is a standard deviation.
+seeds and sub-samples, with the half width of its 95 % interval; the paper's ± is a standard deviation. A change from a
+baseline that is not clearly above chance is a dash.
 """
 
 from __future__ import annotations
@@ -11,32 +12,38 @@ from dataclasses import dataclass
 
 from holdfast import metrics
 from holdfast.benchmarks.climb import paper, protocol
-from holdfast.benchmarks.climb.runs import LowShotRecord, Runs, Upstream
-from holdfast.benchmarks.climb.transfer import MODALITIES, final
+from holdfast.benchmarks.climb.runs import LowShotRecord, Runs, Upstream, low_shot_transfer
+from holdfast.benchmarks.climb.transfer import MODALITIES, UNTOUCHED, final
 from holdfast.errors import UserError, nearest
 from holdfast.papers import table as published
 from holdfast.papers.published import Table as Published
 
 WORLD = "Ours is on the world's small data, the paper's on the real data: not a reproduction of the paper."
 SMALLER = "Ours is not at the paper's scale: not a reproduction of the paper."
+DOUBTFUL = "–*: no share of a baseline that is not clearly above chance (its 95 % interval over the test examples)."
+SAME = "{}: the encoder stays as it was, so that the low-shot runs are those of the row 'direct'."
 
 
 @dataclass(frozen=True)
 class Cell:
     """A score in percent with its interval or deviation, and a transfer or forgetting in percent.
 
-    >>> str(Cell(67.786, change=0.13)), str(Cell(55.9, 2.1)), str(Cell())
-    ('0.1 [67.8]', '55.9 ±2.1', '–')
+    >>> str(Cell(67.786, change=0.13)), str(Cell(55.9, 2.1)), str(Cell()), str(Cell(51.2, doubtful=True))
+    ('0.1 [67.8]', '55.9 ±2.1', '–', '–* [51.2]')
     """
 
     score: float | None = None
     spread: float | None = None
     change: float | None = None
+    doubtful: bool = False
+    """Whether there is no change, because the baseline is not clearly above chance."""
 
     def __str__(self) -> str:
         if self.score is None and self.change is None:
             return "–"
         score = "–" if self.score is None else f"{self.score:.1f}"
+        if self.doubtful:
+            return f"–* [{score}]"
         if self.change is not None:
             return f"{self.change:.1f} [{score}]"
         return score if self.spread is None else f"{score} ±{self.spread:.1f}"
@@ -69,8 +76,12 @@ def sheet(number: str, runs: Runs) -> Sheet:
     source = published("climb", number)
     columns, rows = BUILDERS[number](runs, source)
     rows = [row for row in rows if any(cell != Cell() for cell in (*row.ours, *row.paper))]
-    caution = [WORLD] if runs.world else [SMALLER] if runs.scale != "paper" else []
-    return Sheet(number, source.title, columns, tuple(rows), (*caution, *runs.notes))
+    notes = [WORLD] if runs.world else [SMALLER] if runs.scale != "paper" else []
+    if any(cell.doubtful for row in rows for cell in row.ours):
+        notes.append(DOUBTFUL)
+    if number in _AFTER and (same := _untouched(runs)):
+        notes.append(SAME.format(", ".join(same)))
+    return Sheet(number, source.title, columns, tuple(rows), (*notes, *runs.notes))
 
 
 def filled(found: Sheet) -> bool:
@@ -88,7 +99,10 @@ def _knowledge(model: str) -> Builder:
         for algorithm, found in runs.by_algorithm(model, paper.ORDERS[0]).items():
             theirs = [_published(source, "transfer", algorithm=algorithm, task=task) for task in order]
             rows.append(Row(algorithm, tuple(_learned(runs, found, task) for task in order), tuple(theirs)))
-        return tuple(order), rows
+        if not any(column.name == "trained" for column in source.columns):
+            return tuple(order), rows
+        shares = {"direct": runs.alone(model, order[0])} | runs.by_algorithm(model, paper.ORDERS[0])
+        return (*order, TRAINED), [_with_share(row, shares[row.title], source) for row in rows]
 
     return build
 
@@ -126,8 +140,15 @@ def _orders_forgetting(runs: Runs, source: Published) -> Built:
 def _learned(runs: Runs, found: Sequence[Upstream], task: str) -> Cell:
     """The score right after learning a task, and the knowledge transfer."""
     scores = [protocol.learned(run.scores)[task] for run in found]
-    changes = [protocol.transfers(run.scores, runs.direct(run))[task] for run in found]
-    return _cell(scores, _mean(changes))
+    return _cell(scores, [protocol.transfers(run.scores, runs.direct(run))[task] for run in found])
+
+
+def _with_share(row: Row, found: Sequence[Upstream], source: Published) -> Row:
+    """A row with one cell more: the share of the parameters that is trained."""
+    shares = [run.trained for run in found if run.trained is not None]
+    ours = Cell(100 * metrics.mean(shares)) if shares else Cell()
+    theirs = {_float(each["trained"]) for each in source.select(algorithm=row.title)}
+    return Row(row.title, (*row.ours, ours), (*row.paper, *(Cell(share) for share in theirs or {None})))
 
 
 def _forgotten(
@@ -149,7 +170,7 @@ def _forgotten(
         for task in columns:
             earlier = task in order[:at]
             scores = [run.score(task, at) for run in found] if earlier else []
-            cells.append(_cell(scores, _mean([each[task, after] for each in lost])) if earlier else Cell())
+            cells.append(_cell(scores, [each[task, after] for each in lost]) if earlier else Cell())
             printed.append(_published(source, "forgetting", **keys, task=task, after=after) if earlier else Cell())
         rows.append(Row(f"{title}: after {after}", tuple(cells), tuple(printed)))
     return rows
@@ -212,7 +233,8 @@ def _everywhere(kind: str) -> Builder:
             )
         for algorithm, found in runs.by_algorithm("vilt", paper.ORDERS[0]).items():
             for stage, after in enumerate(order, 1):
-                keys = {"algorithm": algorithm, "after": after}
+                once = stage == 1 and algorithm in _ALIKE
+                keys = {"algorithm": "single-task" if once else algorithm, "after": after}
                 lines.append((f"{algorithm}: after {after}", "vilt", (found, stage), keys))
         return _by_task(runs, source, MODALITIES[kind], lines)
 
@@ -239,14 +261,9 @@ def _from(runs: Runs, model: str, task: str, after: tuple[Sequence[Upstream], in
 
 
 def _transferred(runs: Runs, found: Sequence[Upstream], stage: int, task: str) -> Cell:
-    scores = [r for run in found for r in runs.after(run, stage) if r.task == task]
+    after = [r for run in found for r in runs.after(run, stage) if r.task == task]
     direct = runs.pretrained(found[0].model, task) if found else []
-    cell = _few(scores)
-    if cell.score is None or not direct:
-        return cell
-    base = metrics.mean([100 * final(r.scores) for r in direct])
-    change = metrics.low_shot_transfer(cell.score, base, 100 * scores[0].chance)
-    return Cell(cell.score, cell.spread, None if isinstance(change, metrics.Undefined) else change)
+    return _cell([final(r.scores) for r in after], [low_shot_transfer(after, direct)] if after and direct else [])
 
 
 def _few(found: Iterable[LowShotRecord]) -> Cell:
@@ -274,17 +291,20 @@ def _head(task: str, ours: str, theirs: str) -> str:
 # Cells
 
 
-def _cell(scores: Iterable[float], change: float | None = None) -> Cell:
+def _cell(scores: Iterable[float], changes: Sequence[float] = ()) -> Cell:
+    """The mean of scores, and of changes in percent where all are known."""
     values = [100 * score for score in scores if score == score]
     if not values:
         return Cell()
     spread = metrics.summary(values).half_width if len(values) > 1 else None
-    return Cell(metrics.mean(values), spread, change)
+    doubtful = any("above chance" in getattr(change, "reason", "") for change in changes)
+    known = bool(changes) and all(change == change for change in changes)
+    return Cell(metrics.mean(values), spread, metrics.mean(changes) if known else None, doubtful)
 
 
-def _mean(values: Sequence[float]) -> float | None:
-    known = [value for value in values if value == value]
-    return metrics.mean(known) if known and len(known) == len(values) else None
+def _untouched(runs: Runs) -> list[str]:
+    """The algorithms that were run, and leave nothing to transfer."""
+    return [name for name, found in runs.by_algorithm("vilt", paper.ORDERS[0]).items() if found and name in UNTOUCHED]
 
 
 def _published(source: Published, change: str, **keys: str) -> Cell:
@@ -300,7 +320,12 @@ def _float(cell: object) -> float | None:
     return float(cell) if isinstance(cell, int | float) else None
 
 
+TRAINED = "trained"
 _MODELS = ("vilt", "vault")
+_AFTER = ("10", "11", "12")
+"""The tables of low-shot runs after upstream stages."""
+_ALIKE = ("seqft", "er", "ewc")
+"""On the first task these do not differ, and the paper prints them once, as single-task."""
 Built = tuple[tuple[str, ...], list[Row]]
 Builder = Callable[[Runs, Published], Built]
 Line = tuple[str, str, tuple[Sequence[Upstream], int] | None, dict[str, str]]

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from holdfast import metrics
 from holdfast.benchmarks.base import Need
+from holdfast.benchmarks.climb.protocol import unclear
 from holdfast.errors import UserError, nearest
 from holdfast.types import Score
 
@@ -147,12 +148,8 @@ class LowShotRun:
 def needs(order: Sequence[str], scale: str, title: str) -> dict[str, Need]:
     """The low-shot runs after each stage of an upstream run, and the same from the pre-trained encoder.
 
-    Where the algorithm leaves the encoder alone, all are those of the pre-trained encoder. A run of one task alone,
-    which others need as their baseline, is followed only where the paper's "single-task" rows are wanted: not in the
-    small worlds.
+    Where the algorithm leaves the encoder alone, all are those of the pre-trained encoder.
     """
-    if len(order) == 1 and scale in ("tiny", "small"):
-        return {}
     untouched = not UNTOUCHED.isdisjoint(title.split("+"))
     found: dict[str, Need] = {}
     for each in _after_each(order, scale):
@@ -174,6 +171,7 @@ def measures(others: Mapping[str, Sequence[Score]]) -> dict[str, float]:
     for run, log in logs.items():
         means.setdefault((run.stage, run.task, run.shots), []).append(final(log))
     chance = {run.task: guessing(log) for run, log in logs.items()}
+    counts = {run.task: tested(log) for run, log in logs.items()}
     found: dict[str, float] = {}
     for kind, names in MODALITIES.items():
         after = [key for key in means if key[0] > 0 and key[1] in names]
@@ -181,16 +179,24 @@ def measures(others: Mapping[str, Sequence[Score]]) -> dict[str, float]:
         if lacking or not after:
             found[f"low_shot_{kind}"] = metrics.Undefined(f"the low-shot runs of {(lacking or names)[0]} are not there")
             continue
+        base = {(task, shots): metrics.mean(means[0, task, shots]) for _, task, shots in after}
+        doubt = unclear(list(base.values()), [counts[task] for task, _ in base], sum(chance[task] for task, _ in base))
         scores = sum(metrics.mean(means[key]) for key in after)
-        direct = sum(metrics.mean(means[0, task, shots]) for _, task, shots in after)
+        direct = sum(base[task, shots] for _, task, shots in after)
         guesses = sum(chance[task] for _, task, _ in after)
-        found[f"low_shot_{kind}"] = metrics.low_shot_transfer(scores, direct, guesses)
+        found[f"low_shot_{kind}"] = doubt or metrics.low_shot_transfer(scores, direct, guesses)
     return found
 
 
 def final(scores: Sequence[Score]) -> float:
     """What a low-shot run scores on test data at its end."""
     (found,) = (s.score for s in scores if s.split == "test" and s.name != GUESSING)
+    return found
+
+
+def tested(scores: Sequence[Score]) -> int:
+    """How many examples a low-shot run is tested on."""
+    (found,) = (s.count for s in scores if s.split == "test" and s.name != GUESSING)
     return found
 
 

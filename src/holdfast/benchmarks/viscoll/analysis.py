@@ -6,7 +6,7 @@ Nothing here needs torch. A record is what the store gives; its scores are read.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, Protocol
 
 import numpy as np
@@ -44,6 +44,12 @@ def over_time(run: Run, what: Literal["all", "task", "word"] = "all") -> list[Cu
         Curve(name or REGULAR, found.steps, found.values[:, column], learned.get(name))
         for column, name in enumerate(found.names)
     ]
+
+
+def mean_over_time(runs: Sequence[Run], what: Literal["all", "task", "word"] = "all") -> list[Curve]:
+    """The same for runs that differ in their seeds alone: the mean of their values at each evaluation."""
+    curves = [over_time(run, what) for run in runs]
+    return [replace(own[0], values=np.mean([curve.values for curve in own], 0)) for own in zip(*curves, strict=True)]
 
 
 @dataclass(frozen=True)

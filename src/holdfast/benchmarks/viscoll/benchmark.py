@@ -17,8 +17,9 @@ import numpy as np
 
 from holdfast.benchmarks.base import Benchmark, Setup
 from holdfast.benchmarks.viscoll import paper, protocol, tasks
+from holdfast.benchmarks.viscoll.build import build
 from holdfast.benchmarks.viscoll.features import read_regions
-from holdfast.benchmarks.viscoll.phrases import SPLITS, Phrase, read_phrases
+from holdfast.benchmarks.viscoll.phrases import SPLITS, Phrase, load_phrases
 from holdfast.benchmarks.viscoll.stream import INTERVAL, Order, arranged, density, learned_by
 from holdfast.data.table import Column, Data
 from holdfast.data.text import Tokenizer, train
@@ -112,13 +113,12 @@ class Viscoll(Benchmark):
         """Read the phrases, hide them in their captions, and lay them out in a stream."""
         if wants.sees != "regions":
             raise UserError("viscoll shows regions of pictures: choose a model that sees them, such as vlbert-tiny")
-        phrases = read_phrases(
-            self.dataset, data=self.data, scale=self.scale, tagger=self.tagger, skip_bad=self.skip_bad
-        )
+        built = build(self.dataset, data=self.data, scale=self.scale, tagger=self.tagger, skip_bad=self.skip_bad)
+        phrases = load_phrases(built.file)
         pieces = tasks.Pieces(self._words(phrases, wants))
         phrases = [phrase for phrase in phrases if tasks.fits(phrase, pieces, paper.LENGTH)]
         if self.setting == "text-only":
-            return self.laid_out(phrases, pieces, tasks.no_regions(len(phrases)))
+            return self.laid_out(phrases, pieces, tasks.no_regions(len(phrases)), built.problems)
         regions = read_regions(
             self.dataset,
             data=self.data,
@@ -129,14 +129,20 @@ class Viscoll(Benchmark):
         )
         seen = regions.has([phrase.image for phrase in phrases])
         phrases = [phrase for phrase, there in zip(phrases, seen, strict=True) if there]
-        return self.laid_out(phrases, pieces, regions.columns([phrase.image for phrase in phrases]))
+        return self.laid_out(phrases, pieces, regions.columns([phrase.image for phrase in phrases]), built.problems)
 
     @staticmethod
     def summary(scores: Sequence[Score]) -> dict[str, float]:
         """The measures of a run."""
         return protocol.summary(scores)
 
-    def laid_out(self, phrases: Sequence[Phrase], pieces: tasks.Pieces, regions: Mapping[str, Column]) -> Setup:
+    def laid_out(
+        self,
+        phrases: Sequence[Phrase],
+        pieces: tasks.Pieces,
+        regions: Mapping[str, Column],
+        problems: tuple[str, ...] = (),
+    ) -> Setup:
         """One table of all phrases; the stream and the evaluation sets are numbers of its rows."""
         rows = {split: np.array([r for r, p in enumerate(phrases) if p.split == split], np.int64) for split in SPLITS}
         for split in ("train", "validation", "test"):
@@ -161,6 +167,7 @@ class Viscoll(Benchmark):
             Stream((Stage("stream", train, training),), boundaries=False),
             Protocol(tuple(sets), every=self.every or self._every(-(-len(train) // training.batch_size))),
             tasks.inputs(data.tables[0], pieces.tokenizer),
+            problems=problems,
             finish=partial(_learned, phrases),
         )
 

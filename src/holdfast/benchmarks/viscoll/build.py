@@ -34,11 +34,14 @@ from holdfast.benchmarks.viscoll.extract import Caption, Found, Grammar, extract
 from holdfast.benchmarks.viscoll.phrases import SPLITS, Phrase, save_phrases
 from holdfast.benchmarks.viscoll.tagger import open_tagger, split_words
 from holdfast.data.decoding import worker_pool
+from holdfast.datasets import coco, flickr30k_entities
 from holdfast.datasets.base import Dataset, Reading
 from holdfast.errors import RunError, UserError
 
 SOURCES = {"coco": "coco", "flickr": "flickr30k_entities"}
 """The dataset from which each is made."""
+ANNOTATIONS = {"coco": coco.ANNOTATIONS, "flickr": flickr30k_entities.ANNOTATIONS}
+"""The same without its pictures: phrases come from captions, and regions of photographs from files of features."""
 OFFICIAL = {
     "coco": {"train": "train2017", "test": "val2017"},
     "flickr": {"train": "train", "validation": "val", "test": "test"},
@@ -99,7 +102,7 @@ def build(
     """
     if dataset not in SOURCES:
         raise UserError(f"there is no VisCOLL of {dataset!r}: there are {' and '.join(SOURCES)}")
-    source = open_source(SOURCES[dataset], data=data, scale=scale, skip_bad=skip_bad)
+    source = captioned(dataset, data=data, scale=scale, skip_bad=skip_bad)
     lists = _lists(data) if dataset == "coco" else None
     version = open_tagger(tagger).version
     key = _fingerprint(source, lists, dataset, not data, tagger, version, synonyms_file, grammar)
@@ -110,6 +113,8 @@ def build(
         captions = _captions(source, dataset, reading)
         with progress_bar(f"tagging the captions of {source.dataset.name}"):
             found = list(_extracted(captions, (tagger, synonyms_file, grammar), workers or os.cpu_count() or 1))
+        if not found:
+            raise UserError(f"{source.folder} has no captions: unpack the files of COCO's captions there")
         phrases, images = _coco(found, lists, all_novel=not data) if dataset == "coco" else (_flickr(found), 0)
         save_phrases(file, phrases)
         built = Built(
@@ -124,6 +129,12 @@ def build(
         )
         _write_note(note, built)
     return _read_note(note, file)
+
+
+def captioned(dataset: str, *, data: str = "", scale: str = "tiny", skip_bad: int = 0) -> Source:
+    """The captions and boxes of a dataset: the official ones, without a look at the pictures, or the world's."""
+    source = open_source(SOURCES[dataset], data=data, scale=scale, skip_bad=skip_bad)
+    return replace(source, dataset=ANNOTATIONS[dataset]) if data else source
 
 
 def statistics(phrases: Iterable[Phrase]) -> Statistics:

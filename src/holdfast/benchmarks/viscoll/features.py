@@ -29,8 +29,8 @@ from PIL import Image
 from torch import Tensor
 
 from holdfast import registry
-from holdfast.benchmarks.source import Source, cache_folder, code_hash, open_source, progress_bar
-from holdfast.benchmarks.viscoll.build import OFFICIAL, SOURCES
+from holdfast.benchmarks.source import Source, cache_folder, code_hash, progress_bar
+from holdfast.benchmarks.viscoll.build import OFFICIAL, captioned
 from holdfast.benchmarks.viscoll.extractor import WEIGHTS, crops, trained_extractor
 from holdfast.data.images import decode
 from holdfast.data.table import Shared
@@ -105,7 +105,7 @@ def read_regions(
     `features` is the folder of the official region features; without it they are computed, which is possible for the
     world's pictures alone. `data` and `scale` are those of the captions; an image has at most so many `boxes`.
     """
-    source = open_source(SOURCES[dataset], data=data, scale=scale, skip_bad=skip_bad)
+    source = captioned(dataset, data=data, scale=scale, skip_bad=skip_bad)
     if features:
         files = _files(Path(features))
         key = source.fingerprint("read", dataset, boxes, files.fingerprint(), code_hash(__name__))

@@ -175,7 +175,7 @@ def forgetting(scores: Sequence[Score]) -> float:
 
 
 def summary(scores: Sequence[Score]) -> dict[str, float]:
-    """The measures of a run."""
+    """The measures of a run; those of compositions where some were held out, as in COCO-shift."""
     tests = [s for s in scores if s.split == "test"]
     last = {s.name: s.score for s in sorted(tests, key=lambda s: (s.step, s.stage))}
     absent = metrics.Undefined("was not measured")
@@ -185,6 +185,8 @@ def summary(scores: Sequence[Score]) -> dict[str, float]:
         "bleu_2": last.get("bleu/2", absent),
         "forgetting": forgetting(scores),
     }
+    if NOVEL not in last:
+        return found
     return found | {f"{kind}_{group}": composed(last, kind, group) for kind in KINDS for group in ("seen", NOVEL)}
 
 

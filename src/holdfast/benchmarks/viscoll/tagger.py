@@ -13,33 +13,28 @@ import string
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
+from importlib import import_module
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import Any
 
 from holdfast.errors import UserError, nearest
 
 _WORD = re.compile(r"\d+(?:[.,:]\d+)*|[^\W\d_]+(?:['’-][^\W_]+)*|\S")
 _ENDS = {":2": slice(2), ":3": slice(3), "-2:": slice(-2, None), "-3:": slice(-3, None)}
 _KINDS = {"N": "NOUN", "V": "VERB", "J": "ADJ", "R": "ADV"}
-_MODEL = {"spacy": "en_core_web_sm", "stanza": "en"}
+_SPACY = "en_core_web_sm"
 _EXTRA = "install it with `pip install holdfast[phrases]`"
 
 
-class Tagger(Protocol):
-    """Gives each word of each caption its Penn tag."""
+@dataclass(frozen=True)
+class Tagger:
+    """Gives each word of each caption its Penn tag; another version may give others."""
 
-    @property
-    def name(self) -> str:
-        """By which name it is chosen."""
-
-    @property
-    def version(self) -> str:
-        """Which tags it gives: another version may give others."""
-
-    def tag(self, captions: Sequence[Sequence[str]]) -> list[list[str]]:
-        """One tag a word."""
+    name: str
+    version: str
+    tag: Callable[[Sequence[Sequence[str]]], list[list[str]]]
 
 
 def split_words(text: str) -> tuple[str, ...]:
@@ -64,60 +59,7 @@ def lemma(word: str, tag: str) -> str:
     return str(found[0]) if found else word
 
 
-@dataclass(frozen=True)
-class Gruut:
-    """The English model of gruut: a conditional random field over the word, its ends, and its neighbours."""
-
-    name: ClassVar[str] = "gruut"
-
-    @property
-    def version(self) -> str:
-        """The versions of the model and of the lemmas."""
-        return f"{version('gruut-lang-en')}+lemminflect-{version('lemminflect')}"
-
-    def tag(self, captions: Sequence[Sequence[str]]) -> list[list[str]]:
-        """One tag a word."""
-        model = _gruut_model()
-        return [model.tag(_sequence(words)) for words in captions]
-
-
-@dataclass(frozen=True)
-class Spacy:
-    """spaCy's small English model, where the user has it."""
-
-    name: ClassVar[str] = "spacy"
-
-    @property
-    def version(self) -> str:
-        """The versions of the package and of the model."""
-        return f"{version('spacy')}+{_MODEL['spacy']}-{version(_MODEL['spacy'])}"
-
-    def tag(self, captions: Sequence[Sequence[str]]) -> list[list[str]]:
-        """One tag a word."""
-        pipeline, doc = _spacy_pipeline()
-        return [[word.tag_ for word in each] for each in pipeline.pipe(doc(pipeline.vocab, list(c)) for c in captions)]
-
-
-@dataclass(frozen=True)
-class Stanza:
-    """Stanza's English model, the paper's choice, where the user has it."""
-
-    name: ClassVar[str] = "stanza"
-
-    @property
-    def version(self) -> str:
-        """The version of the package, which fixes that of its models."""
-        return version("stanza")
-
-    def tag(self, captions: Sequence[Sequence[str]]) -> list[list[str]]:
-        """One tag a word."""
-        found = _stanza_pipeline()([list(words) for words in captions])
-        return [[word.xpos for word in sentence.words] for sentence in found.sentences]
-
-
-TAGGERS: Mapping[str, Callable[[], Tagger]] = {"gruut": Gruut, "spacy": Spacy, "stanza": Stanza}
-
-
+@cache
 def open_tagger(name: str) -> Tagger:
     """A tagger that works here, or a sentence that says what it lacks.
 
@@ -127,9 +69,7 @@ def open_tagger(name: str) -> Tagger:
     if name not in TAGGERS:
         raise UserError(f"there is no tagger {name!r}: {nearest(name, TAGGERS)}")
     _lemmas()
-    tagger = TAGGERS[name]()
-    tagger.tag([["a", "cat"]])
-    return tagger
+    return TAGGERS[name]()
 
 
 @cache
@@ -142,43 +82,62 @@ def _lemmas() -> Callable[..., tuple[str, ...]]:
     return found
 
 
-@cache
-def _gruut_model() -> Any:
+def _gruut() -> Tagger:
+    """The English model of gruut: a conditional random field over the word, its ends, and its neighbours."""
     found = find_spec("gruut_lang_en")
-    model = Path(found.origin).parent / "pos" / "model.crf" if found is not None and found.origin else None
-    if model is None or not model.is_file() or find_spec("pycrfsuite") is None:
+    file = Path(found.origin).parent / "pos" / "model.crf" if found is not None and found.origin else None
+    if file is None or not file.is_file() or find_spec("pycrfsuite") is None:
         raise UserError(f"the tagger gruut needs the packages gruut-lang-en and python-crfsuite: {_EXTRA}")
     import pycrfsuite  # type: ignore[import-untyped]
 
-    tagger = pycrfsuite.Tagger()
-    tagger.open(str(model))
-    return tagger
+    model = pycrfsuite.Tagger()
+    model.open(str(file))
+    own = f"{version('gruut-lang-en')}+lemminflect-{version('lemminflect')}"
+    return Tagger("gruut", own, lambda captions: [model.tag(_sequence(words)) for words in captions])
 
 
-@cache
-def _spacy_pipeline() -> tuple[Any, Any]:
-    if find_spec("spacy") is None or find_spec(_MODEL["spacy"]) is None:
-        raise UserError(
-            f"the tagger spacy needs spaCy and its model {_MODEL['spacy']}: install spacy, then run "
-            f"`python -m spacy download {_MODEL['spacy']}`"
-        )
-    import spacy  # type: ignore[import-not-found]
+def _spacy() -> Tagger:
+    """The small English model of spaCy."""
+    advice = f"install spacy, then run `python -m spacy download {_SPACY}`"
+    if find_spec("spacy") is None or find_spec(_SPACY) is None:
+        raise UserError(f"the tagger spacy needs spaCy and its model {_SPACY}: {advice}")
+    from spacy.tokens import Doc  # type: ignore[import-not-found, unused-ignore]
 
-    return spacy.load(_MODEL["spacy"], exclude=["parser", "ner", "lemmatizer"]), spacy.tokens.Doc
+    try:
+        pipeline = import_module(_SPACY).load(disable=["parser", "ner", "lemmatizer"])
+    except Exception as error:  # such as a model of another version of spaCy
+        raise UserError(f"spaCy's model {_SPACY} does not open ({type(error).__name__}): {advice}") from None
+
+    def tag(captions: Sequence[Sequence[str]]) -> list[list[str]]:
+        documents = (Doc(pipeline.vocab, words=list(words)) for words in captions)
+        for _, part in pipeline.pipeline:  # pipeline.pipe takes no documents before spaCy 3.2
+            documents = part.pipe(documents)
+        return [[word.tag_ for word in document] for document in documents]
+
+    return Tagger("spacy", f"{version('spacy')}+{_SPACY}-{pipeline.meta['version']}", tag)
 
 
-@cache
-def _stanza_pipeline() -> Any:
-    advice = f"install stanza, then run `python -c 'import stanza; stanza.download(\"{_MODEL['stanza']}\")'`"
+def _stanza() -> Tagger:
+    """Stanza's English model, the paper's choice; the version of the package fixes that of its models."""
+    advice = "install stanza, then run `python -c 'import stanza; stanza.download(\"en\")'`"
     if find_spec("stanza") is None:
         raise UserError(f"the tagger stanza needs Stanza and its English model: {advice}")
-    import stanza  # type: ignore[import-not-found]
+    import stanza  # type: ignore[import-not-found, unused-ignore]
 
     settings = {"processors": "tokenize,pos", "tokenize_pretokenized": True, "verbose": False}
     try:
-        return stanza.Pipeline(_MODEL["stanza"], download_method=None, **settings)
+        pipeline = stanza.Pipeline("en", download_method=None, **settings)
     except Exception as error:
         raise UserError(f"Stanza's English model does not open ({type(error).__name__}): {advice}") from None
+
+    def tag(captions: Sequence[Sequence[str]]) -> list[list[str]]:
+        found = pipeline([list(words) for words in captions])
+        return [[word.xpos for word in sentence.words] for sentence in found.sentences]
+
+    return Tagger("stanza", version("stanza"), tag)
+
+
+TAGGERS: Mapping[str, Callable[[], Tagger]] = {"gruut": _gruut, "spacy": _spacy, "stanza": _stanza}
 
 
 @lru_cache(maxsize=20_000)  # most words of captions are a few thousand; a kilobyte each
