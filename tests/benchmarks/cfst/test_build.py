@@ -152,7 +152,7 @@ def test_each_thing_fills_its_cell_and_the_rest_is_black(built, gqa):
             x, y, width, height = thing["boundingBox"]
             with Image.open(gqa / "images" / f"{thing['imageName']}.jpg") as source:
                 right = source.convert("RGB").crop((x, y, min(x + width, WIDTH), min(y + height, HEIGHT)))
-            assert np.abs(cell - np.asarray(right.resize((112, 112), Image.Resampling.BICUBIC), np.float64)).mean() < 4
+            assert np.abs(cell - np.asarray(right.resize((112, 112), Image.Resampling.BICUBIC), np.float64)).mean() < 6
             seen.add(position)
     assert seen == {1, 2, 3, 4}
 
