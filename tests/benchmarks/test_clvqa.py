@@ -22,6 +22,7 @@ from holdfast.experiments.tune import tune
 from holdfast.papers import table
 from holdfast.reports.tables import comparison
 from holdfast.types import Score, Wants
+from holdfast.world.whole import MARK
 
 WANTS = Wants(side=16)
 QUICK = {"train.epochs": 1}
@@ -160,6 +161,15 @@ def test_a_moved_folder_is_the_same_run_and_other_data_is_not(tiny_clevr, tmp_pa
     path.write_text(path.read_text().replace("Are there", "Is there"))
     path.write_text(path.read_text().replace("What is the color", "Which is the color"))
     assert prepare(Request("clvqa", scale="tiny", data=str(moved))).config.id != ids[0]
+
+
+def test_the_worlds_data_is_known_wherever_it_lies(tiny_clevr, tmp_path):
+    moved = shutil.copytree(tiny_clevr, tmp_path / "all" / "clevr")
+    (moved / MARK).write_text("{}")
+    asked = [Request("clvqa", scale="tiny", data=data) for data in (None, str(moved), str(moved.parent))]
+    assert [prepare(each).world for each in asked] == [True, True, True]
+    (moved / MARK).unlink()
+    assert not prepare(asked[1]).world
 
 
 def test_intransigence_comes_with_the_cumulative_run_in_any_order(tmp_path):
