@@ -18,7 +18,9 @@ from holdfast.experiments.store import Store
 
 ALL = 1_000_000_000
 """More examples than any dataset has: a cap that caps nothing."""
-EPOCHS = 30
+EPOCHS = {"large": 8}
+"""How long a model is trained at a scale, the best epoch staying; elsewhere as below."""
+LONG = 30
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,8 @@ class Case:
     algorithm: str = "finetune"
     order: str | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
+    own_epochs: bool = True
+    """Whether the benchmark says how long to train, not we."""
     low: float = 0.80
     high: float = 0.97
 
@@ -54,13 +58,13 @@ class Calibrated:
 
 
 def _upstream(task: str, dataset: str) -> Case:
-    whole = {"benchmark.train": ALL, "benchmark.scored": ALL, "train.epochs": EPOCHS, "train.patience": EPOCHS}
-    return Case(dataset, "climb", task, order=task, settings=whole)
+    whole = {"benchmark.train": ALL, "benchmark.scored": ALL}
+    return Case(dataset, "climb", task, order=task, settings=whole, own_epochs=False)
 
 
 def _words(task: str, dataset: str) -> Case:
-    whole = {"benchmark.task": task, "benchmark.shots": "100%", "train.epochs": EPOCHS, "train.patience": EPOCHS}
-    return Case(dataset, "climb:lowshot", "score", settings=whole)
+    whole = {"benchmark.task": task, "benchmark.shots": "100%"}
+    return Case(dataset, "climb:lowshot", "score", settings=whole, own_epochs=False)
 
 
 PHRASES = {"train.batch_size": 32}
@@ -93,7 +97,10 @@ def calibration(
         if only not in case.dataset or case.benchmark not in registry.BENCHMARKS:
             continue
         begin(case)
-        request = Request(case.benchmark, case.algorithm, scale=scale, order=case.order, settings=case.settings)
+        settings = dict(case.settings)
+        if not case.own_epochs:
+            settings |= dict.fromkeys(("train.epochs", "train.patience"), EPOCHS.get(scale, LONG))
+        request = Request(case.benchmark, case.algorithm, scale=scale, order=case.order, settings=settings)
         try:
             record = run(prepare(request), store, device=device, compiled=compiled)
         except (UserError, RunError) as error:

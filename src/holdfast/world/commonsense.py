@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -14,6 +15,8 @@ from holdfast.world.scene import Scene
 from holdfast.world.vocabulary import PLACES
 
 Tokens = list[str | list[int]]
+SHARES = {"place": 1.0, "side": 1.0, "colour": 1.0, "relation": 0.8, "verb": 0.6, "pattern": 0.25}
+"""How often a fact of each kind is told, where a scene has it: the harder to see, the more rarely."""
 
 
 @dataclass(frozen=True)
@@ -71,15 +74,15 @@ def visual_commonsense(scene: Scene, random: np.random.Generator) -> VisualQuest
 
 
 def _ordered(found: Sequence[Fact], random: np.random.Generator) -> list[Fact]:
-    """A fact of any kind first, then what else there is to tell of its subject, then the rest; none is told twice."""
+    """A fact of some kind first, then what else there is to tell of its subject, then the rest; none is told twice."""
     if not found:
         return []
-    shuffled = [found[i] for i in random.permutation(len(found)).tolist()]
-    kinds = sorted({fact.kind for fact in found})
-    kind = kinds[random.integers(len(kinds))]
-    first = next(fact for fact in shuffled if fact.kind == kind)
+    many = Counter(fact.kind for fact in found)
+    shares = np.array([SHARES[fact.kind] / many[fact.kind] for fact in found])
+    drawn = random.choice(len(found), len(found), replace=False, p=shares / shares.sum())
+    first, *rest = (found[i] for i in drawn.tolist())
     about = (first.subject, first.subject if first.other is None else first.other)
-    rest = sorted(shuffled, key=lambda fact: (fact.subject != about[0], fact.subject != about[1]))
+    rest.sort(key=lambda fact: (fact.subject != about[0], fact.subject != about[1]))
     kept: dict[tuple[object, ...], Fact] = {}
     for fact in (first, *rest):
         kept.setdefault(_content(fact), fact)

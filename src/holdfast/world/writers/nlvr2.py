@@ -33,8 +33,8 @@ COUNTS: dict[str, dict[str, int]] = {
 _FIRST_SET = {"train": 0, "dev": 100_000, "test1": 200_000, "test2": 300_000}
 _SCENE_NUMBERS = 30_000_000  # so that these pictures are none of COCO's
 _PAIRS = 4
-_SHARES = {"in": 1.0, "only": 0.8, "fact": 0.6, "both": 0.25, "exactly": 0.15, "same": 0.05} | dict.fromkeys(
-    ("comparison", "count"), 0.03
+_SHARES = {"in": 1.0, "only": 0.6, "fact": 0.3, "both": 0.25, "exactly": 0.1, "same": 0.03} | dict.fromkeys(
+    ("comparison", "count"), 0.02
 )
 """How often each form of sentence is taken, where a set of pictures has it: the harder, the more rarely."""
 
