@@ -3,7 +3,7 @@ import pytest
 import torch
 from scipy.optimize import lsq_linear, minimize
 
-from holdfast.algorithms.gem import Gem, dual
+from holdfast.algorithms.gem import PIECE, TOGETHER, Gem, _products, dual
 from holdfast.experiments.runner import make_learner
 from smallest import prepared, trained
 
@@ -72,6 +72,22 @@ def test_equal_and_empty_gradients_are_served():
     own = np.array([-2.0, 0.0])
     projected = own + rows.T @ dual(rows @ rows.T, rows @ own, 0.0)
     np.testing.assert_allclose(projected, [-1.0, 1.0])
+
+
+@pytest.mark.parametrize("size", [7, PIECE, 3 * PIECE + 5, PIECE * (TOGETHER + 1)])
+def test_the_products_are_those_of_whole_gradients(size):
+    """Fewer numbers than a piece, just one, several and some over, and more pieces than are taken at once."""
+    draw = torch.Generator().manual_seed(size)
+    columns = {"body": size - 3, "old": 2, "new": 1}  # one head that past stages read alone, and one that they do not
+    kept = [["body", "old"], ["body"], ["body", "new"]]
+    found = [{name: torch.randn(columns[name], generator=draw) for name in names} for names in kept]
+    gram, products = _products(found[:-1], found[-1])
+    rows = [[f[name].numpy() if name in f else np.zeros(n) for name, n in columns.items()] for f in found]
+    whole = np.array([np.concatenate(row) for row in rows], np.float64)
+    lengths = np.linalg.norm(whole, axis=1)
+    expected = whole @ whole.T
+    np.testing.assert_allclose(gram, expected[:-1, :-1], rtol=0, atol=1e-12 * lengths.max() ** 2)
+    np.testing.assert_allclose(products, expected[:-1, -1], rtol=0, atol=1e-12 * lengths.max() ** 2)
 
 
 def stepped(strength, same):

@@ -68,3 +68,23 @@ def test_a_plan_is_told_carried_out_and_ends_with_what_failed_and_how_to_repeat_
 def test_a_mistake_is_told_in_a_sentence(folder, given, sentence):
     with pytest.raises(UserError, match=sentence):
         plan(**given)
+
+
+def test_a_dry_run_writes_nothing_and_says_what_is_not_known_yet(folder, capsys, monkeypatch):
+    """Of the paper's size: its world would take hours to write, and its BERT would have to be downloaded."""
+    monkeypatch.setenv("HOLDFAST_CACHE", str(folder / "cache"))
+    before = sorted(folder.iterdir())
+    plan("climb", dry_run=True, scale="paper")
+    told = " ".join(capsys.readouterr().out.split())
+    assert "928 runs: 125 asked for, and 803 that these need." in told
+    assert "The data of 928 of them was not looked at: their ids are not known yet" in told
+    plan("climb", dry_run=True, scale="paper", as_json=True)
+    nodes = json.loads(capsys.readouterr().out)["nodes"]
+    assert len({node["id"] for node in nodes}) == 928
+    assert not any(node["id_is_final"] for node in nodes)
+    assert all((node["command"] is None) == (node["after"] is not None) for node in nodes), "it would name its start"
+    assert sorted(folder.iterdir()) == before
+
+    plan("plan.toml", dry_run=True, as_json=True)
+    drawn = json.loads(capsys.readouterr().out)["nodes"]
+    assert all(node["id_is_final"] and node["command"] for node in drawn)

@@ -16,8 +16,7 @@ NAMES = sorted(registry.WRITERS)
 NOT_WRITTEN = {
     "gqa": {"challenge_questions"},
     "region_features": {
-        *("coco_test", "test2014_36", "test2015_36", "train2014_obj36", "test2015_obj36", "vg_gqa_obj36"),
-        *("nlvr2_train_obj36", "nlvr2_valid_obj36", "nlvr2_test_obj36", "gqa_testdev_obj36"),
+        *("coco_test", "test2014_36", "test2015_36", "test2015_obj36", "vg_gqa_obj36", "gqa_testdev_obj36"),
     },
 }
 """Splits that the readers know and the world leaves out: further files of a format that it writes."""

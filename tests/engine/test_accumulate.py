@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from conformance.cases import NAMES
+from holdfast.algorithms.fisher import batched
 from holdfast.engine.checkpoint import Checkpoints
 from holdfast.engine.learner import Learner
 from holdfast.errors import Stopped, UserError
@@ -35,6 +36,7 @@ def same(one, other):
         ("mir", {"mir__fidelity": "released"}),
         ("mir+ewc", {}),
         ("ewc+replay", {}),
+        ("ewc", {"ewc__fisher": "batched"}),
     ],
 )
 def test_pieces_give_the_weights_scores_and_passes_of_the_whole_batch(name, settings):
@@ -89,6 +91,24 @@ def test_the_loss_and_the_gradient_are_means_over_the_batch_and_not_means_of_mea
     expected = torch.autograd.grad(mean, list(learner.parameters.values()))
     for (name, gradient), other in zip(found.items(), expected, strict=True):
         assert torch.allclose(gradient, other, rtol=0, atol=1e-14), name
+
+
+@pytest.mark.parametrize("running", [False, True])
+def test_the_batched_fisher_comes_in_pieces_and_is_that_of_whole_batches(running):
+    """Two batches of 8 and one of 4, in three pieces each, of pictures as they are, whatever training does to them."""
+    found, sizes = {}, []
+    for pieces, augment in ((1, "none"), (3, "flip")):
+        learner = make_learner(prepared())
+        learner.restart(Training(accumulate=pieces, augment=augment), 1)
+        forward, sizes = learner.forward, []
+        learner.forward = lambda batch, forward=forward, sizes=sizes: sizes.append(len(batch.ids)) or forward(batch)
+        found[pieces] = batched(learner, np.arange(20), learner.parameters, size=8, running=running)
+        assert (learner.examples_forward, learner.examples_backward) == (20, 20)
+    assert sizes == [3, 3, 2, 3, 3, 2, 2, 1, 1]
+    for name, value in found[1].items():
+        assert value.dtype == torch.float64
+        assert value.max() > 1e-6
+        assert torch.allclose(found[3][name], value, rtol=0, atol=1e-10), name
 
 
 def test_more_pieces_than_examples_are_as_many_as_examples():

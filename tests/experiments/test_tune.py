@@ -45,6 +45,42 @@ def test_the_choice_may_be_made_on_the_first_stage_and_the_record_says_how(tmp_p
     assert {s.stage for s in record.scores} == {0, 1, 2}
 
 
+@pytest.mark.parametrize(("word", "learned"), [("replay", 2), ("joint", 2), ("replay", 3)])
+def test_only_what_was_learned_is_averaged(tmp_path, word, learned):
+    """Of three stages, the first two or all: by hand, from the scores after the last stage that was learned."""
+
+    def carry_out(plan):
+        return {name: run(prepare(node.request), Store(tmp_path)) for name, node in plan.nodes.items()}
+
+    first = replace(request(word, benchmark__stages=3), stages=learned)
+    (trial,) = tune(first, {"train.epochs": ["4"]}, "final_accuracy", [0], carry_out, MEASURES)
+    (record,) = trial.records
+    last = [s for s in record.scores if s.split == "validation" and s.stage == (1 if word == "joint" else learned)]
+    names = list(dict.fromkeys(s.name for s in last))
+    assert len(names) == 3, "the record itself has the scores of all"
+    expected = math.fsum(s.score for s in last if s.name in names[:learned]) / learned
+    assert trial.values == (pytest.approx(expected, abs=1e-12),)
+    if learned < 3:
+        assert expected > math.fsum(s.score for s in last) / 3, "what was not learned scores less"
+
+
+def test_the_measures_that_compare_stages_are_those_of_the_learned_ones(tmp_path):
+    """The matrix of two learned stages is square, so that forgetting is known."""
+
+    def carry_out(plan):
+        return {name: run(prepare(node.request), Store(tmp_path)) for name, node in plan.nodes.items()}
+
+    first = replace(request("finetune", benchmark__stages=3), stages=2)
+    (trial,) = tune(first, {"train.epochs": ["10"]}, "forgetting", [0], carry_out, MEASURES)
+    name, *_ = (s.name for s in trial.records[0].scores if s.split == "validation")
+    one, two = (
+        next(s.score for s in trial.records[0].scores if (s.name, s.stage, s.split) == (name, stage, "validation"))
+        for stage in (1, 2)
+    )
+    assert one > two
+    assert trial.values == (pytest.approx(one - two, abs=1e-12),)
+
+
 @pytest.mark.parametrize(
     ("grid", "by", "sentence"),
     [

@@ -9,7 +9,7 @@ import torch
 
 from holdfast.benchmarks.climb import paper
 from holdfast.benchmarks.climb.paper import TASKS
-from holdfast.benchmarks.climb.regions import CELLS, boxes, cells, with_regions
+from holdfast.benchmarks.climb.regions import CELLS, boxes, cells, with_grid
 from holdfast.benchmarks.climb.tasks import (
     NamedBoxes,
     Place,
@@ -168,7 +168,7 @@ def test_a_missing_dataset_is_told(tmp_path):
 
 def test_regions_are_the_cells_of_the_picture(place):
     split = read("nlvr2", "validation", place, vocabulary=vocabulary_file(WANTS, place), fit={"image_size": 32})
-    found = with_regions(split)
+    found = with_grid(split)
     assert set(found.table.inputs) == {"text", "text_length", "regions", "boxes", "region_count"}
     image = split.table.inputs["image"]
     column = found.table.inputs["regions"]

@@ -4,10 +4,11 @@ import pytest
 import torch
 from PIL import Image
 
+from holdfast.benchmarks.regions import BOXES, open_features
 from holdfast.benchmarks.source import world
 from holdfast.benchmarks.viscoll import features
 from holdfast.benchmarks.viscoll.extractor import MARGIN, SIDE, WIDTH, accuracies, crops, lesson, trained_extractor
-from holdfast.benchmarks.viscoll.features import BOXES, read_regions
+from holdfast.benchmarks.viscoll.features import read_regions
 from holdfast.benchmarks.viscoll.phrases import read_phrases
 from holdfast.datasets import coco, flickr30k_entities
 from holdfast.errors import UserError
@@ -127,7 +128,7 @@ def test_official_files_are_read_as_they_are(dataset):
     folder = world("region_features", "tiny")
     found = read_regions(dataset, scale="tiny", features=str(folder))
     split = {"coco": "coco_val", "flickr": "flickr_val"}[dataset]
-    names = [example.id for example in features._files(folder).examples(split)]
+    names = [example.id for example in open_features(str(folder)).examples(split)]
     rows = [found.ids.tolist().index(name) for name in names]
     with h5py.File(folder / f"faster_rcnn_{split}.h5") as file:
         counts = np.minimum(file["num_boxes"][:], BOXES)
@@ -170,7 +171,7 @@ def test_tsv_files_do_as_well(tmp_path):
     (tmp_path / "trainval_36").symlink_to(folder / "trainval_36")
     found = read_regions("coco", scale="tiny", features=str(tmp_path))
     assert found.shape == (BOXES, 2048)
-    example = next(features._files(folder).examples("trainval_36"))
+    example = next(open_features(str(folder)).examples("trainval_36"))
     row = found.ids.tolist().index(example.id)
     assert np.array_equal(found.values[row].numpy(), example.extra["features"].astype(np.float16))
     width, height = example.extra["image_w"], example.extra["image_h"]

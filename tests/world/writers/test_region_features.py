@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from holdfast.world.scene import make_scene
-from holdfast.world.writers import region_features
+from holdfast.world.writers import coco, nlvr2, region_features, snli_ve
 from world.writers.written import digests
 
 
@@ -37,13 +37,18 @@ def test_the_same_call_writes_the_same_bytes(root: Path, tmp_path: Path) -> None
 
 
 def test_hdf5_rows_belong_to_the_images_of_the_map(root: Path) -> None:
-    for name, kind in (("coco_train", int), ("coco_val", int), ("flickr_train", str), ("flickr_test", str)):
+    for name, kind, width in (
+        ("coco_train", int, 1024),
+        ("coco_val", int, 1024),
+        ("flickr_train", str, 2048),
+        ("flickr_test", str, 2048),
+    ):
         index = json.loads((root / f"{name}_map.json").read_text())
         assert list(index) == [str(row) for row in range(len(index))]
         assert all(type(image_id) is kind for image_id in index.values())
         with h5py.File(root / f"faster_rcnn_{name}.h5") as file:
             assert set(file) == {"bbox_features", "bboxes", "num_boxes"}
-            assert file["bbox_features"].shape == (len(index), 100, 1024)
+            assert file["bbox_features"].shape == (len(index), 100, width)
             assert file["bboxes"].shape == (len(index), 100, 4)
             assert file["bbox_features"].dtype == file["bboxes"].dtype == np.float32
             counts = file["num_boxes"][:]
@@ -75,21 +80,47 @@ def test_six_columns_with_36_boxes_and_with_10_to_100(root: Path) -> None:
 
 def test_ten_columns_have_the_height_first(root: Path) -> None:
     given = rows(root / "mscoco_imgfeat" / "val2014_obj36.tsv")
-    assert len(given) == 8
+    assert len(given) == 80
     tall = 0
-    for image, height, width, *labels, count, boxes, values in given:
+    for image, height, width, *labels, number, boxes, values in given:
         assert image.startswith("COCO_val2014_")
         assert len(image) == len("COCO_val2014_000000000042")
-        assert count == "36"
+        count, things = int(number), coco.coco_scene(int(image[-12:]), 3).things
+        assert count == len(things) + 2
         objects, object_scores, attributes, attribute_scores = labels
-        assert array(objects, "<i8").size == array(attributes, "<i8").size == 36
-        assert array(object_scores, "<f4").size == array(attribute_scores, "<f4").size == 36
-        _, _, right, bottom = array(boxes, "<f4").reshape(36, 4).T
+        assert array(objects, "<i8").size == array(attributes, "<i8").size == count
+        assert array(object_scores, "<f4").tolist() == pytest.approx([0.9] * len(things) + [0.2] * 2)
+        assert array(attribute_scores, "<f4").size == count
+        _, _, right, bottom = array(boxes, "<f4").reshape(count, 4).T
         assert right.max() <= int(width)
         assert bottom.max() <= int(height)
-        assert array(values, "<f4").size == 36 * 2048
+        assert array(values, "<f4").size == count * 2048
         tall += int(height) > int(width)
     assert tall > 0
+
+
+def test_at_the_papers_scale_a_row_of_lxmert_has_36_boxes() -> None:
+    (*_, number, boxes, _) = region_features._lxmert("a", make_scene(0, 1), (96, 72), 0, whole=True)
+    assert number == 36
+    assert array(str(boxes), "<f4").size == 36 * 4
+
+
+def test_every_picture_of_three_tasks_has_features(root: Path, tmp_path: Path) -> None:
+    """As the tasks themselves name them: COCO's numbers, the names of NLVR2's files, the ids of Flickr30k."""
+    nlvr2.write(tmp_path, "tiny", 3, images=False)
+    for split, part in (("train", "train"), ("dev", "valid"), ("test1", "test")):
+        lines = (tmp_path / "data" / f"{split}.json").read_text().splitlines()
+        pairs = {json.loads(line)["identifier"].rpartition("-")[0] for line in lines}
+        given = [row[0] for row in rows(root / "nlvr2_imgfeat" / f"{part}_obj36.tsv")]
+        assert sorted(given) == sorted(f"{pair}-img{side}" for pair in pairs for side in (0, 1))
+    for split in ("train2014", "val2014"):
+        given = [row[0] for row in rows(root / "mscoco_imgfeat" / f"{split}_obj36.tsv")]
+        assert given == [coco.file_name(split, number)[:-4] for number in coco.image_ids(split, "tiny")]
+    snli_ve.write(tmp_path, "tiny", 3, images=False)
+    flickr = {name for map_ in root.glob("flickr_*_map.json") for name in json.loads(map_.read_text()).values()}
+    lines = [line for path in tmp_path.glob("*.jsonl") for line in path.read_text().splitlines()]
+    shown = {json.loads(line)["captionID"] for line in lines}
+    assert {name.partition(".jpg")[0] for name in shown} <= flickr
 
 
 def test_features_carry_noun_and_colour_and_are_not_without_noise() -> None:
