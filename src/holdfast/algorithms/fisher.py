@@ -6,7 +6,7 @@ Equation: F_i = E_x E_{y ~ model(x)} (d loss(x, y) / d theta_i)^2, where the tas
 for independent classes (MultiLabel) and for several words (MaskedPhrase) it is their mean, as in training.
 Cost: for each example one forward pass, and one more with one backward pass for each vector that is carried back:
 sampled and empirical 1, exact as many as there are outputs (for a phrase: places times words). batched: one forward
-and one backward pass for each batch. Memory: one number for each weight.
+and one backward pass for each batch, in as many pieces as a training step's. Memory: one number for each weight.
 """
 
 from __future__ import annotations
@@ -57,8 +57,7 @@ def batched(
     sums = {name: torch.zeros_like(parameter) for name, parameter in parameters.items()}
     with as_trained(learner), plain_recurrence(learner.model):
         for start in range(0, len(ids), size):
-            batch = learner.fetch(ids[start : start + size], augment=False)
-            learner.backward(learner.loss(batch, learner.outputs(batch)), batch)
+            learner.gradients(ids[start : start + size], augment=False)
             for name, parameter in parameters.items():
                 if parameter.grad is not None:
                     sums[name] = sums[name] + parameter.grad if running else parameter.grad

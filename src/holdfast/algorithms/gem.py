@@ -25,8 +25,8 @@ from holdfast.types import Array, Batch, Between, Ids, Stage
 if TYPE_CHECKING:
     from holdfast.engine.learner import Learner
 
-PIECE = 2**22
-"""How many numbers of each gradient are taken in float64 at once."""
+PIECE, TOGETHER = 2**14, 2**8
+"""How many numbers of each gradient are multiplied as one piece, and how many pieces are taken in float64 at once."""
 
 
 @dataclass
@@ -88,12 +88,21 @@ class Gem(Algorithm):
 
 
 def _products(past: list[Gradients], own: Gradients) -> tuple[Array, Array]:
-    """GG' and Gg in float64, brought from the device in one piece."""
+    """GG' and Gg in float64, brought from the device in one go.
+
+    By pieces: the product of two long and narrow matrices leaves most of a device, and of a cache, without work.
+    """
     everyone = [*past, own]
     shapes = {name: gradient for found in everyone for name, gradient in found.items()}
     rows = [f[name] if name in f else torch.zeros_like(like) for f in everyone for name, like in shapes.items()]
-    pieces = (piece.double() for piece in torch.split(flat(rows).view(len(everyone), -1), PIECE, dim=1))
-    found = torch.stack([piece @ piece.T for piece in pieces]).sum(0).cpu().numpy()
+    whole = flat(rows).view(len(everyone), -1)
+    even = whole.shape[1] - whole.shape[1] % PIECE
+    rest = whole[:, even:].double()
+    sums = [rest @ rest.T]
+    for some in torch.split(whole[:, :even].view(len(everyone), -1, PIECE), TOGETHER, dim=1) if even else ():
+        pieces = some.transpose(0, 1).double()
+        sums.append(torch.bmm(pieces, pieces.mT).sum(0))
+    found = torch.stack(sums).sum(0).cpu().numpy()
     return found[:-1, :-1], found[:-1, -1]
 
 

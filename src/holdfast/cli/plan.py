@@ -29,9 +29,9 @@ def register(app: typer.Typer) -> None:
 
 def plan(
     file: Annotated[str, typer.Argument(help="A plan in TOML or Python, or a recipe by name, such as clvqa.")],
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only tell which runs there are, and what they cost.")] = (
-        False
-    ),
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only tell which runs there are, and what they cost; no data is made.")
+    ] = False,
     scale: Annotated[str | None, typer.Option(help="Another scale than the plan's: tiny, small, large, paper.")] = None,
     seeds: Annotated[int | None, typer.Option(min=1, help="Another number of seeds than the plan's.")] = None,
     data: Annotated[str | None, typer.Option(help="The folder of the official files; else the world's.")] = None,
@@ -64,6 +64,7 @@ def plan(
     from holdfast.experiments.planfile import changed, read_plan
     from holdfast.experiments.remote import Remote, is_remote, local_copy
     from holdfast.experiments.store import Store
+    from holdfast.experiments.unread import Unread
 
     if engine not in ENGINES:
         raise UserError(f"there is no engine {engine!r}: {nearest(engine, ENGINES)}")
@@ -71,7 +72,7 @@ def plan(
     remote = Remote(out) if is_remote(out) else None
     store = local_copy(out) if remote else Store(out)
     with Console(stderr=True, highlight=False).status(f"planning {len(requests)} runs"):
-        found = graph(requests, needs)
+        found = graph(requests, needs, Unread() if dry_run else None)
     if dry_run:
         _print_plan(found, store, as_json)
         return
@@ -104,6 +105,7 @@ def _print_plan(plan: Plan, store: Store, as_json: bool) -> None:
     left = [(line, line.runs - line.done) for line in found if line.runs > line.done]
     unknown = sum(count for line, count in left if line.seconds is None)
     seconds = sum(count * line.seconds for line, count in left if line.seconds is not None)
+    unread = {node.id for node in plan.nodes.values() if not node.read}
     if as_json:
         done = plan.done(store)
         print_json(
@@ -115,7 +117,8 @@ def _print_plan(plan: Plan, store: Store, as_json: bool) -> None:
                 "nodes": [
                     {
                         "id": node.id,
-                        "command": node.request.command(),
+                        "id_is_final": node.read,
+                        "command": None if node.after in unread else node.request.command(),
                         "asked": node.id in plan.wanted,
                         "needs": dict(node.needs),
                         "after": node.after,
@@ -150,6 +153,11 @@ def _print_plan(plan: Plan, store: Store, as_json: bool) -> None:
         notes.append(f"{ready:,} are done; the others take about {_time(seconds)} of one process.")
     if unknown:
         notes.append(f"What {unknown:,} of them take is unknown: no like run is in {store.path}.")
+    if unread:
+        notes.append(
+            f"The data of {len(unread):,} of them was not looked at: their ids are not known yet, and those count as "
+            "done that were made with the same settings, on data of the same folder or the world's."
+        )
     print_grid(Grid("plan", ("benchmark", "model", "algorithm", "runs", "done", "each"), rows, tuple(notes)))
 
 

@@ -175,7 +175,9 @@ class Learner:
             return self.tasks[batch.parts[0].task].loss(outputs[0], batch.parts[0])
         return self.share(self.losses(batch, outputs), len(batch.ids))
 
-    def gradients(self, ids: Ids, algorithms: Sequence[Algorithm] = (), following: Ids | None = None) -> Tensor:
+    def gradients(
+        self, ids: Ids, algorithms: Sequence[Algorithm] = (), following: Ids | None = None, augment: bool = True
+    ) -> Tensor:
         """Gradients of the mean loss of examples and of what algorithms add to it, averaged over the ranks; the loss.
 
         With `accumulate`, the examples come in so many pieces, one after another, each weighed by its share of them:
@@ -183,7 +185,7 @@ class Learner:
         """
         pieces, total = self._pieces(ids), None
         for number, piece in enumerate(pieces):
-            batch = self.fetch(piece)
+            batch = self.fetch(piece, augment)
             if self.data.reads_ahead:
                 rest = pieces[number + 1 :] or ([] if following is None else self._pieces(following))
                 for ahead in rest[:1]:

@@ -67,6 +67,24 @@ class Request:
             words += ["--set", f"{name}={','.join(map(str, value)) if isinstance(value, list | tuple) else value}"]
         return shlex.join(words)
 
+    @staticmethod
+    def from_command(command: str) -> Request:
+        """The request behind such a command; its numbers are still words, which `check` reads.
+
+        >>> Request.from_command("holdfast run patterns --algorithm er --seed 2 --set replay.capacity=50").settings
+        {'replay.capacity': '50'}
+        """
+        words, settings = iter(shlex.split(command)[2:]), dict[str, str]()
+        given: dict[str, Any] = {"benchmark": next(words)}
+        for word in words:
+            name = word.removeprefix("--").replace("-", "_")
+            if name == "set":
+                key, _, value = next(words).partition("=")
+                settings[key] = value
+            else:
+                given[name] = True if name == "predictions" else next(words)
+        return Request(**given, settings=settings)
+
 
 @dataclass(frozen=True)
 class Config:
@@ -157,7 +175,9 @@ class Preparation:
         outline = self._outlines[key]
         stream = _stream(outline.stream, checked)
         fewer = checked.request.stages if (checked.request.stages or 0) < len(outline.stream.stages) else None
-        return replace(_config(checked, stream, outline.data), stages=fewer), stream
+        training = [_training(stage.training) for stage in stream.stages]
+        config = configured(checked, training, outline.data, checked.recipe.source())
+        return replace(config, stages=fewer), stream
 
     def prepared(self, checked: Checked) -> Prepared:
         """The run, ready to begin."""
@@ -263,17 +283,18 @@ def _stream(given: Stream, checked: Checked) -> Stream:
     return stream
 
 
-def _config(checked: Checked, stream: Stream, data: str) -> Config:
+def configured(checked: Checked, training: Sequence[Mapping[str, Any]], data: str, weights: str) -> Config:
+    """The configuration of a run whose stages are trained so, on this data and from these weights, by their hashes."""
     request = checked.request
     return Config(
         benchmark={"name": checked.names["benchmark"], **_plain(checked.benchmark, checked.benchmark.places)},
-        model={"name": checked.names["model"], **_plain(checked.recipe), **_source(checked.recipe)},
+        model={"name": checked.names["model"], **_plain(checked.recipe), **({"source": weights} if weights else {})},
         algorithms=[
             {**name, **_plain(algorithm)}
             for name, algorithm in zip(checked.names["algorithms"], checked.algorithms, strict=True)
         ],
         transforms=checked.transforms,
-        training=[_training(stage.training) for stage in stream.stages],
+        training=training,
         seed=request.seed,
         precision=request.precision,
         predictions=request.predictions,
@@ -357,11 +378,6 @@ def _by_owner(settings: Mapping[str, Any], algorithms: list[str]) -> dict[str, d
 def _training(training: Training) -> dict[str, Any]:
     """How a stage is trained; without what few runs have, so that the others keep the ids that they always had."""
     return {name: value for name, value in _plain(training).items() if name != "accumulate" or value != 1}
-
-
-def _source(recipe: Recipe) -> dict[str, str]:
-    """The hash of the weights that a model starts from, where it starts from any."""
-    return {"source": source} if (source := recipe.source()) else {}
 
 
 def _plain(thing: Any, without: frozenset[str] = frozenset()) -> dict[str, Any]:

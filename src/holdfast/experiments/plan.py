@@ -9,6 +9,7 @@ from holdfast.benchmarks.base import Benchmark
 from holdfast.engine.loop import refuse
 from holdfast.experiments.config import Checked, Preparation, Request, check, needed
 from holdfast.experiments.store import Store
+from holdfast.experiments.unread import Unread, made
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,8 @@ class Node:
     """The ids of the runs that its measures are taken against, by the benchmark's names. They may come later."""
     after: str | None = None
     """The id of the run whose weights it begins with, which must be done before."""
+    read: bool = True
+    """Whether its data was looked at; where not, its id stands for it in this plan alone (see `unread`)."""
 
 
 @dataclass(frozen=True)
@@ -39,14 +42,19 @@ class Plan:
         return [self.nodes[name] for name in self.wanted]
 
     def done(self, store: Store) -> set[str]:
-        """The ids of the runs that the store has done; a record that cannot be read is told, before anything begins."""
-        return {name for name in self.nodes if store.folder(name).record() is not None}
+        """The ids of the runs that the store has done; a record that cannot be read is told, before anything begins.
+
+        A run whose data was not looked at is done where one was made with the same settings.
+        """
+        found = {name for name, node in self.nodes.items() if node.read and store.folder(name).record() is not None}
+        return found if all(node.read for node in self.nodes.values()) else found | (made(store) & self.nodes.keys())
 
 
-def graph(requests: Iterable[Request], needs: bool = True, preparation: Preparation | None = None) -> Plan:
+def graph(requests: Iterable[Request], needs: bool = True, preparation: Preparation | Unread | None = None) -> Plan:
     """The plan of some requests, with every run that they need, and what these need in turn.
 
-    A mistake in any of them is told now, before the first run. Requests for the same run are one run.
+    A mistake in any of them is told now, before the first run; with `Unread`, one that shows without data. Requests for
+    the same run are one run, which has the needs of all of them.
 
     >>> plan = graph([Request("patterns", word, scale="tiny") for word in ("er", "replay", "joint")])
     >>> [node.label for node in plan.nodes.values()]
@@ -60,26 +68,33 @@ def graph(requests: Iterable[Request], needs: bool = True, preparation: Preparat
 class _Growing:
     """A plan while it is made: what stands alone comes before the run that needs it, what begins with it after."""
 
-    def __init__(self, preparation: Preparation, needs: bool) -> None:
+    def __init__(self, preparation: Preparation | Unread, needs: bool) -> None:
         self.nodes: dict[str, Node] = {}
         self.order: list[str] = []
+        self.others: dict[str, dict[str, str]] = {}
+        self.seen: set[tuple[str, Benchmark]] = set()
         self.preparation, self.needs = preparation, needs
 
     def add(self, checked: Checked, purpose: str = "") -> str:
         """Add a run and what it needs, and give its id."""
         config, stream = self.preparation.named(checked)
-        if config.id in self.nodes:
+        if (config.id, checked.benchmark) in self.seen:
             return config.id
-        refuse(checked.algorithms, stream)
-        others: dict[str, str] = {}
-        label = f"{purpose}{checked.title}, seed {checked.request.seed}"
-        after = config.start.partition("@")[0] or None
-        self.nodes[config.id] = Node(config.id, checked.request, label, checked.benchmark, others, after)
+        self.seen.add((config.id, checked.benchmark))
+        # A setting that is no part of the id may ask for more needs, as climb's downstream does.
+        others, new = self.others.setdefault(config.id, {}), config.id not in self.nodes
+        if new:
+            if stream is not None:
+                refuse(checked.algorithms, stream)
+            label = f"{purpose}{checked.title}, seed {checked.request.seed}"
+            after, read = config.start.partition("@")[0] or None, stream is not None
+            self.nodes[config.id] = Node(config.id, checked.request, label, checked.benchmark, others, after, read)
         wanted = checked.benchmark.needs(checked.title) if self.needs else {}
         for name, need in wanted.items():
             if need.after is None:
                 others[name] = self.add(check(needed(checked, need, config.id)), f"{name}: ")
-        self.order.append(config.id)
+        if new:
+            self.order.append(config.id)
         for name, need in wanted.items():
             if need.after is not None:
                 others[name] = self.add(check(needed(checked, need, config.id)), f"{name}: ")

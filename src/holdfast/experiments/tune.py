@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
 from holdfast.engine.files import write_json
 from holdfast.errors import UserError, nearest
-from holdfast.experiments.config import Preparation, Request, check
+from holdfast.experiments.config import Config, Preparation, Request, check
 from holdfast.experiments.plan import Node, Plan, graph
 from holdfast.experiments.schedule import finish
 from holdfast.experiments.store import Record, Store
-from holdfast.types import Score
+from holdfast.types import Score, Stream
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ def tune(
     """Run every point for every seed, and give the trials in the grid's order; the caller chooses among their means.
 
     `carry_out` makes the runs of a plan, or finds them done. A point with a run that failed is left out. With
-    `request.stages`, only the first stages are learned, and what comes later plays no part in the choice.
+    `request.stages`, only the first stages are learned, and only these are scored: what comes later plays no part.
     """
     if by not in known:
         raise UserError(f"there is no measure {by!r}: {nearest(by, known)}")
@@ -65,15 +65,18 @@ def tune(
     preparation = Preparation()
     plan = graph((each for point in requests for each in point), preparation=preparation)
     records = carry_out(plan)
-    ids = [[preparation.named(check(each))[0].id for each in point] for point in requests]
+    found = [[preparation.named(check(each)) for each in point] for point in requests]
     return [
         Trial(
             point,
-            tuple(validation_measures(plan.nodes[run], records).get(by, math.nan) for run in runs),
-            tuple(records[run] for run in runs),
+            tuple(
+                validation_measures(plan.nodes[config.id], records, _learned(config, stream)).get(by, math.nan)
+                for config, stream in runs
+            ),
+            tuple(records[config.id] for config, _ in runs),
         )
-        for point, runs in zip(points(grid), ids, strict=True)
-        if all(run in records for run in runs)
+        for point, runs in zip(points(grid), found, strict=True)
+        if all(config.id in records for config, _ in runs)
     ]
 
 
@@ -93,13 +96,30 @@ def mark(
     return [record.id for record in found if record is not None]
 
 
-def validation_measures(node: Node, records: Mapping[str, Record]) -> dict[str, float]:
-    """The benchmark's measures of a run, taken on the validation data alone, as are those that it is compared with."""
+def validation_measures(
+    node: Node, records: Mapping[str, Record], learned: Collection[str] | None = None
+) -> dict[str, float]:
+    """The benchmark's measures of a run, taken on the validation data alone, as are those that it is compared with.
+
+    Of its own scores, only those on the evaluation sets in `learned` count, where these are named.
+    """
     scores = on_validation(records[node.id].scores)
+    if learned is not None:
+        scores = [score for score in scores if score.name.partition("/")[0] in learned]  # `a/b` is a detail of `a`
     if not scores:
         raise UserError(f"run {node.id} was not scored on validation data: there is nothing to choose by")
     others = {name: on_validation(records[run].scores) for name, run in node.needs.items() if run in records}
     return node.benchmark.summary(scores) | node.benchmark.relative(scores, others)
+
+
+def _learned(config: Config, stream: Stream) -> set[str] | None:
+    """The evaluation sets of the stages that a run learns, where it learns only the first of them; else None.
+
+    A mean over stages that were never learned would be too low, and say nothing of the settings.
+    """
+    if config.stages is None:
+        return None
+    return {each.name for stage in stream.stages for each in stage.validation} or None
 
 
 def on_validation(scores: Sequence[Score]) -> list[Score]:
