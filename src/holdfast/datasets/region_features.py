@@ -215,5 +215,14 @@ DATASET = Dataset(
     splits=(*_HDF5, *_TSV, "trainval"),
     read=_read,
     present=_present,
-    counts={"coco_train": 117_266, "coco_val": 4_952},
+    counts={
+        "coco_train": 117_266,
+        "coco_val": 4_952,
+        "train2014_obj36": 82_783,
+        "val2014_obj36": 40_504,
+        "nlvr2_train_obj36": 103_170,
+        "nlvr2_valid_obj36": 8_102,
+        "nlvr2_test_obj36": 8_082,
+        "vg_gqa_obj36": 148_854,
+    },
 )

@@ -52,7 +52,7 @@ _RATES = {
     "objects365": _Rate(0, 679, 4.8, 5_710),
     "partimagenet": _Rate(0, 1_121, 2.6, 3_826),
     "cifar100": _Rate(0, 0, 0.57, 3_098),
-    "region_features": _Rate(2.3, 35_000),
+    "region_features": _Rate(1.9, 12_000),
     "cgqa": _Rate(0, 334, 2.1, 2_461),
     "cobj": _Rate(0, 161, 3.4, 4_409),
 }

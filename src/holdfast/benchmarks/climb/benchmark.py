@@ -13,7 +13,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from holdfast.benchmarks.base import Benchmark, Need, Setup
 from holdfast.benchmarks.climb import paper, protocol, transfer
 from holdfast.benchmarks.climb.paper import TASKS
-from holdfast.benchmarks.climb.regions import region_inputs, with_regions
+from holdfast.benchmarks.climb.regions import check_sight, region_inputs, with_regions
 from holdfast.benchmarks.climb.stream import PARTS, chosen, layouts, task_order
 from holdfast.benchmarks.climb.tasks import Part, Place, read, task_of, vocabulary_file
 from holdfast.benchmarks.source import Split, worlds
@@ -43,6 +43,8 @@ class Climb(Benchmark):
     data: str = ""
     """The folder with a folder for each dataset's official files; without it, the world's at this scale."""
     skip_bad: Annotated[int, Between(0)] = 0
+    features: str = ""
+    """The folder of region features, for a model that sees regions; without it, it sees the cells of a grid."""
     downstream: bool = False
     """Whether low-shot runs from each stage's weights follow."""
     single_task: bool = False
@@ -67,22 +69,23 @@ class Climb(Benchmark):
         """The direct run of each task; with `joint` the joint run, with `downstream` the low-shot ones."""
         names = task_order(self.order)
         if title == "finetune" and len(names) == 1:
-            return transfer.needs(names, self.scale, title) if self.downstream and self.single_task else {}
+            return self._transfer(title) if self.downstream and self.single_task else {}
         found = {protocol.DIRECT + name: Need({"algorithm": "finetune", "order": name}) for name in names}
         if self.joint and len(names) > 1:
             found[protocol.JOINT] = Need({"algorithm": "joint"})
-        return found | (transfer.needs(names, self.scale, title) if self.downstream else {})
+        return found | (self._transfer(title) if self.downstream else {})
 
     def setup(self, wants: Wants) -> Setup:
         """Read the tasks, and lay them out in stages."""
         place, names = Place(self.data, self.scale, self.skip_bad), task_order(self.order)
         if wants.sees == "grid":
             raise UserError("climb has pictures and no feature maps: choose a model such as vilt-tiny or uniter-tiny")
+        check_sight(names, wants, self.scale, self.features)
         if not self.data:
             worlds([TASKS[name].dataset for name in (names if wants.vocabulary else TASKS)], self.scale)
         side = wants.side or SIDES[self.scale]
         words = vocabulary_file(wants, place)
-        fit = paper.fit(side, self.scale)
+        fit = {"pictures": False} if self.features else paper.fit(side, self.scale)
         splits: list[list[Split]] = [
             [
                 read(
@@ -106,8 +109,8 @@ class Climb(Benchmark):
             vocabulary=len(Tokenizer.load(words).vocabulary),
         )
         if wants.sees == "regions":
-            splits = [[with_regions(split) for split in own] for own in splits]
-            inputs = region_inputs(inputs)
+            splits = [with_regions(name, own, place, self.features) for name, own in zip(names, splits, strict=True)]
+            inputs = region_inputs(inputs, [split for own in splits for split in own])
         found = layouts(names, [[len(split.table) for split in own] for own in splits])
         sets = [each.evaluation(part) for part in ("validation", "test") for each in found]
         return Setup(
@@ -130,6 +133,9 @@ class Climb(Benchmark):
     def relative(scores: Sequence[Score], others: Mapping[str, Sequence[Score]]) -> dict[str, float]:
         """The measures that need other runs."""
         return protocol.relative(scores, others) | transfer.measures(others)
+
+    def _transfer(self, title: str) -> dict[str, Need]:
+        return transfer.needs(task_order(self.order), self.scale, title, self.features)
 
     def _limit(self, name: str, part: Part) -> int | None:
         own = self.train if part == "train" else self.scored

@@ -18,6 +18,7 @@ from torch import Tensor
 from holdfast import metrics
 from holdfast.benchmarks.base import Benchmark, Setup
 from holdfast.benchmarks.climb import paper, tasks, unimodal
+from holdfast.benchmarks.climb.regions import check_sight, region_inputs, with_regions
 from holdfast.benchmarks.climb.transfer import (
     GUESSING,
     MODALITIES,
@@ -87,6 +88,8 @@ class LowShot(Benchmark):
     data: str = ""
     """A folder with the official files of the task; without it, the world's at this scale."""
     skip_bad: Annotated[int, Between(0)] = 0
+    features: str = ""
+    """The folder of region features, for a multimodal task and a model that sees regions."""
     validation: Annotated[int, Between(1)] | None = None
     test: Annotated[int, Between(1)] | None = None
     """At most so many examples of the two, drawn by id; None: as the scale has, but of official data the whole test."""
@@ -104,12 +107,11 @@ class LowShot(Benchmark):
 
     def setup(self, wants: Wants) -> Setup:
         """Draw the few examples, and read what validates and tests them."""
-        if wants.sees != "image":
+        several = modality(self.task) == "multimodal"
+        if wants.sees != "image" and not (several and wants.sees == "regions"):
             raise UserError("climb:lowshot shows pictures, and this model sees none: choose another, such as vilt-tiny")
-        if modality(self.task) == "multimodal":
-            task, parts, inputs = self._multimodal(wants)
-        else:
-            task, parts, inputs = self._unimodal(wants)
+        check_sight([self.task], wants, self.scale, self.features)
+        task, parts, inputs = self._multimodal(wants) if several else self._unimodal(wants)
         data = Data([part.table for part in parts])
         validation, test = (
             EvaluationSet(self.task, self.task, split, data.ids(number))  # type: ignore[arg-type]
@@ -177,7 +179,7 @@ class LowShot(Benchmark):
     def _multimodal(self, wants: Wants) -> tuple[Task, list[Split], Inputs]:
         place = tasks.Place(self.data, self.scale, self.skip_bad)
         vocabulary, side = tasks.vocabulary_file(wants, place), wants.side or SIDES[self.scale]
-        fit = paper.fit(side, self.scale)
+        fit = {"pictures": False} if self.features else paper.fit(side, self.scale)
 
         def part(name: tasks.Part) -> Split:
             found = tasks.listing(self.task, name, place)
@@ -189,6 +191,9 @@ class LowShot(Benchmark):
         text = max(_length(each.table) for each in parts)
         images, pieces = paper.TASKS[self.task].images, len(Tokenizer.load(vocabulary).vocabulary)
         inputs = Inputs(_shape(fit), images, "longest" in fit, text, pieces)
+        if wants.sees == "regions":
+            parts = with_regions(self.task, parts, place, self.features)
+            inputs = region_inputs(inputs, parts)
         return tasks.task_of(self.task, place), parts, inputs
 
     def _unimodal(self, wants: Wants) -> tuple[Task, list[Split], Inputs]:

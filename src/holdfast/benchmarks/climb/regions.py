@@ -1,49 +1,98 @@
-"""Regions where there are only pictures: the cells of a grid over each, for models that see boxes.
+"""Regions for models that see boxes: what a detector saw, from files, or the cells of a grid over each picture.
 
-A detector's boxes would be better; a grid needs none, and at the size of the world's pictures its cells are about as
-large as the things in them.
+A grid needs no detector, and at the size of the world's pictures its cells are about as large as the things in them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
+from functools import cache
+from pathlib import Path
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
-from holdfast.benchmarks.source import Split
+from holdfast.benchmarks.climb.paper import TASKS
+from holdfast.benchmarks.climb.stream import PARTS
+from holdfast.benchmarks.climb.tasks import Place, listing, official, picture_names
+from holdfast.benchmarks.regions import kept, open_features, read_rows
+from holdfast.benchmarks.source import Split, code_hash
+from holdfast.data.images import header_size
 from holdfast.data.table import Column, Shared
 from holdfast.errors import UserError
-from holdfast.types import Inputs
+from holdfast.types import Array, Inputs, Wants
 
+FILES = {
+    "vqav2": (
+        ("train2014_obj36", "val2014_obj36"),
+        ("trainval_36",),
+        ("coco_train", "coco_val"),
+        ("trainval",),
+    ),
+    "nlvr2": (("nlvr2_train_obj36", "nlvr2_valid_obj36", "nlvr2_test_obj36"),),
+    "snli-ve": (("flickr_train", "flickr_val", "flickr_test"),),
+}
+"""The splits of `region_features` that together have all pictures of a task; the first that are there are read. NLVR2
+has LXMERT's alone, so these come first: one model should see what one detector saw."""
 CELLS, PIXELS = 4, 8
 """So many cells along each side of a picture, each of so many pixels a side."""
 WIDTH = 3 * PIXELS * PIXELS
 _CHUNK = 1024
 
 
-def with_regions(split: Split) -> Split:
-    """The same examples with regions in place of pictures."""
+def check_sight(names: Collection[str], wants: Wants, scale: str, features: str) -> None:
+    """Refuse what a model cannot be shown, before any data is read."""
+    if features and wants.sees != "regions":
+        raise UserError(
+            "benchmark.features is for models that see regions: leave it out, or choose another, such as uniter-tiny"
+        )
+    if wants.sees == "regions" and not features and scale == "paper":
+        raise UserError(
+            "at the scale 'paper' pictures stay files, and no regions are cut from them: give the folder of their "
+            "region features (--set benchmark.features=DIR), or choose the scale 'large'"
+        )
+    if features and "vcr" in names:
+        raise UserError(
+            "no format of region features is read for VCR: leave it out, as in --order 'vqav2>nlvr2>snli-ve', or leave "
+            "benchmark.features out at another scale than 'paper'"
+        )
+    if features:
+        open_features(features)
+
+
+def with_regions(name: str, splits: Sequence[Split], place: Place, features: str) -> list[Split]:
+    """The parts of a task with regions in place of pictures: of the files in the folder `features`, or of a grid."""
+    return _with_features(name, splits, place, features) if features else [with_grid(split) for split in splits]
+
+
+def region_inputs(inputs: Inputs, splits: Sequence[Split]) -> Inputs:
+    """The inputs with the regions of these splits in place of pictures."""
+    shapes = {split.table.task: _regions(split).values.shape[1:] for split in splits}
+    (first, (_, width)), *others = shapes.items()
+    for name, (_, found) in others:
+        if found != width:
+            raise UserError(
+                f"the features of {first} are {width} wide, those of {name} {found}: give files of one detector, or "
+                "learn the two in runs of their own"
+            )
+    return replace(inputs, image=None, padded=False, regions=(max(boxes for boxes, _ in shapes.values()), width))
+
+
+def with_grid(split: Split) -> Split:
+    """The same examples with the cells of a grid in place of pictures."""
     inputs = dict(split.table.inputs)
     column = inputs.pop("image")
     if isinstance(column, Shared):
         values, index = column.values, column.index
-    elif isinstance(column, Tensor):
-        values, index = column, torch.arange(len(column))
     else:
-        raise UserError(
-            "regions are cut from decoded pictures, and at the scale 'paper' these stay files: choose the scale 'large'"
-        )
+        assert isinstance(column, Tensor), "a grid is cut from decoded pictures"
+        values, index = column, torch.arange(len(column))
     found: dict[str, Column] = {"regions": Shared(cells(values), index)}
     for name, value in (("boxes", boxes()), ("region_count", torch.tensor(CELLS * CELLS))):
         found[name] = Shared(value.unsqueeze(0), torch.zeros_like(index))
     return replace(split, table=replace(split.table, inputs=inputs | found))
-
-
-def region_inputs(inputs: Inputs) -> Inputs:
-    """The inputs with regions in place of pictures."""
-    return replace(inputs, image=None, padded=False, regions=(CELLS * CELLS, WIDTH))
 
 
 def cells(pixels: Tensor) -> Tensor:
@@ -73,3 +122,42 @@ def boxes() -> Tensor:
     at = torch.arange(CELLS) / CELLS
     top, left = torch.meshgrid(at, at, indexing="ij")
     return torch.stack([left, top, left + 1 / CELLS, top + 1 / CELLS], dim=-1).flatten(0, 1)
+
+
+def _with_features(name: str, splits: Sequence[Split], place: Place, features: str) -> list[Split]:
+    """Each part maps only its own stretch of the features, which stand in the order of the parts."""
+    files, source = open_features(features), place.source(name)
+    lists = [listing(name, part, place) for part in PARTS]
+    shown = {example: names for each in lists for example, names in zip(each.ids, each.pictures, strict=True)}
+    pictures = [[shown[example] for example in split.ids.tolist()] for split in splits]
+    wanted = dict.fromkeys(picture for part in pictures for names in part for picture in names)
+    key = source.fingerprint("regions", name, list(wanted), files.fingerprint(), code_hash(__name__))
+    found = kept(key, read_rows(files, FILES[name], wanted, _sides(name, place), of=name), order=wanted)
+    made = []
+    for split, part in zip(splits, pictures, strict=True):
+        own = found.stretch(picture for names in part for picture in names)
+        columns = own.columns(part if TASKS[name].images > 1 else [only for (only,) in part])
+        made.append(replace(split, table=replace(split.table, inputs={**split.table.inputs, **columns})))
+    return made
+
+
+def _sides(name: str, place: Place) -> Callable[[str], tuple[int, int]]:
+    """The width and height of a picture by its name; only when one is asked for, the pictures are looked up."""
+
+    @cache
+    def pictures() -> dict[str, Path | Array]:
+        splits = dict.fromkeys(official(name, part) for part in PARTS)
+        examples = (example for split in splits for example in place.source(name).examples(split))
+        return {key: image for e in examples for key, image in zip(picture_names(name, e), e.images, strict=True)}
+
+    def sides(picture: str) -> tuple[int, int]:
+        image = pictures()[picture]
+        return header_size(image, None) if isinstance(image, Path) else (image.shape[1], image.shape[0])
+
+    return sides
+
+
+def _regions(split: Split) -> Shared:
+    column = split.table.inputs["regions"]
+    assert isinstance(column, Shared)
+    return column

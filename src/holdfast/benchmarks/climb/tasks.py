@@ -80,6 +80,8 @@ class Listing:
     ids: tuple[str, ...]
     labels: tuple[str, ...]
     groups: tuple[str, ...]
+    pictures: tuple[Sequence[str], ...]
+    """What files of region features call the pictures of each."""
 
 
 @dataclass(frozen=True)
@@ -119,7 +121,8 @@ def read(
 ) -> Split:
     """A part of a task as a table, or those of its examples whose ids are kept (`kept` says in a word which).
 
-    `fit` says how images are brought into it: `image_size`, or `shorter` and `longest` and perhaps `decode`.
+    `fit` says how images are brought into it: `image_size`, or `shorter` and `longest` and perhaps `decode`; with
+    `pictures` as False, not at all.
     """
     source, split = place.source(name), official(name, part)
     words, longest = source.tokenizer(lambda: _texts(source, split), vocabulary, f"{split}, {name}")
@@ -160,7 +163,11 @@ def listing(name: str, part: Part, place: Place) -> Listing:
         return found
     rest, held = cut(found.ids, share=VALIDATION_SHARE, count=VALIDATION_MOST, groups=found.groups)
     rows = held if part == "validation" else rest
-    return Listing(*(tuple(column[row] for row in rows) for column in (found.ids, found.labels, found.groups)))
+
+    def of(column: Sequence[T]) -> tuple[T, ...]:
+        return tuple(column[row] for row in rows)
+
+    return Listing(of(found.ids), of(found.labels), of(found.groups), of(found.pictures))
 
 
 def answers(place: Place) -> tuple[str, ...]:
@@ -195,6 +202,19 @@ def soft_targets(vocabulary: Sequence[str]) -> Callable[[Sequence[Example]], Arr
     return targets
 
 
+def picture_names(name: str, example: Example) -> tuple[str, ...]:
+    """What files of region features call the pictures of an example; there are none of VCR.
+
+    >>> picture_names("nlvr2", Example("dev-12-3-0")), picture_names("vqav2", Example("42001", extra={"image_id": 42}))
+    (('dev-12-3-img0', 'dev-12-3-img1'), ('42',))
+    """
+    if name == "nlvr2":
+        pair, _, _ = example.id.rpartition("-")
+        return f"{pair}-img0", f"{pair}-img1"
+    key = {"vqav2": "image_id", "snli-ve": "Flickr30K_ID"}.get(name)
+    return () if key is None else (str(example.extra[key]),)
+
+
 def vocabulary_file(wants: Wants, place: Place) -> Path:
     """The word pieces of the model, or else pieces of the training text of all four tasks, whatever is learned."""
     if wants.vocabulary is not None:
@@ -224,7 +244,7 @@ def _listing(name: str, split: str, place: Place) -> Listing:
     def find() -> Listing:
         path = cache_folder() / "tables" / f"{source.fingerprint('listing', split, code_hash(__name__))}.json"
         if not path.exists():
-            rows = [(e.id, str(e.target), _group(e)) for e in source.examples(split)]
+            rows = [(e.id, str(e.target), _group(e), picture_names(name, e)) for e in source.examples(split)]
             _publish(path, lambda file: file.write_text(json.dumps(list(zip(*rows, strict=True))), encoding="utf-8"))
         return Listing(*map(tuple, json.loads(path.read_text(encoding="utf-8"))))
 

@@ -138,23 +138,27 @@ class LowShotRun:
         stage, task, shots, sample = rest
         return LowShotRun(int(stage), task, shots, int(sample))
 
-    def need(self, after: int | None) -> Need:
+    def need(self, after: int | None, features: str = "") -> Need:
         """What differs from the upstream run; it begins with the weights after that many stages, or with none of it."""
         settings = {"benchmark.task": self.task, "benchmark.shots": self.shots, "benchmark.sample": self.sample}
+        settings |= {"benchmark.features": features} if features else {}
         change = {"benchmark": "climb:lowshot", "algorithm": "finetune", "order": None, "setting": None}
         return Need({**change, "settings": settings}, after)
 
 
-def needs(order: Sequence[str], scale: str, title: str) -> dict[str, Need]:
+def needs(order: Sequence[str], scale: str, title: str, features: str = "") -> dict[str, Need]:
     """The low-shot runs after each stage of an upstream run, and the same from the pre-trained encoder.
 
-    Where the algorithm leaves the encoder alone, all are those of the pre-trained encoder.
+    Where the algorithm leaves the encoder alone, all are those of the pre-trained encoder. A model that sees a
+    detector's `features` learns the multimodal tasks alone: there are none for the others.
     """
     untouched = not UNTOUCHED.isdisjoint(title.split("+"))
     found: dict[str, Need] = {}
     for each in _after_each(order, scale):
-        found[replace(each, stage=0).name] = each.need(None)
-        found[each.name] = each.need(None if untouched else each.stage)
+        if features and modality(each.task) != "multimodal":
+            continue
+        found[replace(each, stage=0).name] = each.need(None, features)
+        found[each.name] = each.need(None if untouched else each.stage, features)
     return found
 
 

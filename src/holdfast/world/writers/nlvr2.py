@@ -33,9 +33,9 @@ COUNTS: dict[str, dict[str, int]] = {
 _FIRST_SET = {"train": 0, "dev": 100_000, "test1": 200_000, "test2": 300_000}
 _SCENE_NUMBERS = 30_000_000  # so that these pictures are none of COCO's
 _PAIRS = 4
-_SHARES = {"in": 1.0, "only": 0.6, "fact": 0.3, "both": 0.25, "exactly": 0.1, "same": 0.03} | dict.fromkeys(
-    ("comparison", "count"), 0.02
-)
+_SHARES = {"in": 1.0, "only": 0.8, "fact": 0.4, "both": 0.25, "comparison": 0.1, "exactly": 0.03, "same": 0.01} | {
+    "count": 0.005
+}
 """How often each form of sentence is taken, where a set of pictures has it: the harder, the more rarely."""
 
 
@@ -73,7 +73,7 @@ def write(folder: Path, scale: str, seed: int, *, images: bool = True, flaws: bo
     for split, count in at_scale(COUNTS, scale).items():
         records: list[dict[str, Any]] = []
         hashes: dict[str, str] = {}
-        for number, claims, scenes in _sets(split, count, seed):
+        for number, claims, scenes in sets(split, count, seed):
             for claim in claims:
                 records.append(_record(split, number, claim, scenes, seed))
             if images:
@@ -89,7 +89,7 @@ def write(folder: Path, scale: str, seed: int, *, images: bool = True, flaws: bo
             (folder / split / f"{min(pairs, key=lambda pair: pairs[pair])}-img1.png").unlink()
 
 
-def _sets(split: str, count: int, seed: int) -> Iterator[tuple[int, list[_Claim], list[Scene]]]:
+def sets(split: str, count: int, seed: int) -> Iterator[tuple[int, list[_Claim], list[Scene]]]:
     """Sets with their claims, as many in all as asked for; the last set may be cut short."""
     made = 0
     number = 0
@@ -117,7 +117,7 @@ def _scenes(number: int, seed: int) -> list[Scene]:
 
 
 def _claims(scenes: list[Scene], random: np.random.Generator) -> list[_Claim]:
-    """Up to two sentences of different forms, each with as many pairs of which it is true as of which it is false.
+    """Up to two sentences, each with as many pairs of which it is true as of which it is false.
 
     The language says a sentence for a pair and a truth: many are drawn, and those that came up with both truths stay.
     """
@@ -133,11 +133,13 @@ def _claims(scenes: list[Scene], random: np.random.Generator) -> list[_Claim]:
         if len(set(by_pair.values())) == 2:
             forms.setdefault(_form(sentence), []).append(sentence)
     claims: list[_Claim] = []
-    names = sorted(forms)
-    shares = np.array([_SHARES[name] for name in names])
-    chosen = random.choice(len(names), min(2, len(names)), replace=False, p=shares / shares.sum()) if names else ()
-    for number, index in enumerate(chosen):
-        sentence = forms[names[index]][int(random.integers(len(forms[names[index]])))]
+    for number in range(2):
+        names = sorted(name for name in forms if forms[name])
+        if not names:
+            break
+        shares = np.array([_SHARES[name] for name in names])
+        found = forms[names[random.choice(len(names), p=shares / shares.sum())]]
+        sentence = found.pop(int(random.integers(len(found))))
         true = [pair for pair, truth in truths[sentence].items() if truth]
         false = [pair for pair, truth in truths[sentence].items() if not truth]
         for right, wrong in zip(true[:2], false[:2], strict=False):

@@ -3,14 +3,18 @@
 The projection is always the same, so that the features of two worlds can be compared; they carry the noun and the
 attributes of a thing and what it does, and the place where a box shows mainly that. Written are VisCOLL's HDF5 files
 with their maps from rows to images, the bottom-up TSV of six columns, with 36 boxes an image and with 10 to 100, and
-LXMERT's of ten.
+LXMERT's of ten, for COCO and for NLVR2.
+
+At the small scales, LXMERT's files and Flickr30k's have every image of VQAv2, NLVR2 and SNLI-VE. A row of LXMERT's
+takes 400 kB with its 36 boxes: away from the paper's scale it has one for each thing, and two of the place.
 """
 
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -18,56 +22,66 @@ import numpy.typing as npt
 
 from holdfast.world.scene import Box, Scene, Thing
 from holdfast.world.vocabulary import COLOURS, MATERIALS, MORE_NOUNS, PATTERNS, PLACES, SIZES, THINGS, VERBS
-from holdfast.world.writers import coco, flickr30k_entities
+from holdfast.world.writers import coco, flickr30k_entities, nlvr2
 from holdfast.world.writers.json_files import write_json
 from holdfast.world.writers.scales import Amount, at_scale
 
 Floats = npt.NDArray[np.float32]
 
-# How many images of each split go into the TSV files; the HDF5 files have all images that VisCOLL uses.
+# How many images go into the two bottom-up files, into each of LXMERT's and into each of COCO's HDF5 files, at most;
+# Flickr30k's HDF5 files have all.
 COUNTS: dict[str, dict[str, int]] = {
-    "tiny": {"trainval": 16, "adaptive": 6, "lxmert": 8, "hdf5": 60},
-    "small": {"trainval": 400, "adaptive": 100, "lxmert": 200, "hdf5": 2_600},
-    "large": {"trainval": 5_000, "adaptive": 1_000, "lxmert": 2_000, "hdf5": 40_000},
-    "paper": {"trainval": 123_287, "adaptive": 123_287, "lxmert": 40_504, "hdf5": 117_266},
+    "tiny": {"trainval": 16, "adaptive": 6, "lxmert": 8_000, "hdf5": 60},
+    "small": {"trainval": 400, "adaptive": 100, "lxmert": 8_000, "hdf5": 2_600},
+    "large": {"trainval": 5_000, "adaptive": 1_000, "lxmert": 8_000, "hdf5": 40_000},
+    "paper": {"trainval": 123_287, "adaptive": 123_287, "lxmert": 1_000_000, "hdf5": 117_266},
 }
 BOXES, WIDTH = 36, 2048
-HDF5_BOXES, HDF5_WIDTH = 100, 1024
+HDF5_BOXES = 100
+HDF5_WIDTHS = {"coco": 1024, "flickr": WIDTH}
+"""VisCOLL's are 1024 wide; Flickr30k's go together with LXMERT's in one model, and are as wide as these."""
 NOISE = 0.35
-_NOUNS = [noun for noun in THINGS if noun not in MORE_NOUNS]  # what COCO and Flickr30k show
+_NOUNS = [noun for noun in THINGS if noun not in MORE_NOUNS]  # what COCO, Flickr30k and NLVR2 show
 _WORDS = (*_NOUNS, *COLOURS, *SIZES, *MATERIALS, *PATTERNS, *PLACES, *VERBS)
+_OF_THE_PLACE = 2
+_NLVR2_FILES = {"train": "train", "dev": "valid", "test1": "test"}
 
 
 def amount(scale: str) -> Amount:
     """How much there is at a scale.
 
     >>> amount("tiny")
-    Amount(records=222, pictures=0, pixels=0, values=2445312)
+    Amount(records=1084, pictures=0, pixels=0, values=9228288)
     """
-    counts = at_scale(COUNTS, scale)
-    coco_counts, flickr = at_scale(coco.COUNTS, scale), at_scale(flickr30k_entities.COUNTS, scale)
+    counts, coco_counts = at_scale(COUNTS, scale), at_scale(coco.COUNTS, scale)
     val = len(coco.image_ids("val2017", scale))
-    splits = (coco_counts["train2014"] + coco_counts["val2014"] - val, val, *flickr.values())
-    rows = sum(min(split, counts["hdf5"]) for split in splits)
-    boxes = BOXES * (counts["trainval"] + counts["lxmert"]) + 55 * counts["adaptive"]  # 10 to 100 of them
-    return Amount(rows + counts["trainval"] + counts["adaptive"] + counts["lxmert"], values=WIDTH * boxes)
+    hdf5 = [min(split, counts["hdf5"]) for split in (coco_counts["train2014"] + coco_counts["val2014"] - val, val)]
+    hdf5 += at_scale(flickr30k_entities.COUNTS, scale).values()
+    # Some pairs of NLVR2 are asked twice; a scene of COCO has three things, one of NLVR2 two, on the average.
+    lxmert = [(min(coco_counts[split], counts["lxmert"]), 3) for split in ("train2014", "val2014")]
+    pairs = [round(1.5 * at_scale(nlvr2.COUNTS, scale)[split]) for split in _NLVR2_FILES]
+    lxmert += [(min(images, counts["lxmert"]), 2) for images in pairs]
+    boxes = sum(images * (BOXES if scale == "paper" else things + _OF_THE_PLACE) for images, things in lxmert)
+    boxes += BOXES * counts["trainval"] + 55 * counts["adaptive"]  # 10 to 100 of them
+    rows = sum(hdf5) + sum(images for images, _ in lxmert) + counts["trainval"] + counts["adaptive"]
+    return Amount(rows, values=WIDTH * boxes)
 
 
 def write(folder: Path, scale: str, seed: int) -> None:
-    """`faster_rcnn_{coco,flickr}_*.h5` with maps, `trainval_36`, `trainval` and `mscoco_imgfeat`.
+    """`faster_rcnn_{coco,flickr}_*.h5` with maps, `trainval_36`, `trainval`, `mscoco_imgfeat` and `nlvr2_imgfeat`.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     write(Path(folder), "tiny", seed=0)
-    ...     sorted(path.name for path in (Path(folder) / "trainval_36").iterdir())
-    ['trainval_resnet101_faster_rcnn_genome_36.tsv']
+    ...     sorted(path.name for path in (Path(folder) / "nlvr2_imgfeat").iterdir())
+    ['test_obj36.tsv', 'train_obj36.tsv', 'valid_obj36.tsv']
     """
     most = at_scale(COUNTS, scale)
     for split in ("train", "val"):
         numbers = coco.image_ids(f"{split}2017", scale)[: most["hdf5"]]
         _write_hdf5(folder, f"coco_{split}", numbers, numbers, lambda number: coco.coco_scene(number, seed), seed)
     for split in ("train", "val", "test"):
-        numbers = flickr30k_entities.image_numbers(split, scale)[: most["hdf5"]]
+        numbers = flickr30k_entities.image_numbers(split, scale)
         ids = [flickr30k_entities.image_id(number) for number in numbers]
         scene_of: Callable[[int], Scene] = lambda number: flickr30k_entities.flickr_scene(number, seed)  # noqa: E731
         _write_hdf5(folder, f"flickr_{split}", numbers, ids, scene_of, seed)
@@ -80,12 +94,14 @@ def write(folder: Path, scale: str, seed: int) -> None:
     )
     adaptive = (_bottom_up(n, seed, 10 + n % 91) for n in chosen[: most["adaptive"]])
     _write_rows(folder / "trainval" / f"{name}.tsv", adaptive)
-    val = coco.image_ids("val2014", scale)[: most["lxmert"]]
-    _write_rows(folder / "mscoco_imgfeat" / "val2014_obj36.tsv", (_lxmert(number, seed) for number in val))
+    for split in ("train2014", "val2014"):
+        _write_lxmert(folder / "mscoco_imgfeat" / f"{split}_obj36.tsv", _coco_shown(split, scale, seed), scale, seed)
+    for split, part in _NLVR2_FILES.items():
+        _write_lxmert(folder / "nlvr2_imgfeat" / f"{part}_obj36.tsv", _nlvr2_shown(split, scale, seed), scale, seed)
 
 
-def regions(scene: Scene, random: np.random.Generator, count: int) -> list[tuple[Box, Thing | None]]:
-    """Boxes as a detector finds them: each thing nearly where it is, things again, and places without a thing.
+def regions(scene: Scene, random: np.random.Generator, count: int, times: int = 2) -> list[tuple[Box, Thing | None]]:
+    """Boxes as a detector finds them: each thing so many times nearly where it is, and places without a thing.
 
     >>> from holdfast.world.scene import make_scene
     >>> scene = make_scene(0, 1)
@@ -94,7 +110,7 @@ def regions(scene: Scene, random: np.random.Generator, count: int) -> list[tuple
     """
     found: list[tuple[Box, Thing | None]] = []
     for index in range(count):
-        if index < 2 * len(scene.things):
+        if index < times * len(scene.things):
             thing = scene.things[index % len(scene.things)]
             found.append((_near(random, thing.box), thing))
         else:
@@ -154,18 +170,19 @@ def _write_hdf5(
 
     folder.mkdir(parents=True, exist_ok=True)
     size_of = coco.image_size if name.startswith("coco") else flickr30k_entities.image_size
+    width = HDF5_WIDTHS[name.partition("_")[0]]
     write_json(folder / f"{name}_map.json", {str(row): image_id for row, image_id in enumerate(ids)})
     with h5py.File(folder / f"faster_rcnn_{name}.h5", "w") as file:
         packed = {"dtype": "float32", "compression": "gzip", "compression_opts": 1}
-        shape = (len(numbers), HDF5_BOXES, HDF5_WIDTH)
-        rows = file.create_dataset("bbox_features", shape, chunks=(1, 10, HDF5_WIDTH), **packed)
+        shape = (len(numbers), HDF5_BOXES, width)
+        rows = file.create_dataset("bbox_features", shape, chunks=(1, 10, width), **packed)
         boxes = file.create_dataset("bboxes", (len(numbers), HDF5_BOXES, 4), **packed)
         counts = file.create_dataset("num_boxes", (len(numbers),), dtype="int64")
         for row, number in enumerate(numbers):
             scene, random = scene_of(number), np.random.default_rng([seed, 21, 1, number])
             seen = regions(scene, random, min(HDF5_BOXES, 10 + 2 * len(scene.things)))
             # Unused boxes stay zero; `num_boxes` says where they begin.
-            rows[row, : len(seen)] = features(scene, seen, random, HDF5_WIDTH)
+            rows[row, : len(seen)] = features(scene, seen, random, width)
             boxes[row, : len(seen)] = _corners(seen, *size_of(number))
             counts[row] = len(seen)
 
@@ -182,23 +199,44 @@ def _base64(array: npt.NDArray[np.generic]) -> str:
     return base64.b64encode(array.tobytes()).decode("ascii")
 
 
-def _detected(number: int, seed: int, count: int) -> tuple[list[tuple[Box, Thing | None]], Floats, Floats]:
-    scene, random = coco.coco_scene(number, seed), np.random.default_rng([seed, 21, 2, number])
-    seen = regions(scene, random, count)
-    return seen, _corners(seen, *coco.image_size(number)), features(scene, seen, random, WIDTH)
+def _detected(
+    scene: Scene, size: tuple[int, int], seed: int, count: int, times: int = 2
+) -> tuple[list[tuple[Box, Thing | None]], Floats, Floats]:
+    random = np.random.default_rng([seed, 21, 2, scene.number])
+    seen = regions(scene, random, count, times)
+    return seen, _corners(seen, *size), features(scene, seen, random, WIDTH)
 
 
 def _bottom_up(number: int, seed: int, count: int) -> list[object]:
-    _, boxes, rows = _detected(number, seed, count)
+    _, boxes, rows = _detected(coco.coco_scene(number, seed), coco.image_size(number), seed, count)
     return [number, *coco.image_size(number), count, _base64(boxes), _base64(rows)]
 
 
-def _lxmert(number: int, seed: int) -> list[object]:
+def _coco_shown(split: str, scale: str, seed: int) -> Iterator[tuple[str, Scene, tuple[int, int]]]:
+    for number in coco.image_ids(split, scale):
+        yield f"COCO_{split}_{number:012d}", coco.coco_scene(number, seed), coco.image_size(number)
+
+
+def _nlvr2_shown(split: str, scale: str, seed: int) -> Iterator[tuple[str, Scene, tuple[int, int]]]:
+    """The images of all pairs that a sentence is asked of, by the names of their files; all of them lie."""
+    for number, claims, scenes in nlvr2.sets(split, at_scale(nlvr2.COUNTS, scale)[split], seed):
+        for pair in sorted({claim.pair for claim in claims}):
+            for side in (0, 1):
+                yield f"{split}-{number}-{pair}-img{side}", scenes[2 * pair + side], (96, 72)
+
+
+def _write_lxmert(path: Path, shown: Iterator[tuple[str, Scene, tuple[int, int]]], scale: str, seed: int) -> None:
+    few = islice(shown, at_scale(COUNTS, scale)["lxmert"])
+    _write_rows(path, (_lxmert(*each, seed, scale == "paper") for each in few))
+
+
+def _lxmert(name: str, scene: Scene, size: tuple[int, int], seed: int, whole: bool) -> list[object]:
     """Ten columns; the height comes before the width here."""
-    seen, boxes, rows = _detected(number, seed, BOXES)
-    width, height = coco.image_size(number)
+    count, times = (BOXES, 2) if whole else (len(scene.things) + _OF_THE_PLACE, 1)
+    seen, boxes, rows = _detected(scene, size, seed, count, times)
+    width, height = size
     nouns = np.array([0 if thing is None else _NOUNS.index(thing.noun) for _, thing in seen], dtype=np.int64)
     colours = [0 if thing is None else list(COLOURS).index(thing.colour) for _, thing in seen]
     sure = np.array([0.2 if thing is None else 0.9 for _, thing in seen], dtype=np.float32)
     labels = [_base64(nouns), _base64(sure), _base64(np.array(colours, dtype=np.int64)), _base64(sure)]
-    return [f"COCO_val2014_{number:012d}", height, width, *labels, len(seen), _base64(boxes), _base64(rows)]
+    return [name, height, width, *labels, len(seen), _base64(boxes), _base64(rows)]

@@ -1,0 +1,201 @@
+"""Region features: of each image, what is in each of its boxes, kept once for all examples that share the image.
+
+They are read from official HDF5 and TSV files (`datasets/region_features.py`), or a benchmark computes them. Files keep
+the order that their boxes have.
+
+```
+CACHE/regions/<hash>/regions.npy   (images, boxes, width) float16, zeros where an image has fewer boxes
+                     boxes.npy     (images, boxes, 4) float32: corners, as shares of the image's sides
+                     count.npy     (images,) how many boxes there are
+                     id.npy        (images,) the images' ids
+```
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from holdfast import registry
+from holdfast.benchmarks.source import Source, cache_folder, progress_bar
+from holdfast.data.table import Shared
+from holdfast.datasets.base import DataError, Dataset
+from holdfast.errors import UserError
+
+BOXES = 36
+"""The most boxes of an image, unless a benchmark says otherwise."""
+Row: TypeAlias = tuple[str, NDArray[Any], NDArray[np.float32]]
+"""An image's id, its features (boxes, width) and its boxes (boxes, 4)."""
+_ALIKE = "give files that one detector made"
+
+
+@dataclass(frozen=True)
+class Regions:
+    """The regions of images, mapped into memory."""
+
+    values: Tensor
+    boxes: Tensor
+    counts: Tensor
+    ids: NDArray[np.str_]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The most boxes of an image, and the width of a feature, as `types.Inputs` has them."""
+        return self.values.shape[1], self.values.shape[2]
+
+    def has(self, ids: Sequence[str]) -> NDArray[np.bool_]:
+        """Which images have regions: the official files lack a few."""
+        return np.isin(np.asarray(ids, np.str_), self.ids)
+
+    def columns(self, ids: Sequence[str] | Sequence[Sequence[str]]) -> dict[str, Shared]:
+        """The columns of a table with one image a row, or with several; the features themselves are not copied.
+
+        >>> values, boxes, counts = torch.tensor([[[0.0]], [[1.0]]]), torch.zeros(2, 1, 4), torch.ones(2)
+        >>> regions = Regions(values, boxes, counts, np.array(["7", "9"]))
+        >>> regions.columns(["9", "9", "7"])["regions"].rows(torch.arange(3)).flatten().tolist()
+        [1.0, 1.0, 0.0]
+        >>> regions.columns([("9", "7"), ("7", "7")])["regions"].rows(torch.arange(2)).flatten(1).tolist()
+        [[1.0, 0.0], [0.0, 0.0]]
+        """
+        rows = {name: row for row, name in enumerate(self.ids.tolist())}
+        try:
+            index = torch.tensor([rows[row] if isinstance(row, str) else [rows[name] for name in row] for row in ids])
+        except KeyError as error:
+            raise UserError(
+                f"there are no features of the image {error.args[0]!r}: give the files of all images"
+            ) from None
+        named = {"regions": self.values, "boxes": self.boxes, "region_count": self.counts}
+        return {name: Shared(values, index) for name, values in named.items()}
+
+    def stretch(self, ids: Iterable[str]) -> Regions:
+        """The rows from the first of these images to the last, so that a table has no more than it needs.
+
+        >>> values, names = torch.arange(4.0).view(4, 1, 1), np.array(["a", "b", "c", "d"])
+        >>> regions = Regions(values, torch.zeros(4, 1, 4), torch.ones(4), names)
+        >>> regions.stretch(["c", "b"]).values.flatten().tolist()
+        [1.0, 2.0]
+        """
+        (rows,) = np.isin(self.ids, np.array(list(ids), np.str_)).nonzero()
+        part = slice(rows.min(), rows.max() + 1) if len(rows) else slice(0)
+        return Regions(self.values[part], self.boxes[part], self.counts[part], self.ids[part])
+
+
+def open_features(folder: str) -> Source:
+    """The files of region features in a folder, or in `region_features` in it."""
+    reader: Dataset = registry.DATASETS["region_features"].load()
+    for place in (Path(folder), Path(folder) / "region_features"):
+        if place.is_dir() and reader.present(place):
+            return Source(reader, place)
+    raise UserError(f"{folder} holds no region features: give the folder of the HDF5 or TSV files")
+
+
+def read_rows(
+    files: Source,
+    alternatives: Sequence[Sequence[str]],
+    wanted: Container[str],
+    sides: Callable[[str], tuple[int, int]],
+    *,
+    of: str,
+    most: int = BOXES,
+) -> Iterator[Row]:
+    """The regions of the wanted images, at most so many boxes of each.
+
+    An alternative is the splits of `region_features` that together have all images `of` a dataset; of several, the
+    first that is there is read. `sides` tells the width and height of an image; TSV files tell them themselves.
+    """
+    missing: list[str] = []
+    for splits in alternatives:
+        seen: set[str] = set()
+        try:
+            for split in splits:
+                for example in files.examples(split):
+                    name = plain_id(example.id)
+                    if name in wanted and name not in seen:
+                        seen.add(name)
+                        extra = example.extra
+                        width, height = (extra["image_w"], extra["image_h"]) if "image_w" in extra else sides(name)
+                        boxes = extra["boxes"][:most] / np.array([width, height] * 2, np.float32)
+                        yield name, extra["features"][:most], boxes.clip(0, 1)
+        except DataError as error:
+            if error.missing and not seen:
+                missing.append(str(Path(error.problem.file).relative_to(files.folder)))
+                continue
+            raise
+        return
+    raise UserError(f"{files.folder} has no features of the images of {of}: give it {' or '.join(missing)}")
+
+
+def plain_id(name: str) -> str:
+    """An image of COCO by its number: LXMERT's files name it as its file is named.
+
+    >>> plain_id("COCO_val2014_000000000042"), plain_id("42"), plain_id("dev-0-0-img1")
+    ('42', '42', 'dev-0-0-img1')
+    """
+    return str(int(name.rpartition("_")[2])) if name.startswith("COCO_") else name
+
+
+def kept(key: str, rows: Iterator[Row], order: Iterable[str] | None = None) -> Regions:
+    """Open what the cache has, or write the rows there first: whole, or not at all.
+
+    Images stand in the order of the rows, or in that of `order`, which names all of them.
+    """
+    folder = cache_folder() / "regions" / key
+    if not folder.is_dir():
+        part = folder.with_name(f".{key}.{os.getpid()}")
+        shutil.rmtree(part, ignore_errors=True)
+        part.mkdir(parents=True)
+        try:
+            with progress_bar("region features"):
+                _write(part, rows, order)
+            part.rename(folder)
+        except OSError:
+            if not folder.is_dir():  # else another process was quicker
+                raise
+        finally:
+            shutil.rmtree(part, ignore_errors=True)
+    values, boxes, counts = (
+        torch.from_numpy(np.load(folder / f"{name}.npy", mmap_mode="c")) for name in ("regions", "boxes", "count")
+    )
+    ids: NDArray[np.str_] = np.load(folder / "id.npy")
+    return Regions(values, boxes, counts, ids)
+
+
+def _write(folder: Path, rows: Iterator[Row], order: Iterable[str] | None) -> None:
+    """One row after the other, as long as each is; then, once the longest is known, as arrays."""
+    ids: list[str] = []
+    counts: list[int] = []
+    width = 0
+    with (folder / "values").open("wb") as values, (folder / "corners").open("wb") as corners:
+        for name, found, boxes in rows:
+            ids.append(name)
+            counts.append(len(boxes))
+            if width not in (0, found.shape[1]):
+                raise UserError(
+                    f"the features of {ids[0]} are {width} wide, those of {name} {found.shape[1]}: {_ALIKE}"
+                )
+            width = found.shape[1]
+            values.write(np.ascontiguousarray(found, np.float16).data)
+            corners.write(np.ascontiguousarray(boxes, np.float32).data)
+    if not ids:
+        raise UserError("there are no regions at all: the files of features are of other images than the data")
+    starts = np.cumsum([0, *counts])
+    places = {name: place for place, name in enumerate(order or ids)}
+    arranged = sorted(range(len(ids)), key=lambda row: places[ids[row]])
+    np.save(folder / "id.npy", np.array(ids, np.str_)[arranged])
+    np.save(folder / "count.npy", np.array(counts, np.int64)[arranged])
+    for source, name, kind, columns in (("values", "regions", np.float16, width), ("corners", "boxes", np.float32, 4)):
+        flat = np.memmap(folder / source, kind, "r").reshape(-1, columns)
+        array = np.lib.format.open_memmap(folder / f"{name}.npy", "w+", kind, (len(ids), max(counts), columns))
+        for place, row in enumerate(arranged):
+            array[place, : counts[row]] = flat[starts[row] : starts[row + 1]]
+        array.flush()
+        (folder / source).unlink()
