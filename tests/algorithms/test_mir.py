@@ -75,7 +75,7 @@ def test_it_chooses_what_a_copy_of_model_and_optimiser_says(name, fidelity):
         chosen = chosen[20:]
     else:
         fetched = []
-        learner.fetch = lambda ids, fetch=learner.fetch: fetched.append(ids) or fetch(ids)
+        learner.fetch = lambda ids, *how, fetch=learner.fetch: fetched.append(ids) or fetch(ids, *how)
         batch = learner.fetch(algorithm.batch(learner, Batch(new)).ids)
         learner.backward(learner.loss(batch, learner.outputs(batch)), batch)
         learner.step(3)
