@@ -229,7 +229,7 @@ def viscoll(
 
 
 def calibration(
-    scale: Annotated[str, typer.Option(help="How much data: tiny, small, large.")] = "small",
+    scale: Annotated[str, typer.Option(help="All at one scale: tiny, small, large; else each at its own.")] = "",
     device: Annotated[str, typer.Option(help="cpu, cuda, cuda:N, or auto.")] = "auto",
     only: Annotated[str, typer.Option(help="Only datasets whose name has this in it.")] = "",
     compiled: Annotated[bool, typer.Option("--compile", help="Compile the shapes that come often.")] = False,
@@ -253,6 +253,7 @@ def calibration(
     rows = tuple(
         (
             f.dataset,
+            f.scale,
             "–" if f.score is None else f"{f.score:.3f}",
             "–" if f.chance is None else f"{f.chance:.3f}",
             f"{f.low:.2f} to {f.high:.2f}",
@@ -262,8 +263,8 @@ def calibration(
         for f in found
     )
     notes = tuple(f"{f.dataset}: {f.reason}." for f in found if f.score is None)
-    columns = ("dataset", "score", "guessing", "band", "within", "s")
-    print_grid(Grid(f"each dataset alone, at {scale}", columns, rows, notes))
+    columns = ("dataset", "scale", "score", "guessing", "band", "within", "s")
+    print_grid(Grid("each dataset alone", columns, rows, notes))
 
 
 def plans(
