@@ -14,7 +14,7 @@ setup: .venv/.done
 	touch $@
 
 demo: setup
-	$(BIN)/holdfast run climb --algorithm seqft,er,ewc,adapters --set benchmark.train=600 --out demo
+	$(BIN)/holdfast run climb --algorithm seqft,er,ewc,adapters --set benchmark.train=400 --out demo
 	$(BIN)/holdfast climb tables demo --table 3
 	$(BIN)/holdfast report demo --out demo/report
 
