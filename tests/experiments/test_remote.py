@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.cli.carry import follow
-from holdfast.errors import Stopped, UserError
+from holdfast.errors import RunError, Stopped, UserError
 from holdfast.experiments import remote as module
 from holdfast.experiments.config import Preparation
 from holdfast.experiments.local import Here, Options, attempt
@@ -112,7 +112,21 @@ def test_an_address_that_leads_nowhere_is_told_in_a_sentence():
 @pytest.fixture(params=["memory", "file"])
 def elsewhere(request, tmp_path, monkeypatch):
     monkeypatch.setattr(module, "PAUSE", 0.01)
-    return ADDRESS if request.param == "memory" else f"file://{tmp_path}/elsewhere"
+    if request.param == "file":
+        return f"file://{tmp_path}/elsewhere"
+    # An object store does one thing at a time to an object; the one in memory looks and writes in two steps.
+    files, one = type(Remote(ADDRESS).files), threading.RLock()
+    for name in ("pipe_file", "cat_file", "rm_file", "exists"):
+        monkeypatch.setattr(files, name, alone(getattr(files, name), one))
+    return ADDRESS
+
+
+def alone(call, one):
+    def within(*given, **named):
+        with one:
+            return call(*given, **named)
+
+    return within
 
 
 def written(address, **told):
@@ -157,14 +171,42 @@ def test_who_waits_is_told_who_holds_it_and_may_be_asked_to_stop(elsewhere):
 
 def test_a_lock_that_is_written_anew_is_held_and_one_that_stands_still_is_nobodys(elsewhere, monkeypatch):
     monkeypatch.setattr(module, "BEAT", 0.02)
-    monkeypatch.setattr(module, "STILL", 0.4)
-    end = time.monotonic() + 1.2
+    monkeypatch.setattr(module, "STILL", 2.0)
+    end = time.monotonic() + 3.0
     with lock(elsewhere), pytest.raises(Stopped), lock(elsewhere, stopping=lambda: time.monotonic() > end):
-        pytest.fail("three times as long as a lock may stand still")
+        pytest.fail("longer than a lock may stand still")
     written(elsewhere, process=1, machine="a machine that burned", seen="yesterday", beats=3)
     began = time.monotonic()
     with lock(elsewhere):
-        assert time.monotonic() - began > 0.4
+        assert time.monotonic() - began > 2.0
+
+
+def test_a_lock_that_is_let_go_while_it_is_looked_at_is_waited_for(elsewhere, monkeypatch):
+    def held(self, path, text):
+        raise FileExistsError(path)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Remote, "_write_new", held)  # and gone when one looks: no reason to give up
+        with pytest.raises(Stopped), lock(elsewhere, stopping=lambda: True):
+            pytest.fail("another has it")
+
+
+@pytest.mark.parametrize("times", [2, 3])
+def test_a_store_that_refuses_is_asked_again_and_then_told_of(elsewhere, monkeypatch, times):
+    refusals, write = [OSError("conflict")] * times, Remote._write_new
+
+    def refused(self, path, text):
+        if refusals:
+            raise refusals.pop()
+        write(self, path, text)
+
+    monkeypatch.setattr(Remote, "_write_new", refused)
+    if times == 2:
+        with lock(elsewhere):
+            assert not refusals
+    else:
+        with pytest.raises(RunError, match="cannot be written to: conflict"), lock(elsewhere):
+            pytest.fail("it was never written")
 
 
 def test_a_process_of_this_machine_that_has_ended_holds_nothing(elsewhere):

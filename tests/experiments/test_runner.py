@@ -99,7 +99,9 @@ def test_two_that_start_the_same_run_one_works_and_the_other_waits_and_says_who(
             target=lambda: records.append(runner.run(ready, store, waiting=holders.append)), daemon=True
         )
         waiter.start()
-        time.sleep(0.4)
+        end = time.monotonic() + 30
+        while not holders and time.monotonic() < end:
+            time.sleep(0.01)
         assert records == []
     waiter.join(30)
     assert len(records) == len(holders) == 1

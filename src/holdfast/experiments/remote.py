@@ -136,17 +136,27 @@ class Remote:
     def _create(self, path: str, text: bytes) -> bool:
         """Whether the object is new: to create what is there is refused, by S3, GCS, Azure and folders alike."""
         self._try(self.files.makedirs, path.rpartition("/")[0], exist_ok=True)
-        try:
-            if "file" in (self.files.protocol if isinstance(self.files.protocol, tuple) else (self.files.protocol,)):
-                with self.files.open(path, "xb") as file:
-                    file.write(text)
+        for last in (False, False, True):
+            try:
+                self._write_new(path, text)
+            except FileExistsError:
+                return False
+            except OSError as error:  # a store may refuse in words of its own, or want to be asked again
+                if self._try(self.files.exists, path):
+                    return False
+                if last:
+                    raise RunError(f"the store {self.address} cannot be written to: {error}") from error
+                time.sleep(PAUSE)
             else:
-                self.files.pipe_file(path, text, mode="create")
-        except OSError as error:  # whichever it is that this kind of store raises
-            if not self._try(self.files.exists, path):
-                raise RunError(f"the store {self.address} cannot be written to: {error}") from error
-            return False
-        return True
+                return True
+        raise AssertionError
+
+    def _write_new(self, path: str, text: bytes) -> None:
+        if "file" in (self.files.protocol if isinstance(self.files.protocol, tuple) else (self.files.protocol,)):
+            with self.files.open(path, "xb") as file:
+                file.write(text)
+        else:
+            self.files.pipe_file(path, text, mode="create")
 
     def _read(self, path: str) -> bytes:
         try:
