@@ -79,9 +79,10 @@ def test_the_best_path_by_validation_data_goes_on():
     algorithm, fits, ends = rpsnet(), Fits(), Ends()
     found = ready("branches", benchmark__stages=3, train__epochs=3)
     trained(found, [ends, algorithm, fits])
+    assert algorithm.chosen[0] == ((0,), (0,)), "the first path is given"
     for index, stage in enumerate(found.setup.stream.stages):
         tries = [entry for entry in fits.seen if entry[0] == stage.name]
-        assert len(tries) == 3
+        assert len(tries) == (3 if index else 1)
         scores = [score for _, _, score, _ in tries]
         best = scores.index(max(scores))
         assert equal(ends.left[index], tries[best][3]), "the weights that are left are the best path's"
@@ -98,7 +99,8 @@ def test_the_search_reads_training_and_validation_data_only():
     for stage, read in zip(found.setup.stream.stages, ends.read, strict=True):
         allowed = past | set(stage.train.tolist()) | set(stage.validation[0].ids.tolist())
         assert read <= allowed
-        assert read >= set(stage.train.tolist()) | set(stage.validation[0].ids.tolist())
+        validation = set(stage.validation[0].ids.tolist()) if past else set()  # the first path is not searched for
+        assert read >= set(stage.train.tolist()) | validation
         past |= set(stage.train.tolist())
 
 
@@ -106,29 +108,43 @@ def test_a_new_path_comes_every_few_stages():
     algorithm, fits = rpsnet(every=2), Fits()
     trained(ready("branches", benchmark__stages=3, train__epochs=1), [algorithm, fits])
     counts = [sum(entry[0] == f"stage-{stage}" for entry in fits.seen) for stage in (1, 2, 3)]
-    assert counts == [3, 1, 3]
+    assert counts == [1, 1, 3]
     assert len(algorithm.chosen) == 2
 
 
-def test_modules_of_earlier_paths_stay_and_module_0_learns():
+def test_modules_of_earlier_paths_stay():
     algorithm, ends = rpsnet(modules=8), Ends()
     learner, _ = trained(ready("branches", benchmark__stages=3), [ends, algorithm])
-    after, checked = weights(learner.model), 0
-    for stage, path in enumerate(algorithm.chosen[:-1]):
+    after, learned = weights(learner.model), 0
+    for stage, path in enumerate(algorithm.chosen):
         for layer, (index,) in enumerate(path):
             names = [name for name in after if name.startswith(f"encoder.layer.{layer}.choices.{index}.")]
             assert names
-            same = [torch.equal(after[name], ends.left[stage][name]) for name in names]
-            assert all(same) if index else not any(same)
-            checked += index > 0
-    assert checked
-    on = [{0, *(path[layer][0] for path in algorithm.chosen)} for layer in range(2)]
+            assert all(torch.equal(after[name], ends.left[stage][name]) for name in names)
+            if stage and all(before[layer] != (index,) for before in algorithm.chosen[:stage]):
+                assert not any(torch.equal(after[name], ends.left[stage - 1][name]) for name in names)
+                learned += 1
+    assert learned
+    on = [{path[layer][0] for path in algorithm.chosen} for layer in range(2)]
     assert [set(modules) for modules in learner.model.encoder.path] == on, "all paths are on in the end"
 
 
-@pytest.mark.parametrize("stop", [5, 11, 14, 17])
+def test_distillation_weighs_more_with_every_stage_after_the_first_path():
+    """Phi of the paper, by its own formula: 1 until J tasks are learned, then gamma (k - J)."""
+    algorithm, seen = rpsnet(every=2, growth=10.0, strength=3.0, temperature=2.0, candidates=1), []
+
+    class Weights(Algorithm):
+        def learn(self, learner, stage, fit):
+            seen.append(algorithm.teacher.strength * 2.0**2 / 3.0)
+            fit()
+
+    trained(ready("branches", benchmark__stages=5, train__epochs=1), [Weights(), algorithm])
+    assert seen == [1.0, 1.0, 1.0, 10.0, 20.0]
+
+
+@pytest.mark.parametrize("stop", [2, 5, 8, 11])
 def test_it_resumes_exactly_within_a_search(stop, tmp_path):
-    """A stage has 3 fits of 3 steps here: in the first stage, in each fit of the second, which has a teacher."""
+    """Fits have 3 steps here: in the one of the first stage, and in each of the second's three, which has a teacher."""
     settings = {"train__epochs": 1}
     whole, _ = trained(ready("branches", **settings), [rpsnet()])
     with pytest.raises(Stopped):
@@ -164,10 +180,10 @@ def test_it_runs_over_resnet_and_vit(recipe):
     assert {len(layer.choices) for layer in layers} == {3}
     after = weights(learner.model)
     for layer, (index,) in enumerate(algorithm.chosen[0]):
-        if index:  # frozen: its weights and its running statistics
-            name = f"encoder.layer.{layer}.choices.{index}."
-            kept = {key: value for key, value in ends.left[0].items() if key.startswith(name)}
-            assert equal(kept, {key: value for key, value in after.items() if key.startswith(name)})
+        name = f"encoder.layer.{layer}.choices.{index}."  # frozen: its weights and its running statistics
+        kept = {key: value for key, value in ends.left[0].items() if key.startswith(name)}
+        assert kept
+        assert equal(kept, {key: value for key, value in after.items() if key.startswith(name)})
 
 
 def test_what_cannot_be_is_refused():

@@ -2,11 +2,14 @@
 
 Papers: Rajasegaran et al. 2019, "Random Path Selection for Continual Learning"; CFST with 9 layers of 8 modules, over
 ResNet-18 and ViT, a new path every 2 stages, the best of 8 by validation data, 1000 kept examples and T = 2.
-Equation: a layer gives its shared part plus the sum of module 0, the modules of earlier paths, and that of this path;
-the loss is that of experience replay plus T^2 KL from the model of the last stage, over the units seen before.
-Module 0, what layers share, the heads and this path's modules learn; the modules of earlier paths stay as they are.
-Cost: `candidates` fits of a stage that begins a path, else one; each as replay and LwF together: one forward and one
-backward pass over the new and as many kept examples, and the teacher's forward pass; more modules are on in time.
+Equation: a layer gives its shared part plus the sum of the modules of all paths so far and of this one. The first path
+is module 0 of every layer; later ones are drawn. The loss is that of experience replay plus strength * phi *
+KL(softmax(teacher(x) / T) || softmax(model(x) / T)) from the model of the last stage, over the units seen before (no
+T^2 here), where phi is 1 until `every` stages are learned, and then growth * (stages learned - every).
+What layers share, the heads and this path's modules learn; the modules of earlier paths stay as they are.
+Cost: `candidates` fits of a stage that begins a path but the first, else one; each as replay and LwF together: one
+forward and one backward pass over the new and as many kept examples, and the teacher's forward pass; more modules are
+on in time.
 Memory: `capacity` examples, a copy of the model and, while a path is chosen, two more.
 """
 
@@ -48,6 +51,8 @@ class RpsNet(Algorithm):
     temperature: Annotated[float, Between(1e-3)] = 2.0
     strength: Annotated[float, Between(0)] = 1.0
     """The weight of distillation."""
+    growth: Annotated[float, Between(0)] = 2.5
+    """How much weightier it becomes with every stage after those of the first path; CFST has 10."""
     stages: int = field(init=False, repr=False, compare=False)
     """How many have begun."""
     chosen: list[ModulePath] = field(init=False, repr=False, compare=False)
@@ -64,23 +69,26 @@ class RpsNet(Algorithm):
         for layer in modular(learner.model.encoder, "rpsnet", "branches").layers():
             layer.grow(self.modules)
         self.stages, self.chosen, self.search = 0, [], None
-        self.replay, self.teacher = self._replay(), LwF(self.strength, self.temperature)
+        self.replay, self.teacher = self._replay(), LwF(temperature=self.temperature)
         self.replay.setup(learner)
         self.teacher.setup(learner)
 
     def begin(self, learner: Learner, stage: Stage) -> None:
-        """Where a path is due, freeze the last one and draw new ones."""
+        """Where a path is due, freeze the last one and draw new ones; the first is module 0 of every layer."""
         self.replay.begin(learner, stage)
         self.teacher.begin(learner, stage)
-        encoder = _encoder(learner)
-        if self.stages % self.every == 0:
-            for layer, (index,) in zip(encoder.layers(), self.chosen[-1] if self.chosen else (), strict=False):
-                if index:  # module 0 goes on learning
-                    learner.freeze(layer.choices[index])
-            drawn = torch.randint(self.modules, (self.candidates, len(encoder.layers()))).tolist()
+        layers = _encoder(learner).layers()
+        if not self.chosen:
+            self.chosen.append(as_path([[0]] * len(layers)))
+            self._switch(learner, None)
+        elif self.stages % self.every == 0:
+            for layer, (index,) in zip(layers, self.chosen[-1], strict=True):
+                learner.freeze(layer.choices[index])
+            drawn = torch.randint(self.modules, (self.candidates, len(layers))).tolist()
             paths = [as_path([[index] for index in path]) for path in drawn]
             self.search = Search(paths, copies(learner.model.state_dict()))
         self.stages += 1
+        self._weigh()
 
     def learn(self, learner: Learner, stage: Stage, fit: Fit) -> None:
         """Fit each new path from the same weights, and go on with the best; or fit the path that there is."""
@@ -131,16 +139,22 @@ class RpsNet(Algorithm):
         self._switch(learner, None if self.search is None else self.search.path)
         self.replay.load_state_dict(learner, state["replay"])
         self.teacher.load_state_dict(learner, state["teacher"])
+        self._weigh()
+
+    def _weigh(self) -> None:
+        """How much distillation weighs in this stage; the teacher's own loss has T^2, RPSnet's has not."""
+        after = self.stages - 1 - self.every
+        self.teacher.strength = self.strength * (self.growth * after if after > 0 else 1.0) / self.temperature**2
 
     def _replay(self) -> Replay:
         return Replay(capacity=self.capacity, memory="experience-balanced")
 
     def _switch(self, learner: Learner, new: ModulePath | None) -> None:
-        """Module 0, all paths so far, and a new one are on."""
+        """All paths so far, and a new one, are on."""
         encoder = _encoder(learner)
         paths = [*self.chosen, *([] if new is None else [new])]
         encoder.path = tuple(
-            tuple(sorted({0, *(path[layer][0] for path in paths)})) for layer in range(len(encoder.layers()))
+            tuple(sorted({path[layer][0] for path in paths})) for layer in range(len(encoder.layers()))
         )
 
 

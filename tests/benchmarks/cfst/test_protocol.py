@@ -77,7 +77,7 @@ def test_reports_read_the_measures_without_torch():
 METHODS = ("joint", "finetune", "replay", "gem", "lwf", "ewc", "rpsnet", "mntdp")
 
 
-@pytest.mark.parametrize("benchmark", ["cgqa", "cobj", "cpin"])
+@pytest.mark.parametrize("benchmark", ["cgqa", "cobj", "cpin", "cifar100"])
 @pytest.mark.parametrize("model", ["resnet18", "vit", "modular-resnet18", "modular-vit"])
 @pytest.mark.parametrize("setting", ["class", "task"])
 def test_every_setting_of_a_preset_can_be_set(benchmark, model, setting):
@@ -97,7 +97,13 @@ def test_every_setting_of_a_preset_can_be_set(benchmark, model, setting):
 def test_some_of_the_bold_values():
     assert paper.preset("cgqa", "resnet18", "finetune", "task")["train.learning_rate"] == 8e-3
     assert paper.preset("cgqa", "vit", "gem", "task")["train.learning_rate"] == 1e-5
-    assert paper.preset("cobj", "resnet18", "ewc", "class") == {"train.learning_rate": 5.3e-4, "ewc.strength": 10.0}
+    ewc = {"ewc.strength": 10.0, "ewc.fisher": "batched", "ewc.half": False}
+    assert paper.preset("cobj", "resnet18", "ewc", "class") == {"train.learning_rate": 5.3e-4} | ewc
     assert paper.preset("cobj", "resnet18", "lwf", "class")["lwf.temperature"] == 1.52
+    assert paper.preset("cobj", "resnet18", "lwf", "task")["lwf.strength"] == 0.25, "no T^2 there"
     assert paper.preset("cobj", "vit", "replay", "class")["replay.capacity"] == 2000
+    assert paper.preset("cobj", "modular-resnet18", "rpsnet", "class")["rpsnet.every"] == 1
+    assert "rpsnet.every" not in paper.preset("cobj", "modular-resnet18", "rpsnet", "class", 10)
+    assert paper.preset("cifar100", "resnet18", "gem", "task")["gem.examples"] == 256
+    assert paper.preset("cifar100", "vit", "gem", "task") == paper.preset("cgqa", "vit", "gem", "task")
     assert paper.preset("cgqa", "perceptron", "ewc", "class") == {}

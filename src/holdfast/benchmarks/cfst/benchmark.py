@@ -81,7 +81,7 @@ class Cfst(Benchmark):
         found = paper.shape(model, algorithm, self.setting)
         if self.scale == "paper":
             found |= {"train.epochs": paper.epochs(model)}
-            return found | paper.preset(self.name, model, algorithm, self.setting)
+            return found | paper.preset(self.name, model, algorithm, self.setting, self.tasks)
         return found | ({"model.channels": CHANNELS} if model == paper.model("rpsnet") else {})
 
     @staticmethod
