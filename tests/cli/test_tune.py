@@ -2,7 +2,10 @@
 
 import json
 
+import pytest
+
 from holdfast.cli.tune import tune
+from holdfast.errors import UserError
 from holdfast.experiments.store import Store
 
 
@@ -36,3 +39,5 @@ def test_the_chosen_runs_say_among_how_many_they_were_chosen(tmp_path, capsys):
     printed = capsys.readouterr().out
     assert "2 points, 2 seeds; chosen on validation data alone, of the first 1 stage." in printed
     assert "On the test data: holdfast run patterns --algorithm er" in printed
+    with pytest.raises(UserError, match="no run of the grid has a backward_transfer on validation data: "):
+        tune(**given | {"by": "backward_transfer"}, as_json=False)

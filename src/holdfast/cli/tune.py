@@ -61,6 +61,7 @@ def tune(
     from holdfast.experiments.store import Store
     from holdfast.experiments.tune import mark, points
     from holdfast.experiments.tune import tune as search
+    from holdfast.metrics import Undefined
     from holdfast.reports.tables import Grid, measures
 
     request = Request(
@@ -82,7 +83,8 @@ def tune(
     shown = known[by]
     ranked = sorted((t for t in trials if not math.isnan(t.mean)), key=lambda t: t.mean, reverse=shown.higher)
     if not ranked:
-        raise UserError(f"no run of the grid has a {by} on validation data")
+        why = next((f": {v.reason}" for t in trials for v in t.values if isinstance(v, Undefined)), "")
+        raise UserError(f"no run of the grid has a {by} on validation data{why}")
     best = ranked[0]
     chosen = [replace(request, seed=s, stages=None, settings={**request.settings, **best.settings}) for s in numbers]
     tried = len(list(points(wanted)))

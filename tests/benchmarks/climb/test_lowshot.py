@@ -17,6 +17,7 @@ from holdfast.errors import UserError
 from holdfast.experiments.config import Request, prepare
 from holdfast.experiments.runner import run
 from holdfast.experiments.store import Store
+from holdfast.experiments.tune import on_validation
 from holdfast.models.vilt import TinyVilt, tiled
 from holdfast.papers import table
 from holdfast.types import Score, Wants
@@ -185,4 +186,6 @@ def test_a_run_begins_with_the_weights_of_an_upstream_stage(tmp_path):
             value = tiled(value, len(after[name]))
         assert torch.equal(after[name], value), name
     assert set(record.summary) == {"score"}
-    assert transfer.guessing(record.scores) == 0.5
+    validated = on_validation(record.scores)  # what settings are chosen by
+    assert transfer.guessing(record.scores) == transfer.guessing(validated) == 0.5
+    assert 0 <= transfer.final(validated) <= 1

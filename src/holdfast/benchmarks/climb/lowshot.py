@@ -120,8 +120,9 @@ class LowShot(Benchmark):
         stage = Stage(self.task, data.ids(0), self._training(), (validation,))
 
         def finish(learner: object, stream: Stream, steps: int) -> list[tuple[Score, Array]]:
-            guessed = Score(len(stream.stages), steps, GUESSING, "test", len(test.ids), task.chance)
-            return [(guessed, np.zeros(0))]
+            stages = len(stream.stages)
+            guessed = (Score(stages, steps, GUESSING, s.split, len(s.ids), task.chance) for s in (validation, test))
+            return [(score, np.zeros(0)) for score in guessed]
 
         return Setup(
             data,

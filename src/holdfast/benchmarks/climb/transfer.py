@@ -56,7 +56,7 @@ SAMPLES = 3
 UNTOUCHED = frozenset({"frozen-encoder", "adapters", "lora", "adapter-library"})
 """Algorithms that leave the encoder as it was before the first task, so that nothing can be transferred through it."""
 GUESSING = "guessing"
-"""The line of a low-shot run's score log that says what guessing scores."""
+"""The lines of a low-shot run's score log that say what guessing scores."""
 _PREFIX = "lowshot"
 
 
@@ -206,7 +206,7 @@ def tested(scores: Sequence[Score]) -> int:
 
 def guessing(scores: Sequence[Score]) -> float:
     """What guessing scores on the task of a low-shot run."""
-    (found,) = (s.score for s in scores if s.name == GUESSING)
+    (found,) = (s.score for s in scores if s.split == "test" and s.name == GUESSING)
     return found
 
 
