@@ -6,7 +6,7 @@ Equation: loss + strength (/ 2 if half) * sum_k sum_i F_ki (theta_i - theta_ki)^
 diagonal Fisher of stage k and theta_k the weights at its end. `past` is sum (all past stages), one (each step draws
 one of them), or online (F = decay * F + F_k, and only the last stage's weights).
 Presets: CLiMB strength=100 half=false where=encoder past=one share=0.01; Greco et al. strength=100, 1000 or 10000;
-CFST past=sum with strength from 0.1 to 100 by dataset.
+CFST past=sum half=false fisher=batched with strength from 0.1 to 100 by dataset.
 Cost: a step takes no more passes than fine-tuning, only three sweeps over the weights; the end of a stage takes the
 passes of the Fisher (see fisher.py) over `share` of its data, at most `most` examples.
 Memory: two numbers for each weight; with past=one, two for each weight and past stage.
