@@ -56,6 +56,21 @@ def test_experiments_differ_by_benchmark_model_settings_and_data():
     assert len({e.title for e in found}) == len({e.key for e in found}) == 5
 
 
+def test_runs_of_one_seed_on_different_data_are_no_mean():
+    def on(data, seed, **given):
+        found = record(seed=seed, run=f"{data}{seed}", **given)
+        return Record.from_json({**found, "config": {**found["config"], "data": data}}, "test")
+
+    records = [on(data, seed) for data in ("a" * 32, "b" * 32) for seed in (0, 1)]
+    rows = {title: [r.id for r in group] for title, group in rows_of(records).items()}
+    assert {title: len(ids) for title, ids in rows.items()} == {
+        "finetune (data=aaaaaaaa)": 2, "finetune (data=bbbbbbbb)": 2
+    }  # fmt: skip
+    assert [len(each.records) for each in experiments(records)] == [2, 2]
+    follows = [on(data, seed) for data, seed in (("a" * 32, 0), ("b" * 32, 1))]  # data that follow the seed
+    assert list(rows_of(follows)) == ["finetune"]
+
+
 def test_a_run_that_starts_from_another_counts_by_what_that_was_not_by_its_seed():
     upstream = [made(algorithm=name, seed=seed, run=f"{name}{seed}") for name in ("ewc", "lwf") for seed in (0, 1)]
     tails = [made(seed=r.config["seed"], run=f"low{r.id}", benchmark="b", start=f"{r.id}@2") for r in upstream]

@@ -45,14 +45,12 @@ class Experiment:
 def experiments(records: Sequence[Record]) -> list[Experiment]:
     """All experiments among the records, those of one benchmark after each other, those with the most rows first."""
     known = {record.id: record.config for record in records}
-    groups: dict[str, list[Record]] = {}
-    for record in sorted(records, key=lambda record: str(record.config["benchmark"]["name"])):
-        groups.setdefault(_text(_conditions(record)), []).append(record)
-    conditions = [_conditions(group[0]) for group in groups.values()]
+    ordered = sorted(records, key=lambda record: str(record.config["benchmark"]["name"]))
+    conditions, groups = _alike((_conditions(record), record) for record in ordered)
     titles = distinct([_title(each) for each in conditions], conditions, list(range(len(conditions))))
     found = [
         Experiment(title, group[0].config["benchmark"]["name"], _on_world(group[0]), rows_of(group, known))
-        for title, group in zip(titles, groups.values(), strict=True)
+        for title, group in zip(titles, groups, strict=True)
     ]
     return sorted(found, key=lambda each: (each.benchmark, -len(each.rows)))
 
@@ -65,11 +63,8 @@ def rows_of(
     `known` has the configurations of other runs by id: one that a run starts from counts by what it was, not by its
     seed.
     """
-    groups: dict[str, list[Record]] = {}
-    for record in records:
-        groups.setdefault(_text(without_seed(record.config, known or {})), []).append(record)
-    found = [sorted(group, key=lambda record: record.config["seed"]) for group in groups.values()]
-    settings = [json.loads(text) for text in groups]
+    settings, groups = _alike((without_seed(record.config, known or {}), record) for record in records)
+    found = [sorted(group, key=lambda record: record.config["seed"]) for group in groups]
     titles = distinct([group[0].algorithm for group in found], settings, [group[0].id[:6] for group in found])
     return {title: tuple(group) for title, group in zip(titles, found, strict=True)}
 
@@ -103,6 +98,35 @@ def distinct(titles: Sequence[str], settings: Sequence[Mapping[str, Any]], names
             short = 0 < len(differing) <= MOST and len(told) <= 60
             found[place] = f"{title} ({told if short else names[place]})"
     return found if len(set(found)) == len(found) else [f"{t} ({n})" for t, n in zip(titles, names, strict=True)]
+
+
+def _alike(records: Iterable[tuple[dict[str, Any], Record]]) -> tuple[list[dict[str, Any]], list[list[Record]]]:
+    """Records of equal settings together, with these settings.
+
+    Data may follow the seed. Where runs of one seed were made on different data, those on each are apart.
+    """
+    groups: dict[str, list[Record]] = {}
+    for settings, record in records:
+        groups.setdefault(_text(settings), []).append(record)
+    apart: dict[tuple[str, str | None], list[Record]] = {}
+    for text, group in groups.items():
+        data: dict[str, set[str]] = {}
+        for record in group:
+            data.setdefault(_seeds(record), set()).add(_data(record))
+        several = any(len(each) > 1 for each in data.values())
+        for record in group:
+            apart.setdefault((text, _data(record) if several else None), []).append(record)
+    found = [{**json.loads(text), **({} if each is None else {"data": each})} for text, each in apart]
+    return found, list(apart.values())
+
+
+def _seeds(record: Record) -> str:
+    benchmark = record.config["benchmark"]
+    return _text([record.config["seed"], *(benchmark.get(name) for name in SEEDS)])
+
+
+def _data(record: Record) -> str:
+    return str(record.config.get("data"))[:8]
 
 
 def _conditions(record: Record) -> dict[str, Any]:
