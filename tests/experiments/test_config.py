@@ -174,3 +174,17 @@ def test_a_setting_goes_to_the_algorithms_that_have_it():
     assert found["replay"] == found["frozen-bottom+er"] == {"replay.capacity": 5, "train.epochs": 1}
     nobody = settings_for(["finetune"], {"replay.capacity": 5})
     assert nobody["finetune"] == {"replay.capacity": 5}, "kept, so that preparing the run refuses it"
+
+
+def test_a_capacity_takes_the_place_of_a_benchmarks_share():
+    own, given = (check(Request("climb", word, scale="tiny")).algorithms[0] for word in ("er", "er@50"))
+    assert own.share is not None
+    assert (given.capacity, given.share, given.memory) == (50, None, own.memory)
+    both = check(Request("climb", "er@50", scale="tiny", settings={"er.share": 0.5})).algorithms[0]
+    assert both.share == 0.5, "what a user says is left alone"
+
+
+def test_a_setting_that_is_given_twice_must_be_the_same():
+    with pytest.raises(UserError, match="--scale is tiny and benchmark.scale small: these are the same setting"):
+        check(Request("climb", scale="tiny", settings={"benchmark.scale": "small"}))
+    assert check(Request("climb", scale="tiny", settings={"benchmark.scale": "tiny"})).benchmark.scale == "tiny"

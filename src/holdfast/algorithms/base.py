@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from torch import Tensor
@@ -50,6 +51,8 @@ class Algorithm:
     """
 
     needs: ClassVar[frozenset[str]] = frozenset()
+    instead: ClassVar[Mapping[str, str]] = {}
+    """A setting that, where a user gives it, takes the place of another that a benchmark has set."""
     called: str = ""
     """The name that a run asked for, for messages."""
 

@@ -15,8 +15,9 @@ with per-task so many, or a `share`, of each stage.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, cast
 
 import numpy as np
 from torch import Tensor
@@ -48,6 +49,8 @@ BY_GROUP = ("class-balanced", "balanced-sqrt", "balanced-forget")
 @dataclass
 class Replay(Algorithm):
     """Kept examples join each batch, or have a step of their own."""
+
+    instead: ClassVar[Mapping[str, str]] = {"capacity": "share"}
 
     capacity: Annotated[int, Between(1)] = 200
     """How many examples are kept; with per-task, of each stage."""

@@ -222,7 +222,14 @@ def check(request: Request) -> Checked:
     benchmark_name = registry.resolve(request.benchmark, "benchmark", registry.BENCHMARKS)
     kind: type[Benchmark] = registry.BENCHMARKS[benchmark_name].load()
     asked = {name: getattr(request, name) for name in ("scale", "setting", "order", "data", "skip_bad")}
-    given = {name: value for name, value in asked.items() if value not in (None, 0)} | settings["benchmark"]
+    given = {name: value for name, value in asked.items() if value not in (None, 0)}
+    for name in given.keys() & settings["benchmark"].keys():
+        if str(given[name]) != str(settings["benchmark"][name]):
+            raise UserError(
+                f"--{name.replace('_', '-')} is {given[name]} and benchmark.{name} {settings['benchmark'][name]}: "
+                "these are the same setting, give it once"
+            )
+    given |= settings["benchmark"]
     for name in ("data", "skip_bad"):
         if name in given and name not in fields(kind):
             raise UserError(f"{benchmark_name} draws its own data: leave --{name.replace('_', '-')} out")
@@ -234,6 +241,9 @@ def check(request: Request) -> Checked:
     model_name = registry.resolve(request.model or benchmark.model(title), "model", registry.MODELS)
     preset = _by_owner(benchmark.preset(model_name, title), names)
     assert not preset["benchmark"], "a preset follows from the benchmark's settings, and changes none of them"
+    for name, kind_of, _ in entries:
+        for given_name in kind_of.instead.keys() & settings[name].keys():
+            preset[name].pop(kind_of.instead[given_name], None)
     settings = {owner: {**preset[owner], **own} for owner, own in settings.items()}
     recipe: Recipe = build(registry.MODELS[model_name].load(), settings["model"], "model")
     algorithms = tuple(build(kind, settings[name], name) for name, kind, _ in entries)
