@@ -185,6 +185,6 @@ def test_a_capacity_takes_the_place_of_a_benchmarks_share():
 
 
 def test_a_setting_that_is_given_twice_must_be_the_same():
-    with pytest.raises(UserError, match="--scale is tiny and benchmark.scale small: these are the same setting"):
+    with pytest.raises(UserError, match=r"--scale is tiny and benchmark\.scale small: these are the same setting"):
         check(Request("climb", scale="tiny", settings={"benchmark.scale": "small"}))
     assert check(Request("climb", scale="tiny", settings={"benchmark.scale": "tiny"})).benchmark.scale == "tiny"

@@ -4,10 +4,8 @@ Papers: Rajasegaran et al. 2019, "Random Path Selection for Continual Learning";
 ResNet-18 and ViT, a new path every 2 stages, the best of 8 by validation data, 1000 kept examples and T = 2.
 Equation: a layer gives its shared part plus the sum of the modules of all paths so far and of this one. The first path
 is module 0 of every layer; later ones are drawn. The loss is that of experience replay plus strength * phi *
-KL(softmax(teacher(x) / T) || softmax(model(x) / T)) from the model of the last stage (no T^2 here), where phi is 1
-until `every` stages are learned, and then growth * (stages learned - every). The divergence is over all classes so
-far, as in the first paper's code: for a class that the teacher does not know, its logit is 1 where that is the answer,
-else 0, so that new classes do not drown old ones.
+KL(softmax(teacher(x) / T) || softmax(model(x) / T)) from the model of the last stage, over the units seen before (no
+T^2 here), where phi is 1 until `every` stages are learned, and then growth * (stages learned - every).
 What layers share, the heads and this path's modules learn; the modules of earlier paths stay as they are.
 Cost: `candidates` fits of a stage that begins a path but the first, else one; each as replay and LwF together: one
 forward and one backward pass over the new and as many kept examples, and the teacher's forward pass; more modules are
@@ -23,17 +21,15 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import torch
 from torch import Tensor
-from torch.nn import functional
 
 from holdfast.algorithms.base import Algorithm, Fit
 from holdfast.algorithms.importance import copies
-from holdfast.algorithms.lwf import LwF, divergence
+from holdfast.algorithms.lwf import LwF
 from holdfast.algorithms.replay import Replay
 from holdfast.algorithms.search import Search, refuse_without_validation
 from holdfast.memory import refuse_small
 from holdfast.models.modular import ModularEncoder, ModulePath, as_lists, as_path, modular
-from holdfast.tasks import Classify
-from holdfast.types import Batch, Between, Part, Stage, Stream, Task
+from holdfast.types import Batch, Between, Stage, Stream
 
 if TYPE_CHECKING:
     from holdfast.engine.learner import Learner
@@ -73,7 +69,7 @@ class RpsNet(Algorithm):
         for layer in modular(learner.model.encoder, "rpsnet", "branches").layers():
             layer.grow(self.modules)
         self.stages, self.chosen, self.search = 0, [], None
-        self.replay, self.teacher = self._replay(), _Teacher(temperature=self.temperature)
+        self.replay, self.teacher = self._replay(), LwF(temperature=self.temperature)
         self.replay.setup(learner)
         self.teacher.setup(learner)
 
@@ -160,23 +156,6 @@ class RpsNet(Algorithm):
         encoder.path = tuple(
             tuple(sorted({path[layer][0] for path in paths})) for layer in range(len(encoder.layers()))
         )
-
-
-@dataclass
-class _Teacher(LwF):
-    """The model of the last stage, which is asked about all classes so far."""
-
-    def _on_seen(self, task: Task, part: Part, output: Tensor) -> Tensor:
-        if task.head not in self.seen or not isinstance(task, Classify):
-            return super()._on_seen(task, part, output)
-        with torch.no_grad():
-            told = task.forward(self._ask, part)
-        known = self.seen[task.head]
-        taught = functional.one_hot(part.targets, task.outputs).to(told.dtype)
-        taught = taught.index_copy(-1, known, told.index_select(-1, known))
-        closed = output.isneginf()  # classes that no stage has brought: as unlikely there as here
-        taught, output = taught.masked_fill(closed, -1e4), output.masked_fill(closed, -1e4)
-        return divergence(task, part, taught, output, self.temperature, torch.arange(task.outputs))
 
 
 def _encoder(learner: Learner) -> ModularEncoder:
