@@ -135,5 +135,5 @@ def test_several_worlds_are_written_at_once_and_none_twice(monkeypatch, tmp_path
     assert kept.stat().st_mtime_ns == before
     names = sorted(path.name.split("-")[0] for path in (tmp_path / "world").iterdir() if path.name[0] != ".")
     assert names == ["commonsenseqa", "piqa", "sst2"]
-    monkeypatch.setattr(source, "worker_pool", None)
+    monkeypatch.setattr(source, "working", None)
     source.worlds(["piqa", "sst2"], "tiny")  # all there: no process is started

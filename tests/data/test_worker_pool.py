@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 SCRIPT = """
 import numpy as np, pathlib, tempfile
@@ -56,3 +57,26 @@ def test_a_process_that_is_a_worker_itself_decodes_alone(tmp_path):
     script.write_text(DAEMON)
     done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False, timeout=120)
     assert done.stdout.split() == ["0"], done.stderr
+
+
+BUSY = """
+import time
+from holdfast.data.decoding import working
+
+try:
+    with working(2, "died") as pool:
+        futures = [pool.submit(time.sleep, 600) for _ in range(5)]
+        print(*pool._processes, flush=True)
+        raise KeyboardInterrupt
+except KeyboardInterrupt:
+    print("stopped")
+"""
+
+
+def test_whatever_stops_the_work_ends_the_workers(tmp_path):
+    script = tmp_path / "busy.py"
+    script.write_text(BUSY)
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False, timeout=120)
+    *workers, last = done.stdout.split()
+    assert (len(workers), last, done.returncode, done.stderr) == (2, "stopped", 0, "")
+    assert not any(Path(f"/proc/{worker}").exists() for worker in workers)

@@ -31,7 +31,7 @@ class StopAfter(Watch):
 @pytest.fixture
 def quick(monkeypatch):
     monkeypatch.setattr(pretrain, "READ", 20)
-    monkeypatch.setattr(pretrain, "_on_all_cores", lambda make, count, progress=None: map(make, range(count)))
+    monkeypatch.setattr(pretrain, "_on_all_cores", lambda make, count, watch, progress=None: map(make, range(count)))
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")

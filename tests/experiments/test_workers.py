@@ -88,7 +88,9 @@ def test_a_run_whose_process_always_dies_fails_after_its_tries_and_the_others_ar
     assert store.folder(plan.asked()[1].id).status() == "done"
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, pytest.param(signal.SIGINT, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "number", [signal.SIGKILL, signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.slow)]
+)
 def test_the_driver_killed_or_asked_to_stop_and_started_again_goes_on(tmp_path, number):
     words = [sys.executable, "-m", "holdfast", "run", "patterns", "-a", "replay,finetune", "-j", "2"]
     words += ["--scale", "tiny", "--set", "train.epochs=30", "--save-steps", "9", "--json"]
@@ -100,12 +102,18 @@ def test_the_driver_killed_or_asked_to_stop_and_started_again_goes_on(tmp_path, 
             assert time.monotonic() < end
             time.sleep(0.02)
 
-    driver = subprocess.Popen(words, cwd=tmp_path, env=environment, stdout=-1, stderr=-1, text=True)
+    driver = subprocess.Popen(
+        words, cwd=tmp_path, env=environment, stdout=-1, stderr=-1, text=True, start_new_session=True
+    )
     wait_until(lambda: any(folder.holder() and any(folder.checkpoints.glob("*")) for folder in store.runs()))
-    driver.send_signal(number)
+    if number == signal.SIGKILL:
+        driver.kill()
+    else:  # to all of its processes, as a terminal and `timeout` send it
+        os.killpg(driver.pid, number)
     _, errors = driver.communicate()
-    if number == signal.SIGINT:
-        assert (driver.returncode, "stopped and saved in runs" in errors) == (130, True), errors
+    if number != signal.SIGKILL:
+        assert driver.returncode == 130
+        assert errors.strip() == "stopped and saved in runs: run the same command to go on"
     wait_until(lambda: not any(folder.holder() for folder in store.runs()))  # its workers end with it
     assert any(folder.status() == "stopped" for folder in store.runs())
     again = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)

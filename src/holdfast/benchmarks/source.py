@@ -32,7 +32,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from torch import Tensor
 
 from holdfast import registry
-from holdfast.data.decoding import worker_pool
+from holdfast.data.decoding import working
 from holdfast.data.prepared import Prepared, Values, files_fingerprint, prepare
 from holdfast.data.table import Column, Table
 from holdfast.data.text import Tokenizer, train
@@ -197,7 +197,7 @@ def worlds(names: Sequence[str], scale: str) -> None:
     seconds = sum(estimate(name, scale).seconds for name in missing) / processes
     with (
         progress_bar(f"writing the world's {', '.join(missing)} at {scale}, once (about {seconds:.0f} s)"),
-        worker_pool(processes) as pool,
+        working(processes, "a process that writes the world's data ended early: call it again") as pool,
     ):
         list(pool.map(_write_quietly, missing, repeat(scale)))
 

@@ -73,6 +73,10 @@ def main() -> None:
         fail(f"{error.filename or 'standard output'}: {error.strerror}", 1)
     except KeyboardInterrupt:
         fail("stopped", INTERRUPTED)
+    except SystemExit as end:  # typer makes one of Ctrl-C, and says nothing
+        if isinstance(getattr(end.__context__, "__cause__", None), KeyboardInterrupt):
+            fail("stopped", INTERRUPTED)
+        raise
 
 
 def fail(sentence: str, status: int) -> None:

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -107,27 +108,37 @@ def _map(
     if done == len(pictures):
         return
     chunks = chunks[done // _CHUNK :]
-    with worker_pool(workers) as pool:
-        try:
-            # A window of chunks in flight: arrays that wait to be sent would otherwise all be copied at once.
-            waiting = []
-            for start, chunk in chunks:
-                waiting.append((pool.submit(_fill_rows, images, sizes, start, chunk, fit), len(chunk)))
-                if len(waiting) > 4 * workers:
-                    future, count = waiting.pop(0)
-                    yield future.result(), count
-            for future, count in waiting:
+    with working(workers, "a process that decodes images ended early: give it more memory, or workers=1") as pool:
+        # A window of chunks in flight: arrays that wait to be sent would otherwise all be copied at once.
+        waiting = []
+        for start, chunk in chunks:
+            waiting.append((pool.submit(_fill_rows, images, sizes, start, chunk, fit), len(chunk)))
+            if len(waiting) > 4 * workers:
+                future, count = waiting.pop(0)
                 yield future.result(), count
-        except BrokenProcessPool:
-            raise RunError("a process that decodes images ended early: give it more memory, or workers=1") from None
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+        for future, count in waiting:
+            yield future.result(), count
 
 
 def may_spawn() -> bool:
     """Whether this process may have workers: one that is a worker itself, and ends with its parent, may not."""
     return not multiprocessing.current_process().daemon
+
+
+@contextmanager
+def working(workers: int, died: str) -> Iterator[ProcessPoolExecutor]:
+    """Worker processes for a while. Whatever stops the work ends them at once; `died` is said where one of them did."""
+    pool = worker_pool(workers)
+    try:
+        yield pool
+    except BrokenProcessPool:
+        raise RunError(died) from None
+    except BaseException:
+        for process in list(pool._processes.values()):  # they do not hear Ctrl-C, and would finish what they have
+            process.terminate()
+        raise
+    finally:
+        pool.shutdown()
 
 
 def worker_pool(workers: int) -> ProcessPoolExecutor:

@@ -167,10 +167,11 @@ class Workers(Engine):
         self.context.set_forkserver_preload(["holdfast.experiments.worker"])
         self.idle: list[_Worker] = []
         self.busy: dict[Connection, tuple[_Worker, str]] = {}
-        with _main_unseen():
-            from multiprocessing.forkserver import ensure_running
+        from multiprocessing import forkserver, resource_tracker
 
-            ensure_running()  # it imports while the caller plans
+        resource_tracker.ensure_running()  # it would let the signals through
+        with _main_unseen(), _deaf():
+            forkserver.ensure_running()  # it imports while the caller plans
 
     def __enter__(self) -> Workers:
         return self
@@ -255,6 +256,16 @@ def devices(name: str, places: int | None = None) -> list[str]:
     if name in ("auto", "cuda"):
         return [f"cuda:{place % count}" for place in range(places or count)]
     return [name] * (places or 1)
+
+
+@contextmanager
+def _deaf() -> Iterator[None]:
+    """Start processes that do not hear Ctrl-C, nor a termination of all: they are asked to stop."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @contextmanager

@@ -23,7 +23,7 @@ from torch import Tensor
 
 import holdfast.world
 from holdfast import registry
-from holdfast.data.decoding import worker_pool
+from holdfast.data.decoding import working
 from holdfast.data.order import mix
 from holdfast.data.table import Data, Shared, Table
 from holdfast.data.text import NEUTRAL_NAMES, Tokenizer
@@ -32,7 +32,7 @@ from holdfast.engine.checkpoint import Checkpoints, write
 from holdfast.engine.files import write_json
 from holdfast.engine.learner import Learner
 from holdfast.engine.loop import Watch, train
-from holdfast.errors import UserError
+from holdfast.errors import Stopped, UserError
 from holdfast.tasks import Choose, MaskedPhrase
 from holdfast.types import (
     Array,
@@ -163,19 +163,20 @@ def pretrain(
     A call that is interrupted goes on from its last checkpoint in `out`.
     """
     _claim(out, settings)
+    watch = watch or Watch()
     recipe = registry.MODELS[settings.model].load()(weights="")
-    pieces = world_pieces(settings.pieces)
+    pieces = world_pieces(settings.pieces, watch)
     count, side = len(pieces.vocabulary), recipe.wants().side
     words = MaskedPhrase("words", "words", count, 0.0)
     held = settings.scenes // HELD_OUT
     if settings.model == "bert-tiny":
-        read = list(_on_all_cores(partial(texts, SEED), settings.scenes + held, progress))
+        read = list(_on_all_cores(partial(texts, SEED), settings.scenes + held, watch, progress))
         parts = [[text for scene in part for text in scene] for part in (read[held:], read[:held])]
         learned, held_out = [[_words(part, None, pieces, settings)] for part in parts]
         tasks: dict[str, Task] = {"words": words}
         inputs = Inputs(text=settings.length, vocabulary=count)
     else:
-        lessons = list(_on_all_cores(partial(lesson, SEED, side=side), settings.scenes + held, progress))
+        lessons = list(_on_all_cores(partial(lesson, SEED, side=side), settings.scenes + held, watch, progress))
         lessons += [each.mirrored() for each in lessons[held:]]
         learned = [_together(*_from_lessons(lessons[held:], pieces, settings))]
         held_out = [*_from_lessons(lessons[:held], pieces, settings)]
@@ -242,20 +243,30 @@ def _training(settings: Pretraining) -> Training:
     )
 
 
-def world_pieces(size: int) -> Tokenizer:
+def world_pieces(size: int, watch: Watch | None = None) -> Tokenizer:
     """The word pieces of the world's own language."""
-    read = [text for scene in _on_all_cores(partial(texts, SEED), READ) for text in scene]
+    read = [text for scene in _on_all_cores(partial(texts, SEED), READ, watch or Watch()) for text in scene]
     return train_pieces([*read, " ".join(NEUTRAL_NAMES), "the gray"], size)
 
 
 def _on_all_cores(
-    make: Callable[[int], T], count: int, progress: Callable[[int, int], None] = lambda done, total: None
+    make: Callable[[int], T],
+    count: int,
+    watch: Watch,
+    progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Iterator[T]:
-    """What a function makes of each number, in order."""
-    with worker_pool(os.cpu_count() or 1) as pool:
-        for done, found in enumerate(pool.map(make, range(count), chunksize=64), 1):
-            progress(done, count)
-            yield found
+    """What a function makes of each number, in order; asked to stop, it does."""
+    with working(os.cpu_count() or 1, "a process that makes the lessons ended early: call it again") as pool:
+        numbers = [range(start, min(start + 64, count)) for start in range(0, count, 64)]
+        for some, future in [(some, pool.submit(_made, make, some)) for some in numbers]:
+            yield from future.result()
+            if watch.stopping:
+                raise Stopped
+            progress(some.stop, count)
+
+
+def _made(make: Callable[[int], T], numbers: range) -> list[T]:
+    return [make(number) for number in numbers]
 
 
 def _from_lessons(lessons: Sequence[Lesson], pieces: Tokenizer, settings: Pretraining) -> tuple[Table, Table]:

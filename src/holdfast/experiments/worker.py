@@ -23,9 +23,10 @@ Job = tuple[str, Request]
 def work(connection: Connection, store: Path, options: Options, threads: int) -> None:
     """Carry out the runs that come, until the other end is closed."""
     torch.set_num_threads(threads)
-    # Ctrl-C reaches the parent, which asks its workers to save and stop. Its own end ends them too: see `_listen`.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    # Ctrl-C, or a termination of all processes, reaches the parent, which asks its workers to save and stop. Its own
+    # end ends them too: see `_listen`.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
     watch, jobs, preparation = Watch(), queue.SimpleQueue[Job](), Preparation()
     threading.Thread(target=_listen, args=(connection, jobs, watch), daemon=True).start()
     while True:

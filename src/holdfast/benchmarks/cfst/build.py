@@ -10,13 +10,11 @@ from __future__ import annotations
 
 import fcntl
 import json
-import multiprocessing
 import os
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from concurrent.futures.process import BrokenProcessPool
+from concurrent.futures import as_completed
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -25,7 +23,7 @@ from typing import Any
 from holdfast.benchmarks.cfst.combinations import NAMES, Combination, of_folder
 from holdfast.benchmarks.cfst.compose import Picture, draw_all, is_whole
 from holdfast.benchmarks.cfst.plan import CONTINUAL, LAYOUTS, SMALLEST, Part, Plan, make_plan
-from holdfast.data.decoding import end_with_parent
+from holdfast.data.decoding import working
 from holdfast.datasets import cgqa, cobj
 from holdfast.datasets.base import Dataset
 from holdfast.errors import RunError, UserError, nearest
@@ -224,15 +222,8 @@ def _draw(part: Path, plan: Plan, workers: int, progress: Callable[[int, int], N
             done += draw_all(*job)
             progress(done, total)
         return
-    # Spawned, not forked: a fork would copy the locks of whatever threads the caller's libraries have running.
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(min(workers, len(jobs)), context, initializer=end_with_parent) as pool:
-        try:
-            for future in as_completed([pool.submit(draw_all, *job) for job in jobs]):
-                done += future.result()
-                progress(done, total)
-        except BrokenProcessPool:
-            raise RunError("a process that draws pictures ended early: call it again to go on") from None
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+    died = "a process that draws pictures ended early: call it again to go on"
+    with working(min(workers, len(jobs)), died) as pool:
+        for future in as_completed([pool.submit(draw_all, *job) for job in jobs]):
+            done += future.result()
+            progress(done, total)
