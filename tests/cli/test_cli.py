@@ -68,6 +68,11 @@ def test_lists_name_what_there_is(tmp_path):
         (["run", "--device", "cuda:9"], "device 'cuda:9' is not here"),
         (["show", "abc"], "there is no store at runs"),
         (["list", "algoritms"], "did you mean algorithms?"),
+        (["list", "runs"], "there is no store at runs: `holdfast run --out runs` makes one"),
+        (["list", "runs", "--out", "nosuch"], "there is no store at nosuch"),
+        (["list", "runs", "foo"], "`list runs` takes no name: `holdfast show foo` tells all about a run"),
+        (["climb", "vacuous", "--workers", "1", "--model", "vlit"], "there is no model 'vlit'"),
+        (["tune", "patterns", "-a", "ewc", "--by", "forgetting", "--grid", "rate"], "--grid 'rate': write it as"),
         (["papers", "table", "climb", "99"], "climb"),
         (["run", "--seeds", "0"], "--seeds"),
         (["run", "--downstream"], "patterns.downstream is no setting"),
@@ -154,9 +159,10 @@ def test_broken_and_foreign_folders_in_a_store_do_not_stop_a_listing(tmp_path):
         (tmp_path / "runs" / name / "config.json").write_text(text)
     (tmp_path / "runs" / "eee" / "config.json").mkdir(parents=True)
     runs = json.loads(holdfast("list", "runs", "--json", cwd=tmp_path, check=0).stdout)
-    assert sorted(run["status"] for run in runs) == ["broken"] * 5 + ["done"]
-    for name in ("aaa", "bbb", "ccc", "ddd", "eee"):
+    assert sorted(run["status"] for run in runs) == ["broken"] * 4 + ["done"]
+    for name in ("aaa", "bbb", "ccc", "ddd"):
         assert "config.json" in holdfast("show", name, cwd=tmp_path, check=2).stderr
+    assert "there is no run 'eee'" in holdfast("show", "eee", cwd=tmp_path, check=2).stderr
 
 
 def test_help_imports_no_torch(tmp_path):

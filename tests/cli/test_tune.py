@@ -1,11 +1,15 @@
 """`holdfast tune`: chosen on validation data, and the records say so."""
 
 import json
+import re
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from holdfast.benchmarks.patterns import protocol
 from holdfast.cli.tune import tune
-from holdfast.errors import UserError
+from holdfast.errors import RunError, UserError
 from holdfast.experiments.store import Store
 
 
@@ -41,3 +45,106 @@ def test_the_chosen_runs_say_among_how_many_they_were_chosen(tmp_path, capsys):
     assert "On the test data: holdfast run patterns --algorithm er" in printed
     with pytest.raises(UserError, match="no run of the grid has a backward_transfer on validation data: "):
         tune(**given | {"by": "backward_transfer"}, as_json=False)
+
+
+GRID = {
+    "benchmark": "patterns",
+    "algorithm": "ewc",
+    "grid": ["ewc.strength=1,1000"],
+    "by": "final_accuracy",
+    "scale": "tiny",
+    "settings": ["train.epochs=1", "benchmark.stages=2"],
+    "jobs": 1,
+    "device": "cpu",
+}
+BROKEN = """
+from dataclasses import dataclass
+from holdfast.algorithms.base import Algorithm
+@dataclass
+class Later(Algorithm):
+    def begin(self, learner, stage):
+        if stage.name == "stage-2":
+            raise IndexError("a mistake in the second stage")
+"""
+
+
+def test_a_point_whose_run_failed_stays_as_failed_and_the_end_is_that_of_run(tmp_path, capsys):
+    given = GRID | {"grid": ["train.learning_rate=1e-3,1e30"], "out": tmp_path}
+    with pytest.raises(RunError, match="1 of 2 runs failed"):
+        tune(**given, as_json=True)
+    told = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
+    good, bad = told["points"]
+    assert (told["trials"], told["failed"], told["best"]) == (2, 1, {"train.learning_rate": "1e-3"})
+    assert good["final_accuracy"][0] > 0
+    assert good["failed"] == []
+    assert bad["final_accuracy"] == [None]
+    assert bad["failed"] == bad["runs"]
+    assert told["chosen"] == good["runs"]
+    with pytest.raises(RunError, match="1 of 2 runs failed"):
+        tune(**given)
+    (row,) = (line.split() for line in capsys.readouterr().out.splitlines() if "1e30" in line)
+    assert row == ["train.learning_rate=1e30", "–", "failed"]
+    with pytest.raises(RunError, match="1 of 1 runs failed"):
+        tune(**given | {"grid": ["train.learning_rate=1e30"]})
+    assert "1 point, 1 seed; nothing could be chosen." in capsys.readouterr().out
+
+
+def test_a_chosen_run_that_fails_is_told_and_the_end_is_that_of_run(tmp_path, capsys, monkeypatch):
+    (tmp_path / "mine.py").write_text(BROKEN)
+    monkeypatch.chdir(tmp_path)
+    given = GRID | {"algorithm": "mine.py:Later", "grid": ["train.batch_size=16,32"], "stages": 1}
+    with pytest.raises(RunError, match="1 of 1 runs failed"):
+        tune(**given, as_json=True)
+    told = json.loads(capsys.readouterr().out)
+    assert (told["failed"], told["chosen"], len(told["chosen_failed"])) == (0, [], 1)
+    with pytest.raises(RunError):
+        tune(**given)
+    assert f"Of the chosen runs, 1 failed: {told['chosen_failed'][0]}." in capsys.readouterr().out
+
+
+def test_points_that_tie_are_told_and_the_first_of_them_is_taken(tmp_path, capsys):
+    given = GRID | {"stages": 1, "out": tmp_path}  # EWC has nothing to keep in the first stage
+    tune(**given, as_json=True)
+    told = json.loads(capsys.readouterr().out)
+    assert told["tied"] == [{"ewc.strength": "1"}, {"ewc.strength": "1000"}]
+    assert told["best"] == {"ewc.strength": "1"}
+    assert Store(tmp_path).folder(told["chosen"][0]).record().tuning["tied"] == told["tied"]
+    tune(**given)
+    printed = capsys.readouterr().out
+    assert "2 points tie for the best final acc.: the first of them was taken." in printed
+    assert [line.split()[-1] for line in printed.splitlines() if "ewc.strength=1" in line[:20]] == ["best", "tied"]
+
+
+def test_the_example_of_the_documentation_can_choose(tmp_path, capsys):
+    """On patterns in its place, which takes seconds: as many stages and the same grid of ewc.strength."""
+    text = (Path(__file__).parents[2] / "docs" / "plans.md").read_text()
+    (line,) = (line for line in text.splitlines() if line.startswith("holdfast tune"))
+    words = line.split()
+    stages, grid = (words[words.index(name) + 1] for name in ("--stages", "--grid"))
+    given = GRID | {"grid": [grid], "stages": int(stages), "settings": ["train.epochs=3"], "out": tmp_path}
+    tune(**given, as_json=True)
+    told = json.loads(capsys.readouterr().out)
+    assert told["trials"] == 3
+    assert len({point["final_accuracy"][0] for point in told["points"]}) > 1, "the setting makes a difference"
+
+
+def test_what_is_printed_is_what_was_done(tmp_path, capsys, monkeypatch):
+    shown = replace(protocol.MEASURES["final_accuracy"], factor=1, decimals=3)
+    monkeypatch.setitem(protocol.MEASURES, "final_accuracy", shown)
+    tune(**GRID | {"grid": ["ewc.strength=1,1.0,1"], "stages": 99, "out": tmp_path})
+    printed = capsys.readouterr().out
+    assert "1 point, 1 seed; chosen on validation data alone.\n" in printed
+    assert re.search(r"ewc.strength=1 +0\.\d{3} +best", printed)
+    assert f"--set ewc.strength=1 --out {tmp_path}" in printed.replace("\n", " ").replace("  ", " ")
+
+
+@pytest.mark.parametrize(
+    ("grid", "sentence"),
+    [
+        (["ewc.strength=1,2", "ewc.strength=3"], "--grid ewc.strength is given twice"),
+        (["trainrate"], "^--grid 'trainrate': write it as"),
+    ],
+)
+def test_a_grid_that_is_no_grid_is_told(tmp_path, grid, sentence):
+    with pytest.raises(UserError, match=sentence):
+        tune(**GRID | {"grid": grid, "out": tmp_path})

@@ -166,6 +166,25 @@ def test_the_whole_plan_is_carried_out_and_its_measures_completed(tmp_path):
     assert here(plan, store).tries == {}, "all is done"
 
 
+def test_completing_again_keeps_what_an_earlier_command_brought(tmp_path):
+    store, plan = Store(tmp_path), graph([asked()])
+    here(plan, store)
+    (node,) = plan.asked()
+    before = store.folder(node.id).record()
+    again = runner.complete(before, node.benchmark, {"joint": node.needs["joint"]}, store)
+    assert again == before == store.folder(node.id).record()
+    changed = runner.complete(before, node.benchmark, {"joint": node.id}, store)
+    assert changed.others == {**node.needs, "joint": node.id}, "a name that is given anew"
+    assert changed.summary["last of joint"] == before.scores[-1].score != before.summary["last of joint"]
+    assert changed.summary["last of after 2"] == before.summary["last of after 2"]
+    assert store.folder(node.id).record() == changed
+
+
+def test_what_stages_need_that_are_not_learned_is_not_run():
+    labels = [node.label for node in graph([asked(stages=1)]).nodes.values()]
+    assert labels == ["joint: joint, seed 0", "replay, seed 0", "after 1: finetune, seed 0"]
+
+
 def test_a_failure_stops_no_other_but_those_that_begin_with_it(tmp_path, monkeypatch):
     def broken(ready, *arguments, **named):
         if [a["name"] for a in ready.config.algorithms] == ["replay"]:

@@ -104,3 +104,26 @@ def test_a_plan_tells_a_broken_record_and_what_is_known_of_costs_passes_it_over(
                 plan.done(store)
     finally:
         file.write_text(good)
+
+
+def test_a_run_that_is_not_there_is_answered_with_few_ids_or_with_the_command_that_lists_them(tmp_path):
+    store = Store(tmp_path / "my runs")
+    ids = [f"{number:012x}" for number in range(0x10, 0x10 + 190)]
+
+    def make(names):
+        for name in names:
+            store.folder(name).path.mkdir(parents=True)
+            (store.folder(name).path / "config.json").write_text("{}")
+
+    make(ids[:3])
+    with pytest.raises(UserError, match=f"there is no run 'zz' in .*: there are {', '.join(ids[:3])}$"):
+        store.find("zz")
+    make(ids[3:])
+    told = f"`holdfast list runs --out '{store.path}'` lists all$"
+    with pytest.raises(UserError, match=f"there is no run 'zz' in .*: {told}"):
+        store.find("zz")
+    with pytest.raises(UserError, match=f"'00' begins 190 runs of .*: {told}"):
+        store.find("00")
+    with pytest.raises(UserError, match=f"did you mean {ids[5]}"):
+        store.find(f"{ids[5]}z")
+    assert store.find(ids[5]).id == ids[5]

@@ -7,7 +7,7 @@ from holdfast.errors import UserError
 from holdfast.experiments.config import prepare
 from holdfast.experiments.runner import run
 from holdfast.experiments.store import Store
-from holdfast.experiments.tune import mark, on_validation, tune
+from holdfast.experiments.tune import best, mark, on_validation, tune
 from smallest import request
 
 MEASURES = ["final_accuracy", "forgetting"]
@@ -95,3 +95,20 @@ def test_mistakes_are_told_before_the_first_run(grid, by, sentence):
 
     with pytest.raises(UserError, match=sentence):
         tune(request("replay"), grid, by, [0], never, MEASURES)
+
+
+def test_a_point_whose_run_failed_has_no_mean_and_the_same_run_is_one_point(tmp_path):
+    first = request("replay", train__epochs=1)
+
+    def carry_out(plan):
+        made = {name: run(prepare(node.request), Store(tmp_path)) for name, node in plan.nodes.items()}
+        return {name: record for name, record in made.items() if record.config["algorithms"][0]["capacity"] != 80}
+
+    grid = {"replay.capacity": ["40", "80", "040"]}
+    good, bad = tune(first, grid, "final_accuracy", [0, 1], carry_out, MEASURES)
+    assert (len(good.records), good.failed) == (2, ())
+    assert bad.settings == {"replay.capacity": "80"}
+    assert (bad.records, bad.failed) == ((), bad.runs)
+    assert math.isnan(bad.mean)
+    assert best([bad, good], higher=True) == best([good, bad], higher=False) == [good]
+    assert best([bad], higher=True) == []

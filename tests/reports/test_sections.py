@@ -245,6 +245,13 @@ def doubtful_runs():
     ]
 
 
+def test_climb_leaves_runs_of_the_first_stages_out():
+    (whole, *rest), short = climb_runs(), upstream([[0.1] * 4] * 2, run="short")
+    short.config["stages"] = 2
+    assert sections.section("climb", [short, whole, *rest]) == sections.section("climb", [whole, *rest])
+    assert sections.section("climb", [short]) == []
+
+
 def test_climb_has_transfer_forgetting_and_low_shot_scores():
     blocks = sections.section("climb", climb_runs())
     tables = {block.title.split(":")[0]: rows(block) for block in blocks if isinstance(block, Table)}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -26,6 +26,8 @@ class Measure:
     higher: bool = True
     factor: float = 100.0
     decimals: int = 1
+    asked: str = ""
+    """What asks for the other runs that it is taken against, as --downstream does; empty: every record has it."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,8 @@ class Need:
     change: Mapping[str, Any]
     after: int | None = None
     """None: it stands alone. n: it begins with the weights of this run after stage n, and so comes after this run."""
+    stage: int = 1
+    """The stage of this run that it is needed for: where only earlier ones are learned, it is not needed."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +84,10 @@ class Benchmark(ABC):
     def needs(self, title: str) -> Mapping[str, Need]:
         """The other runs that the measures of a run need, by names of the benchmark's own; `title` is the run's row."""
         return {}
+
+    def first(self, stages: int) -> Collection[str] | None:
+        """The names of the evaluation sets that count where only so many stages, the first, are learned; None: all."""
+        return None
 
     @abstractmethod
     def setup(self, wants: Wants) -> Setup:

@@ -54,12 +54,12 @@ def series(
     """Print how a measure changes with a setting: a row for each method, a column for each value that was run."""
     from holdfast import metrics
     from holdfast.cli.screen import print_grid, print_json
-    from holdfast.experiments.store import Store as Runs
+    from holdfast.reports.runs import load
     from holdfast.reports.tables import Grid
 
     if over not in SERIES:
         raise UserError(f"there is no series over {over!r}: {nearest(over, SERIES)}")
-    records = [record for run in Runs(store).runs() if (record := run.record()) is not None]
+    records = load(store).records
     found = _by_value([r for r in records if r.config["benchmark"]["name"].startswith("cfst:")], over, measure)
     if not found:
         known = sorted({name for record in records for name in record.summary})

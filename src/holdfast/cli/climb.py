@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from holdfast.errors import UserError
-
 if TYPE_CHECKING:
     from holdfast.benchmarks.climb.runs import Runs
     from holdfast.benchmarks.climb.tables import Sheet
@@ -20,8 +18,8 @@ AsJson = Annotated[bool, typer.Option("--json", help="As JSON on standard output
 
 VARIANTS = (("none", False), ("zero", False), ("mean", False), ("mean", True))
 """Table 5: the image beside a text, and whether places of the image are given to the text."""
-LEVELS = ("16", "32", "128")
-"""The shots of Table 5."""
+LEVELS = {"tiny": ("16", "32", "64")}
+"""The shots of Table 5, where a scale has fewer than the paper's."""
 
 
 def register(app: typer.Typer) -> None:
@@ -67,11 +65,14 @@ def vacuous(
     model: Annotated[str | None, typer.Option(help="The model; vilt-tiny, or vilt at the paper's scale.")] = None,
     settings: Annotated[list[str] | None, typer.Option("--set", help="A setting, such as train.epochs=20.")] = None,
     samples: Annotated[int, typer.Option(min=1, help="How many sub-samples of the training data.")] = 3,
-    shots: Annotated[list[str] | None, typer.Option(help="How few examples of each class: 16, 32 and 128.")] = None,
+    shots: Annotated[list[str] | None, typer.Option(help="How few of each class; by default 16, 32, 128.")] = None,
     out: Annotated[Path, typer.Option(help="The store: the folder of all runs.")] = Path("runs"),
     device: Annotated[str, typer.Option(help="cpu, cuda, cuda:N, or auto.")] = "auto",
     jobs: Annotated[
-        int, typer.Option("--jobs", "-j", min=0, help="How many runs at once; 0: as many as cores, or as GPUs.")
+        int,
+        typer.Option(
+            "--jobs", "-j", "--workers", min=0, help="How many runs at once; 0: as many as cores, or as GPUs."
+        ),
     ] = 0,
     as_json: AsJson = False,
 ) -> None:
@@ -88,7 +89,7 @@ def vacuous(
     asked = [
         {"task": "imdb", "image": image, "reallocate": more, "shots": level, "sample": sample}
         for image, more in VARIANTS
-        for level in shots or LEVELS
+        for level in shots or LEVELS.get(scale, ("16", "32", "128"))
         for sample in range(samples)
     ]
     given = parse_settings(settings or [])
@@ -111,11 +112,13 @@ def vacuous(
 
 def _runs(store: Path, scale: str) -> Runs:
     from holdfast.benchmarks.climb.runs import Runs
-    from holdfast.experiments.store import Store as Folder
+    from holdfast.reports.runs import load
 
-    if not store.is_dir():
-        raise UserError(f"there is no store at {store}: `holdfast run --out {store}` makes one")
-    return Runs((record for run in Folder(store).runs() if (record := run.record()) is not None), scale)
+    runs = load(store)
+    for run in runs:
+        if run.status == "broken":
+            typer.echo(f"{run.id} is broken, and left out: {run.problem}", err=True)
+    return Runs(runs.records, scale)
 
 
 def _show(sheets: list[Sheet], as_json: bool) -> None:

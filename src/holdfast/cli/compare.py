@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,6 +13,7 @@ from holdfast.errors import UserError, nearest
 
 if TYPE_CHECKING:
     from holdfast.reports.blocks import Table
+    from holdfast.reports.runs import Run
     from holdfast.reports.tables import Grid
 
 Store = Annotated[Path, typer.Argument(help="The store: the folder of all runs.")]
@@ -38,8 +40,10 @@ def compare(
         raise UserError(f"there is no format {form!r}: {nearest(form, ('text', *FORMATS))}")
     runs = load(store)
     found = tables(Runs([run for run in runs if run.benchmark.startswith(benchmark)], runs.path))
+    left_out = [run for run in runs if run.status in ("broken", "failed")]
     if as_json:
         print_json([as_json_values(table) for table in found])
+        _say(left_out)
         return
     if not found:
         there = sorted({run.benchmark for run in runs if run.record})
@@ -53,9 +57,12 @@ def compare(
             print_grid(_in_terminal(table))
         else:
             typer.echo(FORMATS[form](table))
-    for run in runs:
-        if run.status in ("broken", "failed"):
-            typer.echo(f"{run.id} is {run.status}, and left out: {run.problem}", err=True)
+    _say(left_out)
+
+
+def _say(left_out: Sequence[Run]) -> None:
+    for run in left_out:
+        typer.echo(f"{run.id} is {run.status}, and left out: {run.problem}", err=True)
 
 
 def _in_terminal(table: Table) -> Grid:

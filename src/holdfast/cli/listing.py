@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -35,6 +34,10 @@ def list_(
 ) -> None:
     """List what there is: benchmarks, algorithms, models, datasets, or the runs of a store."""
     if kind == "runs":
+        if name is not None:
+            from holdfast.experiments.store import out_option
+
+            raise UserError(f"`list runs` takes no name: `holdfast show {name}{out_option(out)}` tells all about a run")
         _list_runs(out, as_json)
         return
     if kind is not None and kind not in KINDS:
@@ -79,21 +82,24 @@ def show(
     as_json: Json = False,
 ) -> None:
     """Show one run: what it was, what it scored, and the command that repeats it."""
-    from holdfast.experiments.store import Store
+    from holdfast.cli.screen import print_grid, print_json
+    from holdfast.experiments.store import Store, out_option
+    from holdfast.reports.runs import read_run
 
     folder = Store(out).find(run)
-    record, config = folder.record(), folder.config()
-    from holdfast.cli.screen import print_grid, print_json
-
+    found = read_run(folder.path)
+    record, config = found.record, found.config
+    if found.status == "broken":
+        raise UserError(f"run {found.id} in {out} is broken: {found.problem}")
     if as_json:
-        print_json(record.to_json() if record else {"id": folder.id, "status": folder.status(), "config": config})
+        print_json(record.to_json() if record else {"id": found.id, "status": found.status, "config": config})
         return
     from rich.console import Console
 
     from holdfast.reports.tables import comparison, matrix
 
     console = Console(highlight=False, soft_wrap=True)
-    console.print(f"[bold]run {folder.id}[/bold]  {folder.status()}  {folder.path}")
+    console.print(f"[bold]run {found.id}[/bold]  {found.status}  {found.path}")
     algorithms = [*config["transforms"], *map(_line, config["algorithms"])]
     lines = {
         "benchmark": _line(config["benchmark"]),
@@ -125,9 +131,11 @@ def show(
     elif (holder := folder.holder()) is not None:
         console.print(f"being worked on by {holder}")
     else:
-        console.print("not done: the command below goes on with it")
-    store = "" if out == Path("runs") else f" --out {shlex.quote(str(out))}"
-    console.print(f"again: {folder.command()}{store}", markup=False)
+        console.print("not done: the same command goes on with it")
+    if found.command:
+        console.print(f"again: {found.command}{out_option(out)}", markup=False)
+    else:
+        console.print("its environment.json is gone, and with it the command that began it")
 
 
 def _about(entry: registry.Entry, as_json: bool) -> None:
@@ -165,30 +173,23 @@ def _settings(entry: registry.Entry) -> dict[str, Any]:
 
 def _list_runs(out: Path, as_json: bool) -> None:
     from holdfast.cli.screen import print_grid, print_json
-    from holdfast.experiments.store import Store, algorithm_of
+    from holdfast.reports.runs import load
     from holdfast.reports.tables import Grid
 
-    rows: list[tuple[str, ...]] = []
-    notes: list[str] = []
-    for folder in Store(out).runs():
-        try:
-            config = folder.config()
-            names = (config["benchmark"]["name"], algorithm_of(config), config["model"]["name"], str(config["seed"]))
-            folder.record()  # it may be there and yet be broken
-            row = (folder.id, folder.status(), *names)
-        except UserError as error:
-            notes.append(str(error))
-            row = (folder.id, "broken", "", "", "", "")
-        rows.append(row)
-    columns = ("run", "status", "benchmark", "algorithm", "model", "seed")
+    columns = ("run", "status", "benchmark", "algorithm", "model", "seed", "problem")
+    rows = [
+        (r.id, r.status, r.benchmark, r.algorithm, r.model, "" if r.seed is None else str(r.seed), r.problem)
+        for r in load(out)
+    ]
     if as_json:
         print_json([dict(zip(columns, row, strict=True)) for row in rows])
-    else:
-        print_grid(
-            Grid(
-                f"runs in {out}", columns, tuple(rows), tuple(notes) if rows else ("There are none yet: holdfast run",)
-            )
-        )
+        return
+    # What is wrong with a run is too long for a column.
+    notes = [f"{run} is broken: {problem}" for run, status, *_, problem in rows if status == "broken"]
+    shown = tuple(row[:-1] for row in rows)
+    print_grid(
+        Grid(f"runs in {out}", columns[:-1], shown, tuple(notes) if rows else ("There are none yet: holdfast run",))
+    )
 
 
 def _line(values: dict[str, Any]) -> str:

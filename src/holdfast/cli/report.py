@@ -28,10 +28,11 @@ def report(
 
     runs = load(store)
     written = write(runs, out, title)
+    broken = {run.id: run.problem for run in runs if run.status == "broken"}
     if as_json:
-        typer.echo(json.dumps({"index": str(written.index), "pages": written.pages, "bytes": written.bytes}, indent=1))
+        told = {"index": str(written.index), "pages": written.pages, "bytes": written.bytes, "broken": broken}
+        typer.echo(json.dumps(told, indent=1))
         return
     typer.echo(f"{len(runs)} runs in {written.pages} pages, {written.bytes / 1e6:.1f} MB: open {written.index}")
-    for run in runs:
-        if run.status == "broken":
-            typer.echo(f"{run.id} is broken, and shown as such: {run.problem}", err=True)
+    for run, problem in broken.items():
+        typer.echo(f"{run} is broken, and shown as such: {problem}", err=True)

@@ -160,12 +160,12 @@ def whole_start(start: str, store: Store) -> str:
     return f"{store.find(run).id}@{stage}" if at and len(run) < 12 else start
 
 
-def parse_settings(words: list[str]) -> dict[str, str]:
-    """Settings by name, from words such as `train.epochs=3`."""
+def parse_settings(words: list[str], option: str = "--set") -> dict[str, str]:
+    """Settings by name, from words such as `train.epochs=3` after an option."""
     values = {}
     for word in words:
         name, equals, value = word.partition("=")
         if not equals or "." not in name:
-            raise UserError(f"--set {word!r}: write it as owner.name=value, such as train.epochs=3")
+            raise UserError(f"{option} {word!r}: write it as owner.name=value, such as train.epochs=3")
         values[name.strip()] = value.strip()
     return values

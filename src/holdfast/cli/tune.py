@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from holdfast.errors import UserError
 
 if TYPE_CHECKING:
+    from holdfast.benchmarks.base import Measure
     from holdfast.experiments.plan import Plan
+    from holdfast.experiments.schedule import Result
     from holdfast.experiments.store import Record
+    from holdfast.experiments.tune import Trial
+    from holdfast.reports.tables import Grid
 
 
 def register(app: typer.Typer) -> None:
@@ -55,14 +59,15 @@ def tune(
 
     The chosen runs, of all stages, say in their records by what and among how many they were chosen.
     """
+    from holdfast.cli.carry import end
     from holdfast.cli.run import parse_settings
     from holdfast.cli.screen import print_grid, print_json
     from holdfast.experiments.config import Request, check
-    from holdfast.experiments.store import Store
-    from holdfast.experiments.tune import mark, points
+    from holdfast.experiments.store import Store, out_option
+    from holdfast.experiments.tune import best, mark
     from holdfast.experiments.tune import tune as search
     from holdfast.metrics import Undefined
-    from holdfast.reports.tables import Grid, measures
+    from holdfast.reports.tables import measures
 
     request = Request(
         benchmark,
@@ -76,41 +81,116 @@ def tune(
         settings=parse_settings(settings or []),
         stages=stages,
     )
-    wanted = {name: value.split(",") for name, value in parse_settings(grid).items()}
+    wanted = parse_grid(grid)
     known = measures(check(request).names["benchmark"])
-    numbers, carry_out = range(seed, seed + seeds), _carry_out(out, device, jobs)
+    results: list[Result] = []
+    numbers, carry_out = range(seed, seed + seeds), _carry_out(out, device, jobs, results)
     trials = search(request, wanted, by, numbers, carry_out, list(known))
-    shown = known[by]
-    ranked = sorted((t for t in trials if not math.isnan(t.mean)), key=lambda t: t.mean, reverse=shown.higher)
-    if not ranked:
+    tied = best(trials, known[by].higher)
+    if not tied and not results[0].failed():
         why = next((f": {v.reason}" for t in trials for v in t.values if isinstance(v, Undefined)), "")
         raise UserError(f"no run of the grid has a {by} on validation data{why}")
-    best = ranked[0]
-    chosen = [replace(request, seed=s, stages=None, settings={**request.settings, **best.settings}) for s in numbers]
-    tried = len(list(points(wanted)))
-    how = {"by": by, "split": "validation", "stages": stages, "trials": tried, "seeds": seeds, "grid": wanted}
-    marked = mark(chosen, how, carry_out, Store(out))
+    how = {
+        "by": by,
+        "split": "validation",
+        # As the runs say: more stages than there are is all of them.
+        "stages": next((n for t in trials for r in t.records if (n := r.config.get("stages"))), None),
+        "trials": len(trials),
+        "failed": sum(bool(trial.failed) for trial in trials),
+        "tied": [trial.settings for trial in tied] if len(tied) > 1 else [],
+        "seeds": seeds,
+        "grid": wanted,
+    }
+    chosen = [
+        replace(request, seed=s, stages=None, settings={**request.settings, **trial.settings})
+        for trial in tied[:1]
+        for s in numbers
+    ]
+    marked = mark(chosen, how, carry_out, Store(out)) if chosen else []
+    lost = [run for run in results[-1].plan.wanted if run not in marked] if chosen else []
     if as_json:
-        found = [{"settings": t.settings, by: t.values, "runs": [r.id for r in t.records]} for t in trials]
-        print_json(how | {"points": found, "best": best.settings, "chosen": marked})
-        return
+        found = [
+            {
+                "settings": trial.settings,
+                by: [None if math.isnan(value) else value for value in trial.values],
+                "runs": trial.runs,
+                "failed": trial.failed,
+            }
+            for trial in trials
+        ]
+        taken = tied[0].settings if tied else None
+        print_json(how | {"points": found, "best": taken, "chosen": marked, "chosen_failed": lost})
+    else:
+        notes = _notes(how, known[by], bool(chosen), lost)
+        if chosen:
+            again = f"{chosen[0].command()}{f' --seeds {seeds}' if seeds > 1 else ''}{out_option(out)}"
+            notes.append(f"On the test data: {again}")
+        print_grid(_grid(trials, tied, known[by], notes))
+    for result in results:
+        end(result)
+
+
+def parse_grid(words: Sequence[str]) -> dict[str, list[str]]:
+    """The values of each setting, from words such as `ewc.strength=10,100`.
+
+    >>> parse_grid(["ewc.strength=10,100,10", "train.epochs=5"])
+    {'ewc.strength': ['10', '100'], 'train.epochs': ['5']}
+    """
+    from holdfast.cli.run import parse_settings
+
+    found: dict[str, list[str]] = {}
+    for word in words:
+        for name, values in parse_settings([word], "--grid").items():
+            if name in found:
+                raise UserError(f"--grid {name} is given twice: give its values in one, as {name}=VALUE,VALUE")
+            found[name] = list(dict.fromkeys(value.strip() for value in values.split(",")))
+    return found
+
+
+def _grid(trials: Sequence[Trial], tied: Sequence[Trial], measure: Measure, notes: Sequence[str]) -> Grid:
+    """A row for each point: its settings, its mean, and what became of it."""
+    from holdfast.metrics import Undefined
+    from holdfast.reports.tables import Grid
+
+    def fate(trial: Trial) -> str:
+        if trial.failed:
+            return "failed"
+        if trial in tied:
+            return "best" if trial is tied[0] else "tied"
+        return next((value.reason for value in trial.values if isinstance(value, Undefined)), "")
+
     rows = tuple(
         (
-            ", ".join(f"{name}={value}" for name, value in t.settings.items()),
-            "–" if math.isnan(t.mean) else f"{shown.factor * t.mean:.1f}",
-            "best" if t is best else "",
+            ", ".join(f"{name}={value}" for name, value in trial.settings.items()),
+            "–" if math.isnan(trial.mean) else f"{measure.factor * trial.mean:,.{measure.decimals}f}",
+            fate(trial),
         )
-        for t in trials
+        for trial in trials
     )
-    first = f", of the first {stages} stage{'s' if stages > 1 else ''}" if stages else ""
-    notes = (
-        f"{tried} points, {seeds} seed{'s' if seeds > 1 else ''}; chosen on validation data alone{first}.",
-        f"On the test data: {chosen[0].command()}{f' --seeds {seeds}' if seeds > 1 else ''}",
-    )
-    print_grid(Grid(f"{shown.title} on validation data", ("settings", shown.title, ""), rows, notes))
+    return Grid(f"{measure.title} on validation data", ("settings", measure.title, ""), rows, tuple(notes))
 
 
-def _carry_out(out: Path, device: str, jobs: int) -> Callable[[Plan], dict[str, Record]]:
+def _notes(how: Mapping[str, Any], measure: Measure, chosen: bool, lost: Sequence[str]) -> list[str]:
+    """How the choice was made, and what to know about it."""
+    stages = how["stages"]
+    first = f", of the first {_many(stages, 'stage')}" if stages else ""
+    size = f"{_many(how['trials'], 'point')}, {_many(how['seeds'], 'seed')}"
+    notes = [f"{size}; {f'chosen on validation data alone{first}' if chosen else 'nothing could be chosen'}."]
+    if how["failed"]:
+        notes.append(f"A point where a run failed ({how['failed']} here) has no value, and cannot be chosen.")
+    if how["tied"]:
+        notes.append(f"{len(how['tied'])} points tie for the best {measure.title}: the first of them was taken.")
+    if lost:
+        notes.append(f"Of the chosen runs, {len(lost)} failed: {', '.join(lost)}.")
+    return notes
+
+
+def _many(count: int, what: str) -> str:
+    return f"{count} {what}{'s' if count != 1 else ''}"
+
+
+def _carry_out(out: Path, device: str, jobs: int, results: list[Result]) -> Callable[[Plan], dict[str, Record]]:
+    """What makes the runs of a plan; what became of each plan is added to `results`."""
     from holdfast.cli.carry import carry
     from holdfast.experiments.config import Preparation
     from holdfast.experiments.local import Options
@@ -119,7 +199,7 @@ def _carry_out(out: Path, device: str, jobs: int) -> Callable[[Plan], dict[str, 
     store = Store(out)
 
     def carry_out(plan: Plan) -> dict[str, Record]:
-        carry(plan, store, Options(device), Preparation(), jobs=jobs)
+        results.append(carry(plan, store, Options(device), Preparation(), jobs=jobs))
         records = {name: store.folder(name).record() for name in plan.nodes}
         return {name: record for name, record in records.items() if record is not None}
 

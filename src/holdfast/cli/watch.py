@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-from collections import Counter
-from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -15,7 +13,7 @@ import typer
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from holdfast.reports.progress import Going
+    from holdfast.reports.progress import Look
 
 WIDE = 200
 """Where the output is no terminal, a row is a line."""
@@ -38,24 +36,25 @@ def watch(
 
     from holdfast.reports.progress import look
 
-    going, counts = look(store)
+    now = look(store)
     if as_json:
-        typer.echo(json.dumps({"running": [asdict(each) for each in going], "runs": dict(counts)}, indent=1))
+        running = [asdict(each) for each in now.going]
+        typer.echo(json.dumps({"running": running, "runs": now.counts, "broken": now.broken}, indent=1))
         return
     console = Console(highlight=False)
     if once or not console.is_terminal:
-        Console(highlight=False, width=None if console.is_terminal else WIDE).print(_table(going, counts, store))
+        Console(highlight=False, width=None if console.is_terminal else WIDE).print(_table(now, store))
         return
     try:
-        with Live(_table(going, counts, store), console=console, auto_refresh=False) as live:
+        with Live(_table(now, store), console=console, auto_refresh=False) as live:
             while True:
                 time.sleep(every)
-                live.update(_table(*look(store), store), refresh=True)
+                live.update(_table(look(store), store), refresh=True)
     except KeyboardInterrupt:
         return
 
 
-def _table(going: Sequence[Going], counts: Counter[str], store: Path) -> RenderableType:
+def _table(now: Look, store: Path) -> RenderableType:
     from rich import box
     from rich.console import Group
     from rich.table import Table
@@ -64,7 +63,7 @@ def _table(going: Sequence[Going], counts: Counter[str], store: Path) -> Rendera
     table = Table(box=box.SIMPLE_HEAD)
     for column in ("run", "what", "stage", "step", "loss", "examples/s", "time left", ""):
         table.add_column(column, justify="left" if column in ("run", "what", "stage", "") else "right")
-    for each in going:
+    for each in now.going:
         table.add_row(
             each.id,
             Text(each.title),
@@ -75,9 +74,11 @@ def _table(going: Sequence[Going], counts: Counter[str], store: Path) -> Rendera
             "" if each.seconds_left is None else f"~{clock(each.seconds_left)}",
             Text(each.doing, style="dim"),
         )
-    told = ", ".join(f"{counts[name]} {name}" for name in ("done", "running", "stopped", "failed") if counts[name])
-    line = Text(f"{store}: {told or 'no runs yet'}", style="dim")
-    return Group(table, line) if going else Group(Text("Nothing is running."), line)
+    statuses = ("done", "running", "stopped", "failed", "broken")
+    told = ", ".join(f"{now.counts[name]} {name}" for name in statuses if now.counts.get(name))
+    lines = [Text(f"{store}: {told or 'no runs yet'}", style="dim")]
+    lines += [Text(f"{run} is broken: {problem}", style="dim") for run, problem in now.broken.items()]
+    return Group(table if now.going else Text("Nothing is running."), *lines)
 
 
 def clock(seconds: float) -> str:

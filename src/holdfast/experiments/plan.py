@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from holdfast.benchmarks.base import Benchmark
+from holdfast.benchmarks.base import Benchmark, Need
 from holdfast.engine.loop import refuse
 from holdfast.experiments.config import Checked, Preparation, Request, check, needed
 from holdfast.experiments.store import Store
@@ -89,7 +89,7 @@ class _Growing:
             label = f"{purpose}{checked.title}, seed {checked.request.seed}"
             after, read = config.start.partition("@")[0] or None, stream is not None
             self.nodes[config.id] = Node(config.id, checked.request, label, checked.benchmark, others, after, read)
-        wanted = checked.benchmark.needs(checked.title) if self.needs else {}
+        wanted = _wanted(checked) if self.needs else {}
         for name, need in wanted.items():
             if need.after is None:
                 others[name] = self.add(check(needed(checked, need, config.id)), f"{name}: ")
@@ -99,3 +99,9 @@ class _Growing:
             if need.after is not None:
                 others[name] = self.add(check(needed(checked, need, config.id)), f"{name}: ")
         return config.id
+
+
+def _wanted(checked: Checked) -> dict[str, Need]:
+    """What the measures of a run need, of the stages that it learns."""
+    stages, found = checked.request.stages, checked.benchmark.needs(checked.title)
+    return {n: need for n, need in found.items() if stages is None or max(need.stage, need.after or 1) <= stages}

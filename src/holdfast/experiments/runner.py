@@ -31,6 +31,7 @@ from holdfast.experiments.config import Prepared
 from holdfast.experiments.start import begin_with, start_file
 from holdfast.experiments.store import Record, RunFolder, ScoreFile, Store
 from holdfast.experiments.trackers import PROGRESS, Progress, Several, TrackedLog, Tracker, open_trackers
+from holdfast.types import Score
 from holdfast.version import __version__
 
 DEVICE_SHARE = 0.5
@@ -130,7 +131,7 @@ def _first_rank(
         id=config.id,
         config=config.to_json(),
         environment=here,
-        **_measured(prepared.benchmark.summary(scores)),
+        **_measured(prepared.benchmark.summary(_counted(scores, prepared.benchmark, config.stages))),
         scores=scores,
         cost={
             "steps": at.total,
@@ -151,16 +152,27 @@ def _first_rank(
 
 
 def complete(record: Record, benchmark: Benchmark, others: Mapping[str, str], store: Store) -> Record:
-    """Add the measures that are taken against other runs, by their names and ids, as far as these are done."""
+    """Add the measures that are taken against other runs, by their names and ids, as far as these are done.
+
+    Those that the record names already, since an earlier command brought them, stay, but where a name is given anew.
+    """
     if not others:
         return record
+    others = {**record.others, **others}
     found = {name: record if run == record.id else store.folder(run).record() for name, run in others.items()}
     scores = {name: other.scores for name, other in found.items() if other is not None}
-    measures = benchmark.summary(record.scores) | benchmark.relative(record.scores, scores)
-    completed = replace(record, others=dict(others), **_measured(measures))
+    own = _counted(record.scores, benchmark, record.config.get("stages"))
+    completed = replace(record, others=others, **_measured(benchmark.summary(own) | benchmark.relative(own, scores)))
     if completed != record:
         write_json(store.folder(record.id).path / "record.json", completed.to_json())
     return completed
+
+
+def _counted(scores: Sequence[Score], benchmark: Benchmark, stages: int | None) -> Sequence[Score]:
+    """The scores that measures are taken from: where only the first stages were learned, those on what they hold."""
+    names = None if stages is None else benchmark.first(stages)
+    # `a/b` is a detail of `a`
+    return scores if names is None else [score for score in scores if score.name.partition("/")[0] in names]
 
 
 def _measured(measures: Mapping[str, float]) -> dict[str, Any]:

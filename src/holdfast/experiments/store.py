@@ -14,10 +14,12 @@
 
 from __future__ import annotations
 
+import difflib
 import fcntl
 import json
 import math
 import os
+import shlex
 import socket
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -35,6 +37,8 @@ SCHEMA = 1
 """The version of a record's layout. A reader reads its own and all earlier ones."""
 MOST_STAGES = 10**5
 """A score after more stages than these is no score of ours: tables have a row for each."""
+FEW = 10
+"""So many ids of runs, at the most, are named in one sentence."""
 
 
 @dataclass(frozen=True)
@@ -151,8 +155,10 @@ class RunFolder:
         return Record.from_json(read_json(path), str(path))
 
     def config(self) -> dict[str, Any]:
-        """The configuration, as JSON values."""
+        """The configuration, as JSON values: where its file is gone, the one that the record holds."""
         path = self.path / "config.json"
+        if not path.exists() and (record := self.record()) is not None:
+            return dict(record.config)
         config: dict[str, Any] = read_json(path)
         if not _is_config(config):
             raise UserError(f"{path} is no configuration of a run: delete its folder if it should not be there")
@@ -165,6 +171,11 @@ class RunFolder:
         if not isinstance(found, dict) or not isinstance(command := found.get("command"), str):
             raise UserError(f"{path} does not say which command began the run: delete its folder and run again")
         return command
+
+    def began(self) -> float:
+        """When the run began, as far as its files tell: by its configuration, or else by its record."""
+        file = self.path / "config.json"
+        return (file if file.is_file() else self.path / "record.json").stat().st_mtime
 
     def status(self) -> str:
         """done, running, failed or stopped."""
@@ -218,9 +229,10 @@ class Store:
         return RunFolder(self.path / run)
 
     def runs(self) -> list[RunFolder]:
-        """All runs, the oldest first."""
-        found = [RunFolder(p.parent) for p in self.path.glob("*/config.json")]
-        return sorted(found, key=lambda run: (run.path / "config.json").stat().st_mtime)
+        """All runs, the oldest first: the folders that have a configuration or a record, whole or broken."""
+        names = ("config.json", "record.json")
+        found = {file.parent for name in names for file in self.path.glob(f"*/{name}") if file.is_file()}
+        return sorted(map(RunFolder, found), key=lambda run: (run.began(), run.id))
 
     def find(self, name: str) -> RunFolder:
         """The run whose id begins so."""
@@ -230,9 +242,21 @@ class Store:
         found = [run for run in ids if run.startswith(name)]
         if len(found) == 1:
             return self.folder(found[0])
+        all_of_them = f"`holdfast list runs{out_option(self.path)}` lists all"
         if found:
-            raise UserError(f"{name!r} begins {len(found)} runs of {self.path}: {', '.join(found)}")
-        raise UserError(f"there is no run {name!r} in {self.path}: {nearest(name, ids)}")
+            named = ", ".join(found) if len(found) <= FEW else all_of_them
+            raise UserError(f"{name!r} begins {len(found)} runs of {self.path}: {named}")
+        few = len(ids) <= FEW or difflib.get_close_matches(name, ids)
+        raise UserError(f"there is no run {name!r} in {self.path}: {nearest(name, ids) if few else all_of_them}")
+
+
+def out_option(store: Path) -> str:
+    """How a command names a store: not at all where it is the one that commands take by themselves.
+
+    >>> out_option(Path("runs")), out_option(Path("my runs"))
+    ('', " --out 'my runs'")
+    """
+    return "" if store == Path("runs") else f" --out {shlex.quote(str(store))}"
 
 
 def read_json(path: Path) -> Any:

@@ -19,16 +19,26 @@ from holdfast.types import Score, Stream
 
 @dataclass(frozen=True)
 class Trial:
-    """One point of the grid: its settings, the measure on validation data for each seed, and the runs."""
+    """One point of the grid."""
 
     settings: Mapping[str, str]
     values: tuple[float, ...]
+    """The measure on validation data for each seed; NaN where it has none, as that of a run that failed."""
+    runs: tuple[str, ...]
+    """The id of the run of each seed."""
     records: tuple[Record, ...]
+    """The records of the runs that are done."""
 
     @property
     def mean(self) -> float:
         """The mean over seeds; NaN where a seed has none."""
         return math.fsum(self.values) / len(self.values)
+
+    @property
+    def failed(self) -> tuple[str, ...]:
+        """The ids of the runs that failed."""
+        done = {record.id for record in self.records}
+        return tuple(run for run in self.runs if run not in done)
 
 
 def points(grid: Mapping[str, Sequence[str]]) -> Iterator[dict[str, str]]:
@@ -51,8 +61,9 @@ def tune(
 ) -> list[Trial]:
     """Run every point for every seed, and give the trials in the grid's order; the caller chooses among their means.
 
-    `carry_out` makes the runs of a plan, or finds them done. A point with a run that failed is left out. With
-    `request.stages`, only the first stages are learned, and only these are scored: what comes later plays no part.
+    `carry_out` makes the runs of a plan, or finds them done. A point with a run that failed has no mean. Points that
+    are the same runs (`0.1,0.10`) are one. With `request.stages`, only the first stages are learned, and only these
+    are scored: what comes later plays no part.
     """
     if by not in known:
         raise UserError(f"there is no measure {by!r}: {nearest(by, known)}")
@@ -65,19 +76,35 @@ def tune(
     preparation = Preparation()
     plan = graph((each for point in requests for each in point), preparation=preparation)
     records = carry_out(plan)
-    found = [[preparation.named(check(each)) for each in point] for point in requests]
-    return [
-        Trial(
-            point,
-            tuple(
-                validation_measures(plan.nodes[config.id], records, _learned(config, stream)).get(by, math.nan)
-                for config, stream in runs
-            ),
-            tuple(records[config.id] for config, _ in runs),
+    trials: dict[tuple[str, ...], Trial] = {}
+    for point, asked in zip(points(grid), requests, strict=True):
+        named = [preparation.named(check(each)) for each in asked]
+        values = (
+            validation_measures(plan.nodes[config.id], records, _learned(config, stream)).get(by, math.nan)
+            if config.id in records
+            else math.nan
+            for config, stream in named
         )
-        for point, runs in zip(points(grid), found, strict=True)
-        if all(config.id in records for config, _ in runs)
-    ]
+        runs = tuple(config.id for config, _ in named)
+        done = (records[run] for run in runs if run in records)
+        trials.setdefault(runs, Trial(point, tuple(values), runs, tuple(done)))
+    return list(trials.values())
+
+
+def best(trials: Sequence[Trial], higher: bool) -> list[Trial]:
+    """The trials with the best mean, in the grid's order: several where they tie, none where no trial has a mean.
+
+    >>> trials = [Trial({"ewc.strength": word}, values, (), ()) for word, values in
+    ...           [("1", (math.nan, 0.9)), ("10", (0.5, 0.7)), ("100", (0.6, 0.6)), ("1000", (0.4, 0.6))]]
+    >>> [trial.settings["ewc.strength"] for trial in best(trials, higher=True)]
+    ['10', '100']
+    """
+    means = [trial.mean for trial in trials if not math.isnan(trial.mean)]
+    if not means:
+        return []
+    top = max(means) if higher else min(means)
+    # Means of equal sums may differ in their last bit.
+    return [trial for trial in trials if math.isclose(trial.mean, top, rel_tol=1e-9, abs_tol=1e-12)]
 
 
 def mark(

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from holdfast import metrics
 from holdfast.benchmarks.climb import tables
 from holdfast.benchmarks.climb.paper import ORDERS
-from holdfast.benchmarks.climb.runs import LowShotRecord, Runs
+from holdfast.benchmarks.climb.runs import LowShotRecord, Runs, whole
 from holdfast.benchmarks.climb.transfer import MODALITIES, final
 from holdfast.experiments.store import Record
 from holdfast.reports.blocks import Bars, Block, Cell, Curves, Series, Table
@@ -22,7 +22,7 @@ HOW = "Transfer or forgetting in percent, the score in brackets. The paper's ± 
 def section(records: Sequence[Record]) -> list[Block]:
     """What the world's runs and those on given data come to, each scale apart."""
     groups: dict[tuple[bool, str], list[Record]] = {}
-    for record in records:
+    for record in (record for record in records if whole(record.config)):
         world = on_world(record.environment)
         groups.setdefault((world, record.config["benchmark"]["scale"]), []).append(record)
     return [block for (_, scale), group in groups.items() for block in _blocks(Runs(group, scale))]

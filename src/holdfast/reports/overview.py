@@ -14,7 +14,7 @@ from holdfast.experiments.store import Record
 from holdfast.reports.blocks import Block, Cell, Curves, Heatmap, Note, Point, Scatter, Series, Table, mean_cell
 from holdfast.reports.groups import BOUNDS, Experiment
 from holdfast.reports.significance import LEAST, LEVEL, pairs
-from holdfast.reports.tables import measures, units
+from holdfast.reports.tables import measures, units, why_missing
 
 Matrix = NDArray[np.float64]
 WORLD = "On the world's small data: this is no reproduction of the paper."
@@ -60,8 +60,7 @@ def comparison(experiment: Experiment) -> Table:
         ]
         rows.append((row_head(title, group), *cells))
         for name in (name for name in shown if any(r.summary.get(name) is None for r in group)):
-            without = next(r for r in group if r.summary.get(name) is None)
-            reason = without.reasons.get(name, "this record was made before there was such a measure")
+            reason = why_missing(next(r for r in group if r.summary.get(name) is None), name, shown[name])
             missing.setdefault((title, reason), []).append(shown[name].title)
     ranks = [None if is_bound(group[0]) else "" for group in experiment.rows.values()]
     rows = mark_best(rows, [measure.higher for measure in shown.values()], ranks)

@@ -6,12 +6,13 @@ import time
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from holdfast.errors import UserError
-from holdfast.experiments.store import Store, algorithm_of
-from holdfast.reports.runs import read_progress
+from holdfast.experiments.store import RunFolder, Store
+from holdfast.reports.runs import Run, read_progress, read_run
 
 QUIET = 15.0
 """A run that has told nothing for so many seconds is said to be silent."""
@@ -32,22 +33,46 @@ class Going:
     doing: str = "beginning"
 
 
-def look(path: Path, now: float | None = None) -> tuple[list[Going], Counter[str]]:
-    """The runs of a store that go on now, and how many runs there are of each status."""
+@dataclass(frozen=True)
+class Look:
+    """A store at one moment."""
+
+    going: tuple[Going, ...]
+    """The runs that are being worked on."""
+    counts: Mapping[str, int]
+    """How many runs there are of each status."""
+    broken: Mapping[str, str]
+    """What is wrong with those that cannot be read, by their ids."""
+
+
+def look(path: Path, now: float | None = None) -> Look:
+    """The runs of a store that go on now, how many there are of each status, and which are broken."""
     if not path.is_dir():
         raise UserError(f"there is no store at {path}: `holdfast run --out {path}` makes one")
-    going, counts = [], Counter[str]()
+    going, broken, counts = [], {}, Counter[str]()
     for folder in Store(path).runs():
-        status = folder.status()
-        counts[status] += 1
-        if status == "running":
-            try:
-                config = folder.config()
-                title = f"{config['benchmark']['name']} · {algorithm_of(config)} · seed {config['seed']}"
-            except (UserError, KeyError, TypeError):
-                title = "its configuration is broken"
-            going.append(standing(folder.id, title, read_progress(folder.path), time.time() if now is None else now))
-    return going, counts
+        run = _read(folder)
+        counts[run.status] += 1
+        if run.status == "broken":
+            broken[run.id] = run.problem
+        elif run.status == "running":
+            title = f"{run.benchmark} · {run.algorithm} · seed {run.seed}"
+            going.append(standing(run.id, title, read_progress(run.path), time.time() if now is None else now))
+    return Look(tuple(going), counts, broken)
+
+
+def _read(folder: RunFolder) -> Run:
+    """How a run stands. One that is done stays as it is, and is read again only when one of its files was changed."""
+    if folder.status() != "done":
+        return read_run(folder.path)
+    files = (folder.path / name for name in ("config.json", "environment.json", "record.json"))
+    return _read_done(folder.path, tuple(file.stat().st_mtime_ns if file.exists() else 0 for file in files))
+
+
+@cache
+def _read_done(path: Path, changed: tuple[int, ...]) -> Run:
+    run = read_run(path)
+    return Run(run.id, run.path, run.status, problem=run.problem)  # without its record: there may be thousands
 
 
 def standing(run: str, title: str, told: Mapping[str, Any], now: float) -> Going:

@@ -38,8 +38,8 @@ def comparison(records: Sequence[Record]) -> Grid:
     missing: dict[tuple[str, str], list[str]] = {}  # measures without a value, by row and reason
     for title, group in groups.items():
         rows.append((title, *(_mean([_value(r, name) for r in group], m) for name, m in shown.items())))
-        for name in (name for name in shown if _value(group[0], name) is None):
-            reason = group[0].reasons.get(name, "this record was made before there was such a measure")
+        for name in (name for name in shown if any(_value(r, name) is None for r in group)):
+            reason = why_missing(next(r for r in group if _value(r, name) is None), name, shown[name])
             missing.setdefault((title, reason), []).append(shown[name].title)
     if guessed := {name: records[0].chance[name] for name in shown if name in records[0].chance}:
         rows.append(("guessing", *(_mean([guessed.get(name)], m) for name, m in shown.items())))
@@ -55,6 +55,17 @@ def comparison(records: Sequence[Record]) -> Grid:
     notes += [f"{', '.join(who)}: no {names}: {reason}." for (names, reason), who in alike.items()]
     titles = (f"{m.title} {'↑' if m.higher else '↓'}" for m in shown.values())
     return Grid(benchmark, ("algorithm", *titles), tuple(rows), tuple(notes))
+
+
+def why_missing(record: Record, name: str, measure: Measure) -> str:
+    """Why a record has no value of a measure that others have."""
+    if name in record.reasons:
+        return record.reasons[name]
+    if measure.asked:
+        return f"it needs runs that were not asked for ({measure.asked})"
+    if (stages := record.config.get("stages")) is not None:
+        return f"of its stages, only {stages} {'was' if stages == 1 else 'were'} learned"
+    return "this record was made before there was such a measure"
 
 
 def units(shown: Sequence[Measure]) -> str:

@@ -12,12 +12,15 @@ from holdfast.benchmarks.climb import paper
 from holdfast.benchmarks.climb.benchmark import Climb
 from holdfast.benchmarks.climb.paper import TASKS
 from holdfast.data.table import Shared
+from holdfast.engine.files import write_json
 from holdfast.errors import UserError
 from holdfast.experiments.config import Request, check, prepare
-from holdfast.experiments.runner import make_learner, run
-from holdfast.experiments.store import Store
+from holdfast.experiments.plan import graph
+from holdfast.experiments.runner import complete, make_learner, run
+from holdfast.experiments.store import Record, Store
+from holdfast.experiments.unread import Unread
 from holdfast.papers import table
-from holdfast.types import Wants
+from holdfast.types import Score, Wants
 from smallest import trained
 
 WANTS = Wants(side=32)
@@ -41,6 +44,8 @@ REFUSED = {
     "rpsnet": "modular network",
 }
 """VQAv2 has several answers that are right to a degree, and ViLT is one network, not many modules."""
+
+COST = dict.fromkeys(("steps", "seconds", "examples_forward", "examples_backward", "memory_bytes", "parameters"), 0)
 
 
 def request(algorithm="finetune", order=None, model="vilt-tiny", **settings):
@@ -117,6 +122,61 @@ def test_the_direct_runs_are_needed_once_by_all():
     assert Climb(order="vcr").needs("finetune") == {}, "it is the direct run itself"
     assert set(Climb(order="vcr").needs("ewc")) == {"direct/vcr"}
     assert dict(Climb(joint=True).needs("finetune")["joint"].change) == {"algorithm": "joint"}
+
+
+def test_the_direct_runs_of_stages_that_are_not_learned_are_not_needed():
+    def needed(stages):
+        asked = replace(request("ewc", benchmark__joint=True), stages=stages)
+        (node,) = graph([asked], preparation=Unread()).asked()
+        return set(node.needs)
+
+    assert needed(1) == {"direct/vqav2"}
+    assert needed(2) == {"direct/vqav2", "direct/nlvr2", "joint"}
+    assert needed(9) == needed(None) == {"joint", *(f"direct/{name}" for name in TASKS)}
+
+
+def made(name, order, matrix, stages=None):
+    """A record with these scores on 1000 test examples of each task of the order, after each stage."""
+    scores = [
+        Score(stage, 10 * stage, task, "test", 1000, score)
+        for stage, row in enumerate(matrix)
+        for task, score in zip(order.split(">"), row, strict=True)
+    ]
+    config = {"benchmark": {"name": "climb", "order": order}} | ({"stages": stages} if stages else {})
+    return Record(name, config, {}, {}, {}, tuple(scores), {})
+
+
+def completed(record, order, store):
+    """The record with its measures against direct runs: 0.6 of VQAv2, 0.7 of NLVR2."""
+    for task, score in (("vqav2", 0.6), ("nlvr2", 0.7)):
+        store.folder(task).path.mkdir(parents=True, exist_ok=True)
+        value = made(task, task, [[0.0], [score]]).to_json() | {"cost": COST}
+        value["config"] |= {"model": {"name": "vilt"}, "algorithms": [], "transforms": [], "training": [{}], "seed": 0}
+        write_json(store.folder(task).path / "record.json", value)
+    store.folder(record.id).path.mkdir(exist_ok=True)
+    return complete(record, Climb(order=order), {"direct/vqav2": "vqav2", "direct/nlvr2": "nlvr2"}, store).summary
+
+
+def test_of_a_run_of_the_first_stages_only_their_tasks_count(tmp_path):
+    order, before = "vqav2>nlvr2>vcr", [0.0, 0.5, 0.2]
+    found = completed(made("a", order, [before, [0.5, 0.55, 0.2], [0.2, 0.75, 0.3]], 2), order, Store(tmp_path))
+    assert {name: found[name] for name in TASKS if name in found} == {"vqav2": 0.2, "nlvr2": 0.75}
+    assert found["final_accuracy"] == pytest.approx((0.2 + 0.75) / 2)
+    assert found["knowledge_transfer"] == pytest.approx(100 * (0.5 + 0.75 - 0.6 - 0.7) / (0.6 + 0.7 - 0.5))
+    assert found["forgetting_transfer"] == pytest.approx(100 * 0.3 / 0.5)
+    assert found["backward_transfer"] == pytest.approx(-0.3)
+    assert found["forward_transfer"] == pytest.approx(0.05)
+    joint = completed(made("b", order, [before, [0.5, 0.8, 0.3]], 2), order, Store(tmp_path))
+    assert joint["final_accuracy"] == pytest.approx((0.5 + 0.8) / 2)
+    assert joint["knowledge_transfer"] == pytest.approx(100 * (0.5 + 0.8 - 0.6 - 0.7) / (0.6 + 0.7 - 0.5))
+    assert joint["forgetting_transfer"] is None
+
+
+def test_a_run_of_the_first_stages_has_their_measures_before_anything_it_needs(tmp_path):
+    record = run(prepare(replace(request(order="snli-ve>nlvr2"), stages=1)), Store(tmp_path))
+    assert {s.name for s in record.scores} == {"snli-ve", "nlvr2"}, "all are scored"
+    assert record.summary["final_accuracy"] == record.summary["snli-ve"]
+    assert "nlvr2" not in record.summary
 
 
 def test_what_else_is_asked_for_makes_no_other_run():

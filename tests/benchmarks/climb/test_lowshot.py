@@ -8,16 +8,19 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from holdfast.benchmarks.climb import paper, transfer
+from holdfast.benchmarks.climb import paper, transfer, unimodal
 from holdfast.benchmarks.climb.benchmark import Climb
 from holdfast.benchmarks.climb.lowshot import LowShot
+from holdfast.benchmarks.climb.tasks import Place, listing
 from holdfast.benchmarks.climb.transfer import LowShotRun
 from holdfast.benchmarks.source import open_source, world
 from holdfast.errors import UserError
 from holdfast.experiments.config import Request, prepare
+from holdfast.experiments.plan import graph
 from holdfast.experiments.runner import run
 from holdfast.experiments.store import Store
 from holdfast.experiments.tune import on_validation
+from holdfast.experiments.unread import Unread
 from holdfast.models.vilt import TinyVilt, tiled
 from holdfast.papers import table
 from holdfast.types import Score, Wants
@@ -61,17 +64,47 @@ def test_more_shots_hold_the_fewer_and_another_sample_is_another():
 
 
 def test_validation_is_30_percent_of_train_and_no_other_sample_touches_it():
-    parts = [chosen("sst-2", sample=s, validation=1000, shots="1000") for s in range(2)]
+    parts = [chosen("sst-2", sample=s, validation=1000, shots="109") for s in range(2)]
     assert parts[0]["validation"] == parts[1]["validation"]
     assert len(parts[0]["validation"]) == 90  # of 300
     assert len(parts[0]["train"]) == 210, "a class with fewer gives all that it has"
 
 
 def test_a_vision_task_holds_out_a_tenth_of_each_class():
-    parts = chosen("places365", validation=1000, shots="1000")
+    parts = chosen("places365", validation=1000, shots="100%")
     classes = Counter(name.rpartition("/")[0] for name in parts["train"] | parts["validation"])
     held = Counter(name.rpartition("/")[0] for name in parts["validation"])
     assert held == {name: round(0.1 * count) for name, count in classes.items() if round(0.1 * count)}
+
+
+def test_more_shots_than_there_are_is_refused_and_a_rare_class_gives_what_it_has():
+    names, labels = ["a", "b", "c", "d"], [0, 0, 0, 1]
+    assert LowShot("sst-2", "3", scale="tiny")._sampled(names, labels).tolist() == [0, 1, 2, 3]
+    with pytest.raises(UserError) as refusal:
+        LowShot("sst-2", "4", scale="tiny")._sampled(names, labels)
+    assert str(refusal.value) == (
+        "benchmark.shots is 4, and sst-2 has at most 3 of a class to learn from here: give at most 3"
+    )
+    assert len(LowShot("piqa", "4", scale="tiny")._sampled(names, labels)) == 4
+    with pytest.raises(UserError, match="piqa has 4 examples to learn from here: give at most 4"):
+        LowShot("piqa", "5", scale="tiny")._sampled(names, labels)
+    with pytest.raises(UserError, match="snli-ve has at most 180 of a class"):
+        LowShot("snli-ve", "100000", scale="tiny").setup(WANTS)
+
+
+@pytest.mark.parametrize("task", [task for names in transfer.MODALITIES.values() for task in names])
+def test_the_smallest_world_has_the_shots_that_low_shot_runs_take_there(task):
+    (level,) = transfer.levels(task, "tiny")
+    own = LowShot(task, level, scale="tiny")
+    if task in paper.TASKS:
+        found = listing(task, "train", Place("", "tiny", 0))
+        places = own._sampled(found.ids, found.labels)
+    else:
+        source, splits = unimodal.open_unimodal(
+            (unimodal.LANGUAGE | unimodal.VISION)[task], data="", scale="tiny", skip_bad=0
+        )
+        places = own._parts(source, *splits)()["train"]
+    assert len(places) > 1
 
 
 @pytest.mark.parametrize("task", ["hellaswag", "nlvr2"])
@@ -117,6 +150,17 @@ def test_a_whole_paper_needs_so_many_low_shot_runs():
     assert {need.change["algorithm"] for need in needs.values()} == {"finetune"}
     later = {LowShotRun.parse(name).task for name, need in needs.items() if need.after == 2}
     assert later & set(ORDER) == {"snli-ve", "vcr"}
+
+
+def test_low_shot_runs_of_stages_that_are_not_learned_are_not_needed():
+    for title in ("ewc", "adapters"):
+        asked = Request("climb", title, scale="tiny", settings={"benchmark.downstream": True}, stages=2)
+        (node,) = graph([asked], preparation=Unread()).asked()
+        few = [found for name in node.needs if (found := LowShotRun.parse(name))]
+        assert {each.stage for each in few} == {0, 1, 2}
+        later = {each.task for each in few if each.stage == 2} & set(ORDER)
+        assert later == {"snli-ve", "vcr"}, "what is still to come in the order, learned or not"
+        assert {each.task for each in few if each.stage == 0} == {each.task for each in few if each.stage}
 
 
 def test_an_untouched_encoder_needs_no_runs_of_its_own():

@@ -99,7 +99,11 @@ def test_what_is_missing_is_told():
     assert "direct/nlvr2" in found["knowledge_transfer"].reason
     below = protocol.relative(scores, direct(vqav2=0.0, nlvr2=0.5))
     assert "not clearly above chance" in below["knowledge_transfer"].reason
-    assert "two tasks" in protocol.summary(log([[0.6]], ("vqav2",)))["forgetting_transfer"].reason
+    alone = protocol.summary(log([[0.6]], ("vqav2",)))
+    assert "two tasks" in alone["forgetting_transfer"].reason
+    assert "is the direct run itself" in alone["knowledge_transfer"].reason
+    assert "--no-needs" not in alone["knowledge_transfer"].reason
+    assert "run it without --no-needs" in protocol.summary(scores)["knowledge_transfer"].reason
     assert "intransigence" not in found
     assert "intransigence" not in protocol.summary(scores), "a column only where it was asked for"
 

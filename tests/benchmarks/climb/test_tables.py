@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from holdfast.benchmarks.climb import paper
 from holdfast.benchmarks.climb.figures import later
-from holdfast.benchmarks.climb.runs import Runs
+from holdfast.benchmarks.climb.runs import UNSEEN, Runs
 from holdfast.benchmarks.climb.tables import BUILDERS, DOUBTFUL, SAME, SMALLER, WORLD, Cell, filled, sheet
 from holdfast.cli import climb
 from holdfast.engine.files import write_json
@@ -27,14 +27,16 @@ COST |= {"trained": 13, "parameters": 100}
 OURS = {"seqft": [], "er": ["replay"], "frozen-bottom-9": ["frozen-bottom"]}
 
 
-def record(benchmark, name, scores, *, algorithm="seqft", model="vilt", start="", seed=0, command="", **chance):
+def record(
+    benchmark, name, scores, *, algorithm="seqft", model="vilt", start="", seed=0, command="", others=(), **chance
+):
     """A record with what the tables read of it."""
     kinds = [{"name": n} for n in OURS.get(algorithm, [algorithm])]
     config = {"benchmark": benchmark | {"scale": "paper"}, "model": {"name": model}, "algorithms": kinds}
     config |= {"transforms": [], "training": [{"epochs": 1}], "seed": seed, "data": name}
     config |= {"start": start} if start else {}
     environment = {"command": command or "holdfast run climb --data official"}
-    return Record(name, config, environment, {}, {}, tuple(scores), COST, chance)
+    return Record(name, config, environment, {}, {}, tuple(scores), COST, chance, others=dict(others))
 
 
 def upstream(name, matrix, *, order=ORDER, **rest):
@@ -207,6 +209,61 @@ def test_settings_are_not_mixed():
     found = sheet("7", Runs([other, *one]))
     assert row_of(found, "vilt").ours[0].score == pytest.approx(60)
     assert any("of 2 settings, that of run a0" in note for note in found.notes)
+
+
+def test_transfer_is_taken_against_the_direct_runs_that_the_record_names(direct):
+    shorter = {task: upstream(f"short-{task}", [{task: 40.0 + 20 * (task != "vqav2")}], order=task) for task in TASKS}
+    for each in shorter.values():
+        each.config["training"].append({"epochs": 99})
+    rows = [dict.fromkeys(TASKS, 70.0)] * 4
+    named = upstream("named", rows, algorithm="er", others={f"direct/{task}": f"short-{task}" for task in TASKS})
+    unnamed = upstream("unnamed", rows, algorithm="ewc")
+    missing = upstream("missing", rows, others={"direct/vqav2": "not here"})
+    found = sheet("3", Runs([*direct, *shorter.values(), named, unnamed, missing]))
+    assert row_of(found, "direct").ours[0].score == pytest.approx(67.7), "of two settings, the first"
+    assert UNSEEN in found.notes
+    assert row_of(found, "er").ours[0] == Cell(70.0, change=pytest.approx(100 * (70 - 40) / 40))
+    assert row_of(found, "ewc").ours[0] == Cell(70.0, change=pytest.approx(100 * (70 - 67.7) / 67.7))
+    assert row_of(found, "seqft").ours[0] == Cell(70.0), "no other stands in for the one that it names"
+
+
+def test_low_shot_transfer_is_taken_between_the_runs_that_the_record_names():
+    runs = [few("base", "vcr", "5%", 80, 0.25), few("other-base", "vcr", "5%", 50, 0.25)]
+    runs += [
+        few("after", "vcr", "5%", 90, 0.25, start="run@1"),
+        few("other-after", "vcr", "5%", 60, 0.25, start="run@1"),
+    ]
+    for each in runs[1::2]:
+        each.config["training"].append({"epochs": 99})
+    rows = [dict.fromkeys(TASKS, 70.0)] * 4
+    names = {"lowshot/0/vcr/5%/0": "other-base", "lowshot/1/vcr/5%/0": "other-after"}
+    for others, score, change in (({}, 90, 10 / 55), (names, 60, 10 / 25)):
+        found = Runs([upstream("run", rows, algorithm="er", others=others), *runs])
+        cell = row_of(sheet("10", found), "er: after vqav2").ours[TASKS[1:].index("vcr")]
+        assert cell == Cell(score, change=pytest.approx(100 * change))
+        (panel,) = (panel for panel in later(found) if panel.title == "Low-shot VCR")
+        assert panel.lines[0].values[0] == pytest.approx(100 * change)
+
+
+def test_an_encoder_that_stays_has_no_low_shot_runs_of_its_own_though_it_names_some():
+    rows = [dict.fromkeys(TASKS, 70.0)] * 4
+    same = upstream("run", rows, algorithm="adapters", others={"lowshot/1/vcr/5%/0": "base"})
+    found = sheet("10", Runs([same, few("base", "vcr", "5%", 80, 0.25)]))
+    assert row_of(found, "direct, low-shot").ours[2] == Cell(80.0)
+    assert not any(row.ours != (Cell(),) * 3 for row in found.rows if row.title.startswith("adapters"))
+    assert SAME.format("adapters") in found.notes
+
+
+def test_runs_of_the_first_stages_alone_are_left_out(direct):
+    rows = [dict.fromkeys(TASKS, 10.0)] * 2
+    short = [upstream(f"short-{seed}", rows, algorithm="er", seed=seed) for seed in range(2)]
+    for each in short:
+        each.config["stages"] = 2
+    found = sheet("3", Runs([*short, *direct, published_run("er")]))
+    assert row_of(found, "er").ours[0].score == pytest.approx(row_of(found, "er").paper[0].score)
+    assert found.notes == ()
+    with pytest.raises(UserError, match=r"only their first stages: `holdfast run climb` learns all"):
+        Runs(short)
 
 
 def test_of_runs_with_one_seed_on_other_data_the_latest_is_shown():

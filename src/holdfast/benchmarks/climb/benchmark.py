@@ -70,10 +70,17 @@ class Climb(Benchmark):
         names = task_order(self.order)
         if title == "finetune" and len(names) == 1:
             return self._transfer(title) if self.downstream and self.single_task else {}
-        found = {protocol.DIRECT + name: Need({"algorithm": "finetune", "order": name}) for name in names}
+        found = {
+            protocol.DIRECT + name: Need({"algorithm": "finetune", "order": name}, stage=stage)
+            for stage, name in enumerate(names, 1)
+        }
         if self.joint and len(names) > 1:
-            found[protocol.JOINT] = Need({"algorithm": "joint"})
+            found[protocol.JOINT] = Need({"algorithm": "joint"}, stage=2)
         return found | (self._transfer(title) if self.downstream else {})
+
+    def first(self, stages: int) -> tuple[str, ...]:
+        """The tasks of the first stages."""
+        return task_order(self.order)[:stages]
 
     def setup(self, wants: Wants) -> Setup:
         """Read the tasks, and lay them out in stages."""

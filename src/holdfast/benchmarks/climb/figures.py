@@ -168,8 +168,9 @@ def language(*tasks: str) -> Callable[[Runs], list[Panel]]:
             for model, marker in (("vilt", "o"), ("vault", "s")):
                 direct = [100 * final(r.scores) for r in _largest(runs.pretrained(model, task))]
                 for algorithm, found in runs.by_algorithm(model, paper.ORDERS[0]).items():
+                    before = _largest(runs.before(found, task))
                     after = [_few(runs, found, n, task) for n in range(1, 5)]
-                    groups = [direct, *([100 * final(r.scores) for r in each] for each in after)]
+                    groups = [[100 * final(r.scores) for r in each] for each in (before, *after)]
                     if not any(groups[1:]):
                         continue
                     own = [metrics.mean(group) if group else None for group in groups]
@@ -211,7 +212,7 @@ def _forgotten(found: Sequence[Upstream], task: str, after: str) -> float | None
 
 def _transferred(runs: Runs, found: Sequence[Upstream], stage: int, task: str) -> float | None:
     after = _few(runs, found, stage, task)
-    direct = _largest(runs.pretrained(found[0].model, task)) if found else []
+    direct = _largest(runs.before(found, task))
     return low_shot_transfer(after, direct) if after and direct else None
 
 

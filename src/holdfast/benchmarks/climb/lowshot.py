@@ -7,6 +7,7 @@ stage; without it, it is the pre-trained one. `climb.transfer` says which of the
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -164,6 +165,11 @@ class LowShot(Benchmark):
         """The few examples, by their places."""
         share, count = amount(self.shots)
         classes = labels if count is not None and self.task in PER_CLASS else None
+        # A class that is rarer than others gives all that it has, as in iNaturalist; but one must have so many.
+        most = len(names) if classes is None else max(Counter(classes).values(), default=0)
+        if count is not None and count > most:
+            there = f"{most} examples to learn from" if classes is None else f"at most {most} of a class to learn from"
+            raise UserError(f"benchmark.shots is {self.shots}, and {self.task} has {there} here: give at most {most}")
         return low_shot(names, classes, share=share, count=count, seed=self.sample or 0)
 
     def _few(self, names: Sequence[str], part: str) -> Ids:

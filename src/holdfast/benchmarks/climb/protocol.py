@@ -5,7 +5,8 @@ on task i right after learning it with that of the same model fine-tuned on it a
 learned of task j with what is left of it after task i. Both count from chance (see `metrics.transfer`). One number for
 a run takes its tasks together: what was gained or lost on all of them, over what there was to gain or lose. A mean of
 the tasks' own percentages would be that of the one whose baseline is nearest to chance. Where a baseline is not clearly
-above chance, a share of it is noise, and is left undefined.
+above chance, a share of it is noise, and is left undefined. Of a run that learns only its first stages, the scores on
+their tasks alone are given here, and count.
 """
 
 from __future__ import annotations
@@ -29,11 +30,11 @@ MEASURES = {
     "final_accuracy": Measure("ACC"),
     "backward_transfer": Measure("BWT"),
     "forward_transfer": Measure("FWT"),
-    "intransigence": Measure("Int", higher=False),
+    "intransigence": Measure("Int", higher=False, asked="--set benchmark.joint=true"),
     "score": Measure("score"),
-    "low_shot_multimodal": Measure("T_LS multimodal", factor=1.0),
-    "low_shot_language": Measure("T_LS language", factor=1.0),
-    "low_shot_vision": Measure("T_LS vision", factor=1.0),
+    "low_shot_multimodal": Measure("T_LS multimodal", factor=1.0, asked="--downstream"),
+    "low_shot_language": Measure("T_LS language", factor=1.0, asked="--downstream"),
+    "low_shot_vision": Measure("T_LS vision", factor=1.0, asked="--downstream"),
 }
 """The score of each task at the end, then the measures; the last four are those of low-shot runs."""
 COSTS = {
@@ -45,6 +46,7 @@ DEVIATIONS = 1.96
 """A 95 % interval reaches so many standard errors to each side."""
 _ONE_STAGE = "needs one stage for each task, and there are {} for {}"
 _DIRECT = "needs the direct runs of all its tasks: run it without --no-needs"
+_ALONE = "nothing came before its one task, and plain fine-tuning of that is the direct run itself"
 
 
 def summary(scores: Sequence[Score], split: str = "test") -> dict[str, float]:
@@ -52,7 +54,7 @@ def summary(scores: Sequence[Score], split: str = "test") -> dict[str, float]:
     names, before, matrix = score_matrix(scores, split)
     last = matrix[-1].tolist() if len(matrix) else [float("nan")] * len(names)
     found: dict[str, float] = dict(zip(names, last, strict=True))
-    found["knowledge_transfer"] = metrics.Undefined(_DIRECT)
+    found["knowledge_transfer"] = metrics.Undefined(_ALONE if len(names) == 1 else _DIRECT)
     if matrix.shape[0] == matrix.shape[1]:
         earlier, was = names[:-1], matrix.diagonal()[:-1]
         chance, counts = sum(TASKS[name].chance for name in earlier), _counts(scores, split)

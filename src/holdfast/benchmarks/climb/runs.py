@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
 from holdfast import metrics
 from holdfast.benchmarks.base import score_matrix
 from holdfast.benchmarks.climb.protocol import DIRECT, unclear
-from holdfast.benchmarks.climb.transfer import final, tested
+from holdfast.benchmarks.climb.transfer import LowShotRun, final, tested
 from holdfast.errors import UserError
 from holdfast.types import Score
 
@@ -21,6 +21,8 @@ NAMES = {"finetune": "seqft", "replay": "er", "frozen-bottom": "frozen-bottom-9"
 """What the paper calls our algorithms, where it has another name."""
 ROWS = ("seqft", "frozen-encoder", "frozen-bottom-9", "er", "ewc", "adapters")
 """The paper's algorithms, in the order of its tables."""
+
+UNSEEN = "Transfer is taken against the runs that a run's own record names, which are not all among those shown."
 
 
 class Recorded(Protocol):
@@ -38,6 +40,8 @@ class Recorded(Protocol):
     def chance(self) -> Mapping[str, float]: ...  # noqa: D102
     @property
     def cost(self) -> Mapping[str, float]: ...  # noqa: D102
+    @property
+    def others(self) -> Mapping[str, str]: ...  # noqa: D102
 
 
 @dataclass(frozen=True)
@@ -52,6 +56,8 @@ class Upstream:
     scores: Sequence[Score]
     trained: float | None = None
     """The share of its parameters that it trained, where the record has it."""
+    others: Mapping[str, str] = field(default_factory=dict)
+    """The ids of the runs that its measures are taken against, where the record names them."""
 
     def score(self, task: str, stage: int) -> float:
         """The score on a task after a stage, counted from 0."""
@@ -63,6 +69,7 @@ class Upstream:
 class LowShotRecord:
     """A low-shot run; `start` is the upstream run and the stage that it began with, or empty."""
 
+    id: str
     model: str
     task: str
     shots: str
@@ -89,13 +96,18 @@ def low_shot_transfer(after: Sequence[LowShotRecord], direct: Sequence[LowShotRe
 class Runs:
     """The runs of a store at one scale: that of most of them, where none is named.
 
-    Of runs that differ in more than their seed, the configuration with the most seeds is taken, and that is noted.
+    Of runs that differ in more than their seed, the configuration with the most seeds is taken, and that is noted. What
+    a run's transfer is taken against is what its record names, whatever the table shows beside it. Runs that learned
+    only the first stages of their order are left out.
     """
 
     def __init__(self, records: Iterable[Recorded], scale: str = "") -> None:
         found = [r for r in records if _benchmark(r) in ("climb", "climb:lowshot")]
         if not found:
             raise UserError("there are no runs of climb or climb:lowshot here: `holdfast run climb` makes some")
+        found = [r for r in found if whole(r.config)]
+        if not found:
+            raise UserError("all runs of climb here learned only their first stages: `holdfast run climb` learns all")
         scales = Counter(r.config["benchmark"]["scale"] for r in found)
         self.scale = scale or scales.most_common(1)[0][0]
         if self.scale not in scales:
@@ -105,9 +117,13 @@ class Runs:
         notes: list[str] = []
         upstream = _one_each([r for r in found if _benchmark(r) == "climb"], _what, notes)
         few = _one_each([r for r in found if _benchmark(r) == "climb:lowshot"], _which_few, notes)
-        self.notes = tuple(dict.fromkeys(notes))
         self._upstream = [_upstream(record) for record in upstream]
         self._few = [_low_shot(record) for record in few]
+        self._named = {r.id: r for r in found}
+        unseen = self._named.keys() - {r.id for r in (*upstream, *few)}
+        if any(other in unseen for run in self._upstream for other in run.others.values()):
+            notes.append(UNSEEN)
+        self.notes = tuple(dict.fromkeys(notes))
 
     def by_algorithm(self, model: str, order: str) -> dict[str, list[Upstream]]:
         """The runs of an order, by algorithm: the paper's first, whether or not we have run them, then others."""
@@ -122,7 +138,10 @@ class Runs:
         return [r for r in self._upstream if (r.model, r.order, r.algorithm) == (model, task, "seqft")]
 
     def direct(self, run: Upstream) -> dict[str, Sequence[Score]]:
-        """The direct runs that go with an upstream run, by the names under which it needs them."""
+        """The direct runs that an upstream run needs, by its names for them: those of its record, or of its seed."""
+        named = {name: other for name, other in run.others.items() if name.startswith(DIRECT)}
+        if named:
+            return {name: self._named[other].scores for name, other in named.items() if other in self._named}
         tasks = run.order.split(">")
         found = {DIRECT + t: [r for r in self.alone(run.model, t) if r.seed == run.seed] for t in tasks}
         return {name: runs[0].scores for name, runs in found.items() if runs}
@@ -135,9 +154,30 @@ class Runs:
         """The same, with the image that transfer is measured with."""
         return [r for r in self.few(model, task) if r.shows("mean", True)]
 
+    def before(self, runs: Sequence[Upstream], task: str) -> list[LowShotRecord]:
+        """The low-shot runs from the pre-trained encoder that upstream runs name; where they name none, all."""
+        named = {each.id: each for run in runs for each in self._low_shot(run, 0) if each.task == task}
+        return list(named.values()) or [each for run in runs[:1] for each in self.pretrained(run.model, task)]
+
     def after(self, run: Upstream, stage: int) -> list[LowShotRecord]:
-        """The low-shot runs from the weights of an upstream run after a stage, counted from 1."""
-        return [r for r in self._few if r.start == f"{run.id}@{stage}"]
+        """The low-shot runs from the weights of an upstream run after a stage, counted from 1: those that it names."""
+        start = f"{run.id}@{stage}"
+        named = [each for each in self._low_shot(run, stage) if each.start == start]
+        return named or [each for each in self._few if each.start == start]
+
+    def _low_shot(self, run: Upstream, stage: int) -> list[LowShotRecord]:
+        """The low-shot runs of a stage that the record of an upstream run names, as far as they are here."""
+        parsed = ((LowShotRun.parse(name), other) for name, other in run.others.items() if other in self._named)
+        return [_low_shot(self._named[other]) for each, other in parsed if each is not None and each.stage == stage]
+
+
+def whole(config: Mapping[str, Any]) -> bool:
+    """Whether a run learned all its stages, as those of the paper's tables did.
+
+    >>> whole({"seed": 0}), whole({"seed": 0, "stages": 2})
+    (True, False)
+    """
+    return config.get("stages") is None
 
 
 def _benchmark(record: Recorded) -> str:
@@ -216,12 +256,13 @@ def _upstream(record: Recorded) -> Upstream:
     order, seed = config["benchmark"]["order"], config["seed"]
     parts = [record.cost.get(name) for name in ("trained", "parameters")]
     trained = parts[0] / parts[1] if parts[0] is not None and parts[1] else None
-    return Upstream(record.id, _model(record), _algorithm(record), order, seed, record.scores, trained)
+    return Upstream(record.id, _model(record), _algorithm(record), order, seed, record.scores, trained, record.others)
 
 
 def _low_shot(record: Recorded) -> LowShotRecord:
     own, config = record.config["benchmark"], record.config
     return LowShotRecord(
+        record.id,
         _model(record),
         own["task"],
         own["shots"],

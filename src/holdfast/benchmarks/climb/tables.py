@@ -262,7 +262,7 @@ def _from(runs: Runs, model: str, task: str, after: tuple[Sequence[Upstream], in
 
 def _transferred(runs: Runs, found: Sequence[Upstream], stage: int, task: str) -> Cell:
     after = [r for run in found for r in runs.after(run, stage) if r.task == task]
-    direct = runs.pretrained(found[0].model, task) if found else []
+    direct = runs.before(found, task)
     return _cell([final(r.scores) for r in after], [low_shot_transfer(after, direct)] if after and direct else [])
 
 

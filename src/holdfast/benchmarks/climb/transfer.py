@@ -143,7 +143,7 @@ class LowShotRun:
         settings = {"benchmark.task": self.task, "benchmark.shots": self.shots, "benchmark.sample": self.sample}
         settings |= {"benchmark.features": features} if features else {}
         change = {"benchmark": "climb:lowshot", "algorithm": "finetune", "order": None, "setting": None}
-        return Need({**change, "settings": settings}, after)
+        return Need({**change, "settings": settings}, after, self.stage)
 
 
 def needs(order: Sequence[str], scale: str, title: str, features: str = "") -> dict[str, Need]:
@@ -157,7 +157,7 @@ def needs(order: Sequence[str], scale: str, title: str, features: str = "") -> d
     for each in _after_each(order, scale):
         if features and modality(each.task) != "multimodal":
             continue
-        found[replace(each, stage=0).name] = each.need(None, features)
+        found.setdefault(replace(each, stage=0).name, each.need(None, features))  # for the first stage that asks for it
         found[each.name] = each.need(None if untouched else each.stage, features)
     return found
 

@@ -1,0 +1,46 @@
+"""Tables for a terminal: a dash comes with its reason, and the reason is true."""
+
+from holdfast.experiments.store import Record
+from holdfast.reports import overview
+from holdfast.reports.groups import experiments
+from holdfast.reports.tables import comparison
+from reports.stores import record
+
+
+def climb(algorithm="finetune", seed=0, stages=None, **summary):
+    """A made-up run of climb with these measures; None: without a value, since its baseline is near chance."""
+    value = record("climb", algorithm, seed, order="vqav2>nlvr2", summary=summary)
+    value["reasons"] = {name: "the baseline is near chance" for name, number in summary.items() if number is None}
+    value["config"] |= {"stages": stages} if stages else {}
+    return Record.from_json(value, "test")
+
+
+def notes(*records):
+    """What stands under the table of a command, and under that of a page."""
+    (found,) = experiments(records)
+    return comparison(records).notes, overview.comparison(found).notes
+
+
+def test_a_measure_that_a_later_seed_lacks_is_a_dash_with_its_reason():
+    runs = [climb(seed=0, forgetting_transfer=40.0), climb(seed=1, forgetting_transfer=None)]
+    assert comparison(runs).rows[0][:2] == ("finetune", "–")
+    for under in notes(*runs):
+        assert "finetune: no T_F: the baseline is near chance." in under
+
+
+def test_what_was_not_asked_for_is_not_called_old():
+    asked = climb("replay", knowledge_transfer=1.0, intransigence=0.1, low_shot_vision=2.0)
+    for under in notes(asked, climb(knowledge_transfer=1.0)):
+        assert "finetune: no Int: it needs runs that were not asked for (--set benchmark.joint=true)." in under
+        assert "finetune: no T_LS vision: it needs runs that were not asked for (--downstream)." in under
+        assert not any("before there was such a measure" in note for note in under)
+
+
+def test_a_task_that_was_never_learned_is_not_called_old():
+    for under in notes(climb("replay", vqav2=0.5, nlvr2=0.6), climb(vqav2=0.5, stages=1)):
+        assert "finetune: no nlvr2: of its stages, only 1 was learned." in under
+
+
+def test_an_old_record_is_called_old():
+    for under in notes(climb("replay", final_accuracy=0.5, forward_transfer=0.1), climb(final_accuracy=0.5)):
+        assert "finetune: no FWT: this record was made before there was such a measure." in under
