@@ -77,6 +77,7 @@ def test_a_stopped_make_leaves_nothing_half_and_starts_again(tmp_path, sign, sta
     process.send_signal(sign)
     told = process.communicate(timeout=20)[1]
     assert process.returncode == status
+    assert told.strip().endswith("holdfast: stopped" if sign == signal.SIGINT else "")
     assert "Traceback" not in told
     assert not (tmp_path / "data" / "imdb").exists(), "nothing looks finished"
     # The writing process ends with the one that was stopped, and so does its lock.

@@ -143,7 +143,7 @@ def test_a_missing_file_is_left_out_of_the_table_and_told(tmp_path):
     paths = write_images(tmp_path / "images", 5)
     paths[1].write_text("no image")
     examples = [Example(str(i), i, (path,)) for i, path in enumerate([*paths, tmp_path / "lost.jpg"])]
-    with pytest.raises(UserError, match=r"example 5: .*lost\.jpg.*1 others were left out"):
+    with pytest.raises(UserError, match=r"example 5: .*lost\.jpg.*one of 2 such examples; 1 may be left out"):
         prepare("t", examples, tmp_path / "files", image_size=16, decode=False, skip=1)
     prepared = prepare("t", examples, tmp_path / "files", image_size=16, decode=False, skip=2, workers=0)
     assert prepared.ids.tolist() == ["0", "2", "3", "4"]

@@ -43,7 +43,9 @@ def folder(tmp_path):
 
 
 def test_three_spellings_three_labels_and_a_row_without_one(folder):
-    examples = list(DATASET.examples(folder, "dev"))
+    reading = Reading()
+    examples = list(DATASET.examples(folder, "dev", reading))
+    assert reading.aside == {"without a gold label": 1}
     assert [e.target for e in examples] == [2, 0, 1]
     assert [e.id for e in examples] == ["123456.jpg#2r1n", "123456.jpg#2r1e", "77.jpg#0r1c"]
     assert [e.images[0].name for e in examples] == ["123456.jpg", "123456.jpg", "77.jpg"]

@@ -13,13 +13,18 @@ from itertools import islice
 from multiprocessing import active_children, get_context, parent_process
 from pathlib import Path
 from threading import Thread
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from holdfast import registry
 from holdfast.cli.build import build
 from holdfast.errors import RunError, UserError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from holdfast.datasets.check import Finding
 
 Json = Annotated[bool, typer.Option("--json", help="As JSON on standard output.")]
 SCALES = ("tiny", "small", "large", "paper")
@@ -117,11 +122,30 @@ def check(
         rows = tuple(
             (f.dataset, f.split, str(f.examples), str(f.official or "–"), str(len(f.problems)), f.verdict) for f in here
         )
-        absent = ", ".join(f"{f.dataset} {f.split}" for f in found if f.verdict == "absent")
+        absent = _absent(found)
         notes = ("A part of the official data is no mistake.", *([f"Not here: {absent}."] if absent else []))
+        notes += tuple(_aside(f"{f.dataset}, {f.split}", f.aside) for f in here if f.aside)
         print_grid(Grid(f"in {folder}", ("dataset", "split", "examples", "official", "bad", "verdict"), rows, notes))
     if bad:
         sys.exit(2)
+
+
+def _absent(found: list[Finding]) -> str:
+    """The splits that are not there, and what is missing of others, with the folder of each dataset."""
+    missing: dict[tuple[str, str], list[str]] = {}
+    for finding in found:
+        own = [finding.split] if finding.verdict == "absent" else list(finding.lacks)
+        missing.setdefault((finding.dataset, finding.folder), []).extend(own)
+    return "; ".join(f"{name} in {folder}: {', '.join(own)}" for (name, folder), own in missing.items() if own)
+
+
+def _aside(place: str, reasons: Mapping[str, int]) -> str:
+    """How many records were left aside, and why.
+
+    >>> _aside("snli_ve, dev", {"without a gold label": 2})
+    'Not of the task in snli_ve, dev: 2 without a gold label.'
+    """
+    return f"Not of the task in {place}: {', '.join(f'{count} {why}' for why, count in reasons.items())}."
 
 
 def show(
@@ -141,6 +165,7 @@ def show(
         raise UserError(f"where is {name}? Give its folder; `holdfast data make {name} --out DIR` writes a small one")
     from holdfast.data.sheet import card, sheet
     from holdfast.datasets.base import Reading
+    from holdfast.datasets.whole import can_be_shown
 
     found = registry.resolve(name, "dataset", registry.DATASETS)
     dataset = registry.DATASETS[found].load()
@@ -148,6 +173,8 @@ def show(
     examples = list(islice(dataset.examples(folder, split or dataset.splits[0], reading), 4000))
     if not examples:
         raise UserError(f"{found} has no examples in {folder}, split {split or dataset.splits[0]}")
+    if not can_be_shown(examples):
+        raise UserError(f"{found} has neither pictures nor text: there is nothing to show of it")
     rows = sorted(random.Random(0).sample(range(len(examples)), min(count, len(examples))))
     names = _names(found, folder, split or dataset.splits[0])
     sheet([card(examples[row], names) for row in rows]).save(out, "PNG")
@@ -178,7 +205,9 @@ def prepare(
     vocabulary: Annotated[
         Path | None, typer.Option(help="A vocab.txt; one is trained on the first split if left out.")
     ] = None,
-    skip_bad: Annotated[int, typer.Option(min=0, help="Drop at most so many bad records, and tell them.")] = 0,
+    skip_bad: Annotated[
+        int, typer.Option(min=0, help="Drop at most so many bad records of a split, and tell them.")
+    ] = 0,
     as_json: Json = False,
 ) -> None:
     """Turn a dataset into tables on disk, once: word pieces, targets, decoded pictures."""
@@ -216,9 +245,10 @@ def prepare(
         for t in tables
     )
     absent = [split for split in dataset.splits if split not in {t.split for t in tables}]
-    notes = (f"Not in {folder}: {', '.join(absent)}.",) if absent else ()
+    notes = [f"Not in {folder}: {', '.join(absent)}."] if absent else []
+    notes += [_aside(t.split, t.aside) for t in tables if t.aside]
     columns = ("split", "examples", "dropped", "words as labels", "unknown words", "MB", "folder")
-    print_grid(Grid(f"{found}, prepared", columns, rows, notes))
+    print_grid(Grid(f"{found}, prepared", columns, rows, tuple(notes)))
 
 
 def _longest_first(names: list[str], scale: str) -> list[str]:

@@ -11,6 +11,8 @@ import typer
 from holdfast.errors import UserError, nearest
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     import numpy as np
     from numpy.typing import NDArray
 
@@ -66,6 +68,8 @@ def time(
     task: Annotated[str, typer.Option(help="Tasks, with commas: a panel each, over their density.")] = "",
     word: Annotated[str, typer.Option(help="Compositions, as in 'black dog,big dog': of their first words.")] = "",
     data: Annotated[str, typer.Option(help="The folder of the official files, where the runs had one.")] = "",
+    features: Annotated[str, typer.Option(help="The folder of the region features, where the runs had one.")] = "",
+    vocabulary: Annotated[str, typer.Option(help="The file of word pieces, where the runs had one.")] = "",
     skip_bad: SkipBad = 0,
     picture: Annotated[Path, typer.Option(help="The picture to write.")] = Path("time.png"),
     as_json: Json = False,
@@ -73,13 +77,14 @@ def time(
     """Draw the log-perplexity of runs over time: of all phrases (Figure 9), of tasks (7), of words (8)."""
     from holdfast.benchmarks.viscoll.analysis import mean_over_time
     from holdfast.cli.screen import print_json
-    from holdfast.reports.groups import rows_of
 
-    records = _records(runs, out)
+    if task and word:
+        raise UserError("--task and --word are two figures: give one of them")
     asked = [name.strip() for name in (task or word).split(",") if name.strip()]
     kind: Any = "task" if task else "word" if word else "all"
     found: dict[str, dict[str, Any]] = {}
-    for title, group in rows_of(records).items():
+    rows = _rows(_records(runs, out))
+    for title, group in rows.items():
         curves = {curve.name: curve for curve in mean_over_time(group, kind)}
         for name in asked or curves:
             if name not in curves:
@@ -93,7 +98,8 @@ def time(
             }
         )
         return
-    shade = _density(records[0].config["benchmark"], data, skip_bad) if asked else None
+    places = {"data": data, "features": features, "vocabulary": vocabulary, "skip_bad": skip_bad}
+    shade = _density_of_runs(rows, places) if asked else None
     titles = list(dict.fromkeys(title for each in found.values() for title in each))
     figure, panels = _figure(max(3.6 * len(found), 5.0), 3.0 + 0.2 * len(titles), len(found))
     for axes, (name, each) in zip(panels, found.items(), strict=True):
@@ -101,13 +107,19 @@ def time(
             axes.plot(curve.steps, curve.values, f"C{titles.index(title)}.-", label=title)
         last = max(int(curve.steps[-1]) for curve in each.values())
         axes.set(title=name, xlabel="step", ylabel="log-perplexity")
-        about = name.split()[-1] if word else name
-        if shade is not None and about in shade[0]:
-            under = axes.twinx()
-            along = [last * (bin + 0.5) / BINS for bin in range(BINS)]
-            under.fill_between(along, shade[1][shade[0].index(about)], color=SHADE, alpha=0.5, linewidth=0)
-            under.set(yticks=[], ylim=(0, None))
-            axes.set(zorder=under.get_zorder() + 1, frame_on=False)  # what lies under the curves is drawn first
+        if shade is None:
+            continue
+        about = _task_of(name.split()[-1], shade[0]) if word else name
+        if about not in shade[0]:
+            axes.set(title=f"{name} (no such task)")
+            typer.echo(f"the stream has no task for {name!r}: its panel has no density", err=True)
+            continue
+        axes.set(title=name if about in (name, name.split()[-1]) else f"{name}, over {about}")
+        under = axes.twinx()
+        along = [last * (bin + 0.5) / BINS for bin in range(BINS)]
+        under.fill_between(along, shade[1][shade[0].index(about)], color=SHADE, alpha=0.5, linewidth=0)
+        under.set(yticks=[], ylim=(0, None))
+        axes.set(zorder=under.get_zorder() + 1, frame_on=False)  # what lies under the curves is drawn first
     figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower left", frameon=False)
     _save(figure, picture, f"{', '.join(found)}")
 
@@ -122,9 +134,8 @@ def compositions(
     from holdfast import metrics
     from holdfast.benchmarks.viscoll.analysis import compositional
     from holdfast.cli.screen import print_json
-    from holdfast.reports.groups import rows_of
 
-    rows = {title: [compositional(record) for record in group] for title, group in rows_of(_records(runs, out)).items()}
+    rows = {title: [compositional(record) for record in group] for title, group in _rows(_records(runs, out)).items()}
     means = {
         title: {(b.kind, b.group): metrics.mean([each[i].value for each in group]) for i, b in enumerate(group[0])}
         for title, group in rows.items()
@@ -170,6 +181,77 @@ def _density(settings: dict[str, Any], data: str, skip_bad: int) -> tuple[list[s
     about = [phrase.task for phrase in phrases if phrase.split == "train"]
     names, numbers = np.unique(np.array(about), return_inverse=True)
     return names.tolist(), over_stream(numbers[benchmark.arranged(about)], BINS, len(names))
+
+
+def _density_of_runs(
+    rows: Mapping[str, Sequence[Record]], places: Mapping[str, Any]
+) -> tuple[list[str], NDArray[np.float64]] | None:
+    """The same of the stream that all runs were trained on; none where it did not come by once, in its order."""
+    from holdfast import registry
+    from holdfast.benchmarks.viscoll.benchmark import TasksOverTime
+    from holdfast.benchmarks.viscoll.stream import density as over_stream
+    from holdfast.settings import build
+
+    (title, (run, *_)), *others = rows.items()
+    for other, group in others:
+        if _stream(group[0]) != _stream(run):
+            raise UserError(
+                f"{title!r} and {other!r} were trained on different streams, and a panel has the density of one: give "
+                "runs of one stream"
+            )
+    if not _stream(run):
+        typer.echo(f"{title} was not trained on one pass over a stream in its order: no density is drawn", err=True)
+        return None
+    own = {name: value for name, value in run.config["benchmark"].items() if name != "name"}
+    benchmark = build(registry.BENCHMARKS[run.config["benchmark"]["name"]].load(), own | dict(places), "benchmark")
+    sizes = {name: value for name, value in run.config["model"].items() if name not in ("name", "source")}
+    setup = benchmark.setup(build(registry.MODELS[run.config["model"]["name"]].load(), sizes, "model").wants())
+    if setup.data.fingerprint() != run.config["data"]:
+        where = f"{places['data']} holds" if places["data"] else "the world makes"
+        raise UserError(
+            f"{where} other data than run {run.id} was trained on: give its folder with --data, and its --features and "
+            "--vocabulary where it had them"
+        )
+    assert isinstance(setup.finish, TasksOverTime)
+    names, numbers = setup.finish.of(setup.stream.stages[0].train)
+    return names, over_stream(numbers, BINS, len(names))
+
+
+def _stream(run: Record) -> dict[str, tuple[int, float]]:
+    """What a run tells of its stream: the phrases of each task, and the step by which they had been seen."""
+    from holdfast.benchmarks.viscoll.protocol import LEARNED
+
+    return {s.name: (s.count, s.score) for s in run.scores if s.name.startswith(LEARNED) and s.split == "test"}
+
+
+def _task_of(noun: str, tasks: list[str]) -> str:
+    """The task that a noun is of, by its own name or by that of its category; nothing where there is none.
+
+    >>> _task_of("plane", ["airplane", "person"]), _task_of("plane", ["person", "plane"]), _task_of("plane", ["dog"])
+    ('airplane', 'plane', '')
+    """
+    from holdfast.benchmarks.viscoll.synonyms import our_synonyms
+
+    return next((name for name in (noun, our_synonyms().nouns.get(noun, "")) if name in tasks), "")
+
+
+def _rows(records: list[Record]) -> dict[str, tuple[Record, ...]]:
+    """Runs that differ in their seeds alone, by a title that names what tells them apart."""
+    from holdfast.reports.groups import SEEDS, rows_of
+
+    rows = rows_of(records)
+    for group in rows.values():
+        if len({record.config["data"] for record in group}) > 1:
+            ids = ", ".join(record.id for record in group)
+            raise UserError(f"runs {ids} were trained on different data: draw those of one at a time")
+    told = [group[0].config["benchmark"] | {"model": group[0].config["model"]["name"]} for group in rows.values()]
+    names = dict.fromkeys(name for each in told for name in each if name not in SEEDS)
+    differing = [name for name in names if len({str(each.get(name)) for each in told}) > 1]
+    titles = [
+        ", ".join([title, *(f"{n} {own.get(n)}" for n in differing if f"{n}={own.get(n)}" not in title)])
+        for title, own in zip(rows, told, strict=True)
+    ]
+    return dict(zip(titles, rows.values(), strict=True))
 
 
 def _records(runs: list[str], out: Path) -> list[Record]:

@@ -234,7 +234,8 @@ def _write_images(
     lost = [place for place, shown in enumerate(numbers) if not bad.keys().isdisjoint(shown.tolist())]
     problems = [f"example {rows[p].id}: {next(bad[n] for n in numbers[p].tolist() if n in bad)}" for p in lost]
     if len(problems) > skip:
-        raise UserError(problems[skip] + (f" ({skip} others were left out)" if skip else ""))
+        others = f" (one of {len(problems)} such examples; {skip} may be left out)" if len(problems) > 1 else ""
+        raise UserError(problems[skip] + others)
     kept = np.delete(numbers, lost, axis=0)
     if len(kept) == 0:
         raise UserError(f"no example is left: {problems[0]}")

@@ -5,7 +5,8 @@ from __future__ import annotations
 import codecs
 import json
 import reprlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
@@ -52,6 +53,7 @@ class Reading:
 
     A reader calls `bad` for a record that it cannot use and goes on to the next: up to `skip` of them are dropped and
     kept in `problems`; one more raises. What concerns a whole file (it is missing, it is cut in half) always raises.
+    A record that is whole but not of the task is no bad one: it is left `aside`, and counted by the reason.
 
     >>> reading = Reading(skip=1)
     >>> reading.bad("train.json", "question 7", "its image is missing", "unpack train2014.zip beside it")
@@ -64,6 +66,7 @@ class Reading:
 
     skip: int = 0
     problems: list[Problem] = field(default_factory=list)
+    aside: Counter[str] = field(default_factory=Counter)
 
     def bad(self, file: Path | str, record: str, what: str, remedy: str = "") -> None:
         """Drop a record, or refuse the dataset where too many are bad."""
@@ -78,7 +81,8 @@ class Dataset:
     """A reader and what is known about its official download.
 
     `read(folder, split, reading)` yields Examples. `present(folder)` says whether the folder holds this dataset (by its
-    file names, quickly). `counts` are the official numbers of examples of each split.
+    file names, quickly). `counts` are the official numbers of examples of each split. `lacks(folder, split)` names the
+    files that the split can be read without, and that are not there.
     """
 
     name: str
@@ -86,6 +90,7 @@ class Dataset:
     read: Callable[[Path, str, Reading], Iterator[Example]]
     present: Callable[[Path], bool]
     counts: Mapping[str, int]
+    lacks: Callable[[Path, str], Sequence[str]] = lambda folder, split: ()
 
     def examples(self, folder: Path | str, split: str, reading: Reading | None = None) -> Iterator[Example]:
         """The examples of a split, in the order of the files."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from holdfast.data.images import decode
@@ -24,8 +24,13 @@ class Finding:
     examples: int
     official: int | None
     problems: tuple[Problem, ...]
+    """One for each record that would be left out, as `--skip-bad` counts them."""
     absent: str = ""
     """Why the split could not be read at all, if it could not."""
+    lacks: tuple[str, ...] = ()
+    """Files of the official data that it was read without."""
+    aside: Mapping[str, int] = field(default_factory=dict)
+    """How many records are not of the task, by the reason."""
 
     @property
     def verdict(self) -> str:
@@ -70,20 +75,26 @@ def check(
 
 def _check_split(dataset: Dataset, folder: Path, split: str, every_image: bool) -> Finding:
     reading, count = Reading(skip=1_000_000_000), 0
-    files: list[Path] = []  # never the arrays of a dataset that stores arrays: they would fill the memory
+    shown: dict[Path, list[str]] = {}  # never the arrays of a dataset that stores arrays: they would fill the memory
     official = dataset.counts.get(split)
     try:
         for example in dataset.examples(folder, split, reading):
             count += 1
-            files += [image for image in example.images if isinstance(image, Path)]
+            for image in example.images:
+                if isinstance(image, Path):
+                    shown.setdefault(image, []).append(example.id)
     except DataError as error:
         if error.missing:
             return Finding(dataset.name, str(folder), split, count, official, (), str(error))
         return Finding(dataset.name, str(folder), split, count, official, (*reading.problems, error.problem))
-    step = 1 if every_image else max(len(files) // DECODED, 1)
-    broken = [_decoded(path) for path in dict.fromkeys(files[::step])]
-    problems = (*reading.problems, *(problem for problem in broken if problem))
-    return Finding(dataset.name, str(folder), split, count, official, problems)
+    broken: dict[str, Problem] = {}
+    for path in list(shown)[:: 1 if every_image else max(len(shown) // DECODED, 1)]:
+        if what := _decoded(path):
+            for number in shown[path]:
+                broken.setdefault(number, Problem(str(path), f"example {number}", what))
+    problems = (*reading.problems, *broken.values())
+    lacks = tuple(dataset.lacks(folder, split))
+    return Finding(dataset.name, str(folder), split, count, official, problems, lacks=lacks, aside=dict(reading.aside))
 
 
 def _present(dataset: Dataset, folder: Path) -> bool:
@@ -93,9 +104,10 @@ def _present(dataset: Dataset, folder: Path) -> bool:
         return False
 
 
-def _decoded(path: Path) -> Problem | None:
+def _decoded(path: Path) -> str:
+    """What is wrong with a picture, without its name; nothing where it is good."""
     try:
         decode(path, None)
     except UserError as error:
-        return Problem(str(path), "", str(error).removeprefix(f"{path}: "))
-    return None
+        return str(error).removeprefix(str(path)).lstrip(": ")
+    return ""

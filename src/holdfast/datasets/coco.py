@@ -21,6 +21,7 @@ from holdfast.datasets.formats.json_stream import stream_arrays
 from holdfast.types import Example
 
 _COUNTS = {"train2014": 82_783, "val2014": 40_504, "train2017": 118_287, "val2017": 5_000}
+_KINDS = ("instances", "captions")
 
 
 @dataclass(slots=True)
@@ -43,6 +44,16 @@ def _files(kind: str, split: str) -> list[str]:
     return [f"annotations/{kind}_{split}.json", f"{kind}_{split}.json"]
 
 
+def _file(folder: Path, kind: str, split: str) -> Path | None:
+    return next((folder / name for name in _files(kind, split) if (folder / name).is_file()), None)
+
+
+def _lacks(folder: Path, split: str) -> list[str]:
+    """One of the two annotation files, where the other one is there."""
+    absent = [_files(kind, split)[0] for kind in _KINDS if _file(folder, kind, split) is None]
+    return absent if len(absent) < len(_KINDS) else []
+
+
 def _read(folder: Path, split: str, reading: Reading, *, pictures: bool = True) -> Iterator[Example]:
     """One example an image, with or without things in it; its target is the tuple of its categories' indices.
 
@@ -51,10 +62,7 @@ def _read(folder: Path, split: str, reading: Reading, *, pictures: bool = True) 
     of the two annotation files is absent, the images are without captions, or without boxes and target. Without
     `pictures`, nobody asks whether the images' files are there.
     """
-    instances, captions = (
-        next((folder / name for name in _files(kind, split) if (folder / name).is_file()), None)
-        for kind in ("instances", "captions")
-    )
+    instances, captions = (_file(folder, kind, split) for kind in _KINDS)
     images: _Images = {}
     categories: dict[int, str] = {}
     if instances is not None:
@@ -185,8 +193,7 @@ def _object(value: Any) -> dict[str, Any]:
 
 
 def _present(folder: Path) -> bool:
-    kinds = ("instances", "captions")
-    return any((folder / name).is_file() for split in _COUNTS for kind in kinds for name in _files(kind, split))
+    return any(_file(folder, kind, split) is not None for split in _COUNTS for kind in _KINDS)
 
 
 def _from_hub(row: Row, split: str, number: int, folder: Path) -> Example:
@@ -203,7 +210,7 @@ def _from_hub(row: Row, split: str, number: int, folder: Path) -> Example:
     return Example(str(image_id), target, (picture(row, "image", folder),), "", (), extra)
 
 
-_OFFICIAL = Dataset(name="coco", splits=tuple(_COUNTS), read=_read, present=_present, counts=_COUNTS)
+_OFFICIAL = Dataset(name="coco", splits=tuple(_COUNTS), read=_read, present=_present, counts=_COUNTS, lacks=_lacks)
 _COLUMNS = ("image_id", "image", "width", "height", "objects")
 DATASET = with_hub(_OFFICIAL, Hub(_COLUMNS, _from_hub, {"train2017": "train", "val2017": "val"}, common=True))
 ANNOTATIONS = replace(_OFFICIAL, read=partial(_read, pictures=False))

@@ -34,6 +34,7 @@ def _read(folder: Path, split: str, reading: Reading) -> Iterator[Example]:
         try:
             place = get(record, "pairID", str)
             if record.get("gold_label") == _NO_LABEL:
+                reading.aside["without a gold label"] += 1
                 continue
             target, hypothesis = named_label(record, "gold_label", _LABELS), text(record, "sentence2")
             image_id = _image_id(record)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,6 +27,9 @@ class Split:
     folder: str
     examples: int
     dropped: tuple[str, ...]
+    """The bad records that were left out: at most `skip_bad`."""
+    aside: Mapping[str, int]
+    """How many records are not of the task, by the reason."""
     labels: int
     unknown: int
     """How many have a word as target that the first split does not have: their number is -1."""
@@ -47,6 +50,9 @@ def prepare_all(
 ) -> list[Split]:
     """Prepare each split that the folder has. The first one gives the vocabulary and the numbers of words as labels.
 
+    At most `skip_bad` records of a split are left out: those that cannot be read, and each example of which a picture
+    cannot be decoded.
+
     The columns are pictures, texts and one target; what only one dataset has (annotators, boxes, programs) is for the
     benchmark that uses it to add, through `data.prepared.prepare`.
     """
@@ -62,7 +68,7 @@ def prepare_all(
         if not examples:
             continue
         texts = any(example.text or example.choices for example in examples)
-        if not texts and not any(example.images for example in examples):
+        if not can_be_shown(examples):
             raise UserError(f"{dataset.name} has neither pictures nor text: a benchmark reads it without preparation")
         if texts and tokenizer is None:
             tokenizer = train((t for e in examples for t in (e.text, *e.choices)), PIECES)
@@ -87,6 +93,7 @@ def prepare_all(
                 folder=str(out / split),
                 examples=len(table.ids),
                 dropped=(*map(str, reading.problems), *table.problems),
+                aside=dict(reading.aside),
                 labels=len(names),
                 unknown=sum(isinstance(e.target, str) and e.target not in known for e in examples),
                 bytes=table.table.nbytes,
@@ -100,6 +107,15 @@ def prepare_all(
     if names:
         (out / "labels.json").write_text(json.dumps(names, indent=0) + "\n", encoding="utf-8")
     return found
+
+
+def can_be_shown(examples: Sequence[Example]) -> bool:
+    """Whether there is a picture or a text among examples: a file of features has neither.
+
+    >>> can_be_shown([Example("7", extra={"features": ()})]), can_be_shown([Example("7", text="a dog")])
+    (False, True)
+    """
+    return any(example.images or example.text or example.choices for example in examples)
 
 
 def _examples(dataset: Dataset, folder: Path, split: str, reading: Reading) -> list[Example]:

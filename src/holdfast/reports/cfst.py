@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from holdfast import papers
@@ -21,18 +22,40 @@ COBJ_TASKS = {10: "2", 5: "3", 3: "4"}
 
 
 def section(records: Sequence[Record]) -> list[Block]:
-    """A published table for each model and benchmark that was run, and what it looks like."""
+    """A published table for each network and benchmark that was run, and what it looks like."""
     groups: dict[str, list[Record]] = {}
     for record in records:
         settings = {n: v for n, v in record.config["benchmark"].items() if n not in ("seed", "setting")}
-        groups.setdefault(f"{settings} {_network(record)} {caution(record)}", []).append(record)
-    return [block for group in groups.values() for block in _blocks(group)]
+        groups.setdefault(f"{settings} {caution(record)}", []).append(record)
+    return [block for group in groups.values() for own in _by_network(group) for block in _blocks(own)]
 
 
-def _network(record: Record) -> dict[str, Any]:
-    """The model of a run; one of modules belongs to the same table as the network that they make up."""
-    model = record.config["model"]
-    return {n: v for n, v in model.items() if n != "parts"} | {"name": model["name"].removeprefix("modular-")}
+def _by_network(records: Sequence[Record]) -> list[list[Record]]:
+    """Runs of one network together.
+
+    A network of modules belongs with a plain one of its kind that was run: that of its own size, or else the first.
+    """
+    found: dict[str, list[Record]] = {}
+    for record in sorted(records, key=lambda record: _of_modules(record)):  # the plain ones first
+        alike = [group for group in found.values() if _of_modules(record) and _kind(group[0]) == _kind(record)]
+        own = found.get(f"{_kind(record)} {_size(record)}") or next(iter(alike), None)
+        if own is None:
+            own = found.setdefault(f"{_kind(record)} {_size(record)}", [])
+        own.append(record)
+    return list(found.values())
+
+
+def _of_modules(record: Record) -> bool:
+    return bool(record.config["model"]["name"].startswith("modular-"))
+
+
+def _kind(record: Record) -> str:
+    """What a network is, be it slim, or made of modules."""
+    return str(record.config["model"]["name"]).removeprefix("modular-").removesuffix("-tiny")
+
+
+def _size(record: Record) -> dict[str, Any]:
+    return {name: value for name, value in record.config["model"].items() if name not in ("name", "parts")}
 
 
 def table_number(record: Record) -> str:
@@ -64,8 +87,21 @@ def _blocks(records: Sequence[Record]) -> list[Block]:
             own = f"{measure}_interval" if name in TESTS else ""
             columns.append(Beside(measure, name, measure, interval=f"{name}_ci", own_interval=own))
         columns.sort(key=lambda column: [c.name for c in published.columns].index(column.paper))
-        blocks.append(side_by_side(published, records, columns, method, ("method", "setting")))
+        beside = side_by_side(published, records, columns, method, ("method", "setting"))
+        blocks.append(replace(beside, notes=(*beside.notes, *_sizes(records))))
     return [*blocks, *_bars(records), *_concepts(records)]
+
+
+def _sizes(records: Sequence[Record]) -> tuple[str, ...]:
+    """A word where a table has networks of more than one size: one of modules, and the only plain one of its kind."""
+    named = {str(_size(record)): record for record in records}
+    if len(named) < 2:
+        return ()
+    told = "; ".join(
+        f"{record.config['model']['name']} ({', '.join(f'{n}={v}' for n, v in _size(record).items())})"
+        for record in named.values()
+    )
+    return (f"The networks are not of one size: {told}.",)
 
 
 def _bars(records: Sequence[Record]) -> list[Block]:

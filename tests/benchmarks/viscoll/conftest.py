@@ -4,10 +4,12 @@ import numpy as np
 import pytest
 import torch
 
+from holdfast.benchmarks.source import world
 from holdfast.benchmarks.viscoll.phrases import Phrase
 from holdfast.benchmarks.viscoll.tasks import Pieces
 from holdfast.data.table import Shared
 from holdfast.data.text import SPECIAL, Tokenizer
+from holdfast.world.whole import MARK
 
 NOUNS = ("dog", "cat", "bus", "bird", "horse", "boat")
 ADJECTIVES = {"dog": ("black", "white"), "cat": ("white", "red"), "bus": ("white", "black")}
@@ -17,6 +19,20 @@ SHARES = {"dog": 6, "cat": 5, "bus": 4, "bird": 3, "horse": 2, "boat": 1}
 def phrase(noun, adjective, split, image, pair=""):
     words = ("a", adjective, noun, "in", "the", "picture")
     return Phrase(image, words, (0, 3), noun, (noun,), (), (adjective,), split, pair, ("DT", "JJ", "NN"))
+
+
+@pytest.fixture
+def unmarked():
+    """Lays the world's files into a folder without the mark that they are the world's: they stand for official ones."""
+
+    def laid(name, folder):
+        folder.mkdir(exist_ok=True)
+        for path in world(name, "tiny").iterdir():
+            if path.name != MARK:
+                (folder / path.name).symlink_to(path)
+        return folder
+
+    return laid
 
 
 @pytest.fixture(scope="session")

@@ -2,6 +2,7 @@ import json
 
 import pytest
 
+from holdfast import registry
 from holdfast.benchmarks.source import world
 from holdfast.benchmarks.viscoll import build as building
 from holdfast.benchmarks.viscoll import compositions
@@ -12,6 +13,7 @@ from holdfast.cli.build import build as command
 from holdfast.datasets import coco, flickr30k_entities, nikolaus
 from holdfast.errors import UserError
 from holdfast.world.grammar import gerund, plural, third_person
+from holdfast.world.whole import write_whole
 from holdfast.world.writers import nikolaus as nikolaus_writer
 
 
@@ -81,13 +83,26 @@ def test_spans_lie_in_their_captions_and_tasks_are_categories(coco_phrases):
     assert {" ".join(p.caption) for p in coco_phrases} <= captions
 
 
-def test_images_that_the_lists_name_are_left_out(tmp_path):
+@pytest.mark.parametrize(("dataset", "name"), [("coco", "coco"), ("flickr", "flickr30k_entities")])
+def test_the_worlds_files_are_the_worlds_wherever_they_lie(dataset, name, tmp_path, unmarked, capsys):
+    """As without a folder, although lists of images to hold out lie beside it."""
+    write_whole(registry.WRITERS[name].load(), tmp_path / name, "tiny", 0)
+    nikolaus_writer.write(tmp_path / "nikolaus", "tiny", 0, images=False)
+    there, here = build(dataset, data=str(tmp_path / name)), build(dataset, scale="tiny")
+    assert there.world
+    assert (there.statistics, there.held_out_images) == (here.statistics, here.held_out_images)
+    assert load_phrases(there.file) == load_phrases(here.file)
+    assert not build(dataset, data=str(unmarked(name, tmp_path / "official"))).world
+    command(f"viscoll-{dataset}", source=tmp_path / name)
+    assert "data of the world" in capsys.readouterr().out
+
+
+def test_images_that_the_lists_name_are_left_out(tmp_path, unmarked):
     """With official files, only test images give novel phrases, and the lists beside them count."""
-    world_coco = world("coco", "tiny")
-    (tmp_path / "coco").symlink_to(world_coco)
+    unmarked("coco", tmp_path / "coco")
     plain = load_phrases(build("coco", data=str(tmp_path)).file)
     assert {p.image for p in plain if p.split == "novel"} < {
-        example.id for example in coco.DATASET.examples(world_coco, "val2017")
+        example.id for example in coco.DATASET.examples(world("coco", "tiny"), "val2017")
     }
     lists = tmp_path / "nikolaus"
     nikolaus_writer.write(lists, "tiny", 0, images=False)

@@ -152,14 +152,16 @@ def test_official_files_may_lack_images():
         ("flickr", "flickr30k_entities", ["Sentences", "Annotations", "train.txt", "val.txt", "test.txt"]),
     ],
 )
-def test_captions_and_features_do_without_pictures(dataset, source, needed, tmp_path):
+def test_captions_and_features_do_without_pictures(dataset, source, needed, tmp_path, unmarked):
     """COCO needs no boxes either. What is built is the same as with all files."""
-    whole, folder = world(source, "tiny"), str(world("region_features", "tiny"))
+    whole, folder = unmarked(source, tmp_path / "whole"), str(world("region_features", "tiny"))
+    few = tmp_path / "few"
+    few.mkdir()
     for name in needed:
-        (found,) = whole.rglob(name)
-        (tmp_path / name).symlink_to(found)
-    assert read_phrases(dataset, data=str(tmp_path)) == read_phrases(dataset, data=str(whole))
-    alone, beside = (read_regions(dataset, data=str(data), features=folder) for data in (tmp_path, whole))
+        (found,) = world(source, "tiny").rglob(name)
+        (few / name).symlink_to(found)
+    assert read_phrases(dataset, data=str(few)) == read_phrases(dataset, data=str(whole))
+    alone, beside = (read_regions(dataset, data=str(data), features=folder) for data in (few, whole))
     assert alone.ids.tolist() == beside.ids.tolist()
     assert torch.equal(alone.values, beside.values)
     assert torch.equal(alone.boxes, beside.boxes)
@@ -180,8 +182,15 @@ def test_tsv_files_do_as_well(tmp_path):
         read_regions("flickr", scale="tiny", features=str(tmp_path))
 
 
-def test_photographs_need_features_of_their_own(tmp_path):
+@pytest.mark.parametrize(("dataset", "name"), [("coco", "coco"), ("flickr", "flickr30k_entities")])
+def test_the_worlds_pictures_are_known_wherever_they_lie(dataset, name):
+    found, given = read_regions(dataset, scale="tiny"), read_regions(dataset, data=str(world(name, "tiny")))
+    assert given.ids.tolist() == found.ids.tolist()
+    assert torch.equal(given.values, found.values)
+
+
+def test_photographs_need_features_of_their_own(tmp_path, unmarked):
     with pytest.raises(UserError, match="knows only the world's pictures"):
-        read_regions("coco", data=str(world("coco", "tiny")))
+        read_regions("coco", data=str(unmarked("coco", tmp_path / "photographs")))
     with pytest.raises(UserError, match="holds no region features"):
         read_regions("coco", scale="tiny", features=str(tmp_path))

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
@@ -168,7 +167,7 @@ class Viscoll(Benchmark):
             Protocol(tuple(sets), every=self.every or self._every(-(-len(train) // training.batch_size))),
             tasks.inputs(data.tables[0], pieces.tokenizer),
             problems=problems,
-            finish=partial(_learned, phrases),
+            finish=TasksOverTime(phrases),
         )
 
     def arranged(self, about: Sequence[str]) -> Ids:
@@ -188,32 +187,39 @@ class Viscoll(Benchmark):
         return train((" ".join(caption) for caption in captions), PIECES)
 
 
-def _learned(phrases: Sequence[Phrase], learner: Learner, stream: Stream, step: int) -> list[tuple[Score, Array]]:
-    """After how many steps each task was learned, and how likely the most frequent tasks were over time.
+@dataclass(frozen=True)
+class TasksOverTime:
+    """What a run tells at its end: when each task was learned, and how likely the most frequent ones were over time."""
 
-    There is neither where the stream has no order or did not come by once.
-    """
-    (stage,) = stream.stages
-    if stage.training.shuffle or stage.training.epochs > 1:
-        return []
-    names, numbers = np.unique(np.array([phrases[row].task for row in stage.train], np.str_), return_inverse=True)
-    steps = -(-learned_by(numbers, paper.SEEN) // stage.training.batch_size)
-    counts = np.bincount(numbers)
-    found = [
-        Score(1, step, protocol.LEARNED + name, split, int(count), float(at))
-        for split in ("validation", "test")
-        for name, count, at in zip(names.tolist(), counts, steps, strict=True)
-    ]
-    bins = min(BINS, len(numbers))
-    ends = [max(step * (number + 1) // bins, 1) for number in range(bins)]
-    shares = density(numbers, bins, len(names))
-    for task in np.argsort(-counts, kind="stable")[:DRAWN]:
-        name = protocol.DENSITY + names[task].item()
-        found += [
-            Score(1, end, name, "test", int(counts[task]), share)
-            for end, share in zip(ends, shares[task].tolist(), strict=True)
+    phrases: Sequence[Phrase]
+
+    def of(self, rows: Ids) -> tuple[list[str], Ids]:
+        """The names of the tasks that some rows are about, and the number of each row's task among them."""
+        names, numbers = np.unique(np.array([self.phrases[row].task for row in rows], np.str_), return_inverse=True)
+        return names.tolist(), numbers
+
+    def __call__(self, learner: Learner, learned: Stream, step: int) -> list[tuple[Score, Array]]:
+        """The scores; none where the stream has no order or did not come by once."""
+        (stage,) = learned.stages
+        if stage.training.shuffle or stage.training.epochs > 1:
+            return []
+        names, numbers = self.of(stage.train)
+        steps = -(-learned_by(numbers, paper.SEEN) // stage.training.batch_size)
+        counts = np.bincount(numbers)
+        found = [
+            Score(1, step, protocol.LEARNED + name, split, int(count), float(at))
+            for split in ("validation", "test")
+            for name, count, at in zip(names, counts, steps, strict=True)
         ]
-    return [(score, np.empty(0)) for score in found]
+        bins = min(BINS, len(numbers))
+        ends = [max(step * (number + 1) // bins, 1) for number in range(bins)]
+        shares = density(numbers, bins, len(names))
+        for task in np.argsort(-counts, kind="stable")[:DRAWN]:
+            found += [
+                Score(1, end, protocol.DENSITY + names[task], "test", int(counts[task]), share)
+                for end, share in zip(ends, shares[task].tolist(), strict=True)
+            ]
+        return [(score, np.empty(0)) for score in found]
 
 
 @dataclass(frozen=True)

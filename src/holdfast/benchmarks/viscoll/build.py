@@ -2,8 +2,8 @@
 
 COCO-shift: the test images are those of val2017; one in 24 of train2017 is for validation, and the rest trains. Every
 image of which a caption says one of the 24 held-out pairs is taken out of all three; so is every image that the lists
-of Nikolaus et al. name, where they are beside the data. The phrases of the test images among them that have such a pair
-are the compositional test set; the world is small, and gives those of all its images.
+of Nikolaus et al. name, where they are beside official files. The phrases of the test images among them that have such
+a pair are the compositional test set; the world is small, and gives those of all its images.
 
 Flickr-shift: the official splits; the annotated phrases whose last noun is one of the most frequent of the training
 images.
@@ -19,7 +19,6 @@ import os
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future
-from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -33,10 +32,11 @@ from holdfast.benchmarks.viscoll import compositions, synonyms
 from holdfast.benchmarks.viscoll.extract import Caption, Found, Grammar, extract
 from holdfast.benchmarks.viscoll.phrases import SPLITS, Phrase, save_phrases
 from holdfast.benchmarks.viscoll.tagger import open_tagger, split_words
-from holdfast.data.decoding import worker_pool
+from holdfast.data.decoding import working
 from holdfast.datasets import coco, flickr30k_entities
 from holdfast.datasets.base import Dataset, Reading
-from holdfast.errors import RunError, UserError
+from holdfast.errors import UserError
+from holdfast.world.whole import MARK
 
 SOURCES = {"coco": "coco", "flickr": "flickr30k_entities"}
 """The dataset from which each is made."""
@@ -103,9 +103,10 @@ def build(
     if dataset not in SOURCES:
         raise UserError(f"there is no VisCOLL of {dataset!r}: there are {' and '.join(SOURCES)}")
     source = captioned(dataset, data=data, scale=scale, skip_bad=skip_bad)
-    lists = _lists(data) if dataset == "coco" else None
+    world = of_world(source)
+    lists = _lists(data) if dataset == "coco" and not world else None
     version = open_tagger(tagger).version
-    key = _fingerprint(source, lists, dataset, not data, tagger, version, synonyms_file, grammar)
+    key = _fingerprint(source, lists, dataset, world, tagger, version, synonyms_file, grammar)
     file = cache_folder() / "viscoll" / f"{key}.npz"
     note = file.with_suffix(".json")
     if not (file.exists() and note.exists()):
@@ -115,13 +116,13 @@ def build(
             found = list(_extracted(captions, (tagger, synonyms_file, grammar), workers or os.cpu_count() or 1))
         if not found:
             raise UserError(f"{source.folder} has no captions: unpack the files of COCO's captions there")
-        phrases, images = _coco(found, lists, all_novel=not data) if dataset == "coco" else (_flickr(found), 0)
+        phrases, images = _coco(found, lists, all_novel=world) if dataset == "coco" else (_flickr(found), 0)
         save_phrases(file, phrases)
         built = Built(
             file,
             dataset,
             str(source.folder),
-            not data,
+            world,
             f"{tagger} {version}",
             statistics(phrases),
             images,
@@ -134,7 +135,12 @@ def build(
 def captioned(dataset: str, *, data: str = "", scale: str = "tiny", skip_bad: int = 0) -> Source:
     """The captions and boxes of a dataset: the official ones, without a look at the pictures, or the world's."""
     source = open_source(SOURCES[dataset], data=data, scale=scale, skip_bad=skip_bad)
-    return replace(source, dataset=ANNOTATIONS[dataset]) if data else source
+    return source if of_world(source) else replace(source, dataset=ANNOTATIONS[dataset])
+
+
+def of_world(source: Source) -> bool:
+    """Whether files are the world's, wherever they lie: in the cache, or in a folder that was given."""
+    return (source.folder / MARK).is_file()
 
 
 def statistics(phrases: Iterable[Phrase]) -> Statistics:
@@ -177,21 +183,16 @@ def _extracted(captions: Iterator[Caption], settings: tuple[str, Path, Grammar],
         for batch in _batches(captions, first):
             yield from extract(batch, *settings)
         return
-    with worker_pool(workers) as pool:
-        try:
-            waiting: deque[Future[list[Found]]] = deque()
-            for batch in _batches(captions, first):
-                waiting.append(pool.submit(extract, batch, *settings))
-                # A few batches wait at each process, never all: the captions of COCO are some hundred megabytes.
-                if len(waiting) > 4 * workers:
-                    yield from waiting.popleft().result()
-            while waiting:
+    died = "a process that tags captions ended early: give it more memory, or one worker"
+    with working(workers, died) as pool:
+        waiting: deque[Future[list[Found]]] = deque()
+        for batch in _batches(captions, first):
+            waiting.append(pool.submit(extract, batch, *settings))
+            # A few batches wait at each process, never all: the captions of COCO are some hundred megabytes.
+            if len(waiting) > 4 * workers:
                 yield from waiting.popleft().result()
-        except BrokenProcessPool:
-            raise RunError("a process that tags captions ended early: give it more memory, or one worker") from None
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+        while waiting:
+            yield from waiting.popleft().result()
 
 
 def _batches(captions: Iterator[Caption], first: list[Caption]) -> Iterator[list[Caption]]:

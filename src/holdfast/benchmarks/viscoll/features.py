@@ -16,7 +16,7 @@ from PIL import Image
 
 from holdfast.benchmarks.regions import BOXES, Regions, Row, kept, open_features, read_rows
 from holdfast.benchmarks.source import Source, code_hash
-from holdfast.benchmarks.viscoll.build import OFFICIAL, captioned
+from holdfast.benchmarks.viscoll.build import OFFICIAL, captioned, of_world
 from holdfast.benchmarks.viscoll.extractor import WEIGHTS, crops, trained_extractor
 from holdfast.data.images import decode
 from holdfast.datasets.base import Reading
@@ -55,7 +55,7 @@ def read_regions(
         files = open_features(features)
         key = source.fingerprint("read", dataset, boxes, files.fingerprint(), code_hash(__name__))
         return kept(key, _read(files, source, dataset, boxes))
-    if data:
+    if not of_world(source):
         raise UserError(
             "the small extractor knows only the world's pictures: for photographs, give the folder of their region "
             "features (--set benchmark.features=DIR)"

@@ -1,0 +1,44 @@
+"""Which runs stand in one of the paper's tables."""
+
+import pytest
+
+from holdfast.experiments.store import Record
+from holdfast.reports import cfst
+from holdfast.reports.blocks import Table
+from reports.stores import record
+from reports.test_sections import TESTS, rows
+
+
+def of_networks(*networks):
+    """The tables of a run of each network, by its name and size."""
+    runs = []
+    for number, (name, size) in enumerate(networks):
+        value = record("cfst:cgqa", "mntdp" if "modular" in name else "er", summary=TESTS, run=f"run{number}")
+        value["config"]["model"] = {"name": name, **size, **({"parts": "stages"} if "modular" in name else {})}
+        runs.append(Record.from_json(value, "test"))
+    return [block for block in cfst.section(runs) if isinstance(block, Table)]
+
+
+@pytest.mark.parametrize(
+    ("plain", "own", "size"),
+    [
+        ("resnet18", "modular-resnet18", {"channels": 64}),
+        ("resnet18-tiny", "modular-resnet18", {"channels": 16}),
+        ("vit", "modular-vit", {"width": 384, "depth": 9}),
+        ("vit-tiny", "modular-vit", {"width": 64, "depth": 3}),
+    ],
+)
+def test_a_network_of_modules_stands_in_the_table_of_the_network_that_they_make_up(plain, own, size):
+    for networks in ([(own, size), (plain, size)], [(plain, size), (own, size)]):
+        (table,) = of_networks(*networks)
+        found = rows(table)
+        assert found["er · class"]["Acon ↑"].number == found["mntdp · class"]["Acon ↑"].number == pytest.approx(20.0)
+        assert not any("size" in note for note in table.notes)
+
+
+def test_a_network_of_modules_of_another_size_stands_there_too_and_the_sizes_are_told():
+    wide, slim = {"width": 384}, {"width": 64}
+    (table,) = of_networks(("modular-vit", wide), ("vit-tiny", slim))
+    assert table.notes[-1] == "The networks are not of one size: vit-tiny (width=64); modular-vit (width=384)."
+    tables = of_networks(("vit-tiny", slim), ("vit", wide), ("modular-vit", wide), ("resnet18", {"channels": 64}))
+    assert ["mntdp · class" in rows(each) for each in tables] == [False, True, False]
