@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.cli import main
+
 SMALL = ["--scale", "tiny", "--set", "benchmark.stages=2", "--set", "train.epochs=1"]
 
 
@@ -82,10 +84,17 @@ def test_lists_name_what_there_is(tmp_path):
         (["run", "-a", "mine.py"], "write it as mine.py:Class"),
     ],
 )
-def test_a_mistake_is_told_in_a_sentence_with_status_2(tmp_path, words, sentence):
-    done = holdfast(*words, cwd=tmp_path, check=2)
-    assert sentence in done.stderr
-    assert done.stdout == ""
+def test_a_mistake_is_told_in_a_sentence_with_status_2(tmp_path, monkeypatch, capsys, words, sentence):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setattr(sys, "argv", ["holdfast", *words])
+    with pytest.raises(SystemExit) as end:
+        main()
+    assert end.value.code == 2
+    printed = capsys.readouterr()
+    assert sentence in printed.err
+    assert "Traceback" not in printed.err
+    assert printed.out == ""
 
 
 def test_a_run_that_fails_does_not_stop_the_others_and_gives_status_1(tmp_path):

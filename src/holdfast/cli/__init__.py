@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import cache
 
 import typer
 
@@ -20,47 +21,53 @@ app = typer.Typer(
 INTERRUPTED = 130
 
 
+@cache
+def _register() -> None:
+    """Add all commands, once."""
+    from holdfast.cli import (
+        bench,
+        cfst,
+        climb,
+        clvqa,
+        compare,
+        data,
+        features,
+        listing,
+        papers,
+        plan,
+        pretrain,
+        report,
+        run,
+        tune,
+        viscoll,
+        watch,
+    )
+
+    for group in (
+        run,
+        plan,
+        tune,
+        listing,
+        report,
+        compare,
+        watch,
+        cfst,
+        climb,
+        clvqa,
+        viscoll,
+        data,
+        features,
+        papers,
+        pretrain,
+        bench,
+    ):
+        group.register(app)
+
+
 def main() -> None:
     """Run the command line: exit status 0 done, 1 a run failed, 2 the call or the data was wrong, 130 interrupted."""
     try:
-        from holdfast.cli import (
-            bench,
-            cfst,
-            climb,
-            clvqa,
-            compare,
-            data,
-            features,
-            listing,
-            papers,
-            plan,
-            pretrain,
-            report,
-            run,
-            tune,
-            viscoll,
-            watch,
-        )
-
-        for group in (
-            run,
-            plan,
-            tune,
-            listing,
-            report,
-            compare,
-            watch,
-            cfst,
-            climb,
-            clvqa,
-            viscoll,
-            data,
-            features,
-            papers,
-            pretrain,
-            bench,
-        ):
-            group.register(app)
+        _register()
         app()
     except UserError as error:
         fail(str(error), 2)
