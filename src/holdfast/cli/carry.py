@@ -36,6 +36,7 @@ def carry(
     Asked to stop, it saves and leaves with a sentence.
     """
     ranks = ranks or Ranks()
+    _make(store)
     # By the whole plan, not by what is left of it: the same command uses as many threads a run whenever it goes on.
     jobs = 1 if ranks.size > 1 else min(jobs or len(devices(options.device)), len(plan.nodes))
     if jobs > 1:
@@ -68,6 +69,14 @@ def carry(
             console.print("stopped between two runs: run the same command to go on")
         sys.exit(INTERRUPTED)
     return result
+
+
+def _make(store: Store) -> None:
+    """Make the folder of the store, or refuse it before any run begins."""
+    try:
+        store.path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"the store {store.path} cannot be made: {(error.strerror or '').lower()}") from None
 
 
 def follow(plan: Plan, store: Store, engine: Engine, tries: int = TRIES, remote: Remote | None = None) -> Result:

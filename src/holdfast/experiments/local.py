@@ -25,6 +25,7 @@ from holdfast.experiments.remote import Remote
 from holdfast.experiments.runner import run
 from holdfast.experiments.schedule import Engine, Outcome
 from holdfast.experiments.store import Store
+from holdfast.experiments.trackers import check_trackers
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,9 @@ class Options:
     trackers: tuple[str, ...] = ()
     remote: str = ""
     """The address of the store of which the folder is a copy; empty: the folder is the store."""
+
+    def __post_init__(self) -> None:
+        check_trackers(self.trackers)
 
 
 def attempt(

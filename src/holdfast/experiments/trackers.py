@@ -158,10 +158,15 @@ def open_trackers(names: Sequence[str], folder: Path) -> list[Tracker]:
     Traceback (most recent call last):
     holdfast.errors.UserError: there is no log 'tensorbord': did you mean tensorboard?
     """
+    check_trackers(names)
+    return [TRACKERS[name](folder) for name in dict.fromkeys(names)]
+
+
+def check_trackers(names: Sequence[str]) -> None:
+    """Refuse a name of none."""
     for name in names:
         if name not in TRACKERS:
             raise UserError(f"there is no log {name!r}: {nearest(name, TRACKERS)}")
-    return [TRACKERS[name](folder) for name in dict.fromkeys(names)]
 
 
 class TrackedLog:
