@@ -106,6 +106,7 @@ def test_orders(tiny_clevr):
     both = Clvqa(scale="tiny").setup(WANTS)
     turned = Clvqa(scale="tiny", order="yn>wh").setup(WANTS)
     alone = Clvqa(scale="tiny", order="wh").setup(WANTS)
+    assert Clvqa(order="wh>yn") == Clvqa(), "one run, by its name or not"
     assert [stage.name for stage in turned.stream.stages] == ["yn", "wh"]
     assert [e.name for e in turned.protocol.evaluations] == ["yn", "wh"] * 2
     assert alone.stream.stages[0].train.tolist() == both.stream.stages[0].train.tolist(), "the same questions alone"

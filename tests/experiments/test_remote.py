@@ -101,6 +101,17 @@ def test_a_plan_on_a_store_elsewhere_is_whole_there(machine, monkeypatch):
     assert attempt(started.id, later, three, options, Preparation()).status == "done"
 
 
+def test_what_was_taken_away_there_is_copied_up_again(machine):
+    plan = graph([request("replay")])
+    here, remote, options = machine("one"), Remote(ADDRESS), Options(remote=ADDRESS)
+    follow(plan, here, Here(here, options, Preparation()), remote=remote)
+    remote.files.rm(remote.root, recursive=True)
+    assert remote.done() == set()
+    again = follow(plan, here, Here(here, options, Preparation()), remote=remote)
+    assert again.tries == {}
+    assert remote.done() == set(plan.nodes)
+
+
 def test_an_address_that_leads_nowhere_is_told_in_a_sentence():
     with pytest.raises(UserError, match="there is no way to nothing://here"):
         Remote("nothing://here")

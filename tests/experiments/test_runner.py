@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from holdfast.errors import RunError, Stopped, UserError
 from holdfast.experiments import runner
@@ -250,3 +251,12 @@ def test_a_run_is_found_by_the_beginning_of_its_id(tmp_path):
     assert store.find(record.id[:4]).id == record.id
     with pytest.raises(UserError, match="there is no store"):
         Store(tmp_path / "nowhere").find("abc")
+
+
+def test_weights_of_another_model_are_refused(tmp_path):
+    from holdfast.experiments.start import begin_with
+
+    model = runner.make_learner(prepared()).model
+    runner.checkpoint.write(tmp_path / "other.safetensors", {"encoder.elsewhere": torch.zeros(2)})
+    with pytest.raises(UserError, match="was made by another model"):
+        begin_with(model, tmp_path / "other.safetensors")

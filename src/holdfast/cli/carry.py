@@ -86,8 +86,11 @@ def follow(plan: Plan, store: Store, engine: Engine, tries: int = TRIES, remote:
     """
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     if remote is not None:
-        for run in remote.done() & set(plan.nodes):
+        there = remote.done()
+        for run in there & set(plan.nodes):
             remote.down(run, store, LIGHT)
+        for run in plan.done(store) - there:  # an earlier call did not get so far, or it was taken away there
+            remote.up(run, store)
     done = plan.done(store)
     lines = _Lines(plan, store, console, len(done))
 

@@ -74,6 +74,11 @@ def plan(
     with Console(stderr=True, highlight=False).status(f"planning {len(requests)} runs"):
         found = graph(requests, needs, Unread() if dry_run else None)
     if dry_run:
+        if remote:
+            from holdfast.experiments.remote import LIGHT
+
+            for run in remote.done():
+                remote.down(run, store, LIGHT)
         _print_plan(found, store, as_json)
         return
     options = Options(device, save_seconds=save_seconds, compiled=compiled, remote=out if remote else "")
@@ -84,7 +89,7 @@ def plan(
         result = _on_ray(found, store, options, address, share, tries, remote)
     else:
         result = _local(found, store, options, jobs, tries, remote)
-    _tell(result, store, as_json)
+    _tell(result, store, out, as_json)
 
 
 def _local(plan: Plan, store: Store, options: Options, jobs: int, tries: int, remote: Remote | None) -> Result:
@@ -161,7 +166,7 @@ def _print_plan(plan: Plan, store: Store, as_json: bool) -> None:
     print_grid(Grid("plan", ("benchmark", "model", "algorithm", "runs", "done", "each"), rows, tuple(notes)))
 
 
-def _tell(result: Result, store: Store, as_json: bool) -> None:
+def _tell(result: Result, store: Store, out: str, as_json: bool) -> None:
     """What was done, what failed, and the command that repeats it."""
     from rich.console import Console
 
@@ -189,7 +194,7 @@ def _tell(result: Result, store: Store, as_json: bool) -> None:
     else:
         console = Console(stderr=True, highlight=False, soft_wrap=True)
         done = sum(outcome.status == "done" for outcome in result.outcomes.values())
-        console.print(f"{done} of {len(plan.nodes)} runs are done, {len(result.tries)} of them now, in {store.path}")
+        console.print(f"{done} of {len(plan.nodes)} runs are done, {len(result.tries)} of them now, in {out}")
         for each in failed:
             console.print(f"failed: {plan.nodes[each.id].label}: {each.reason}", markup=False)
             console.print(f"  again: {_repeat(result, each.id, store)}", markup=False)

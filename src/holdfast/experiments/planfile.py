@@ -76,6 +76,9 @@ def _at_scale(table: Mapping[str, Any], scale: str | None) -> dict[str, Any]:
     found = {name: value for name, value in table.items() if name != "paper"}
     if scale is not None:
         found = {name: value for name, value in found.items() if name != "scales"} | {"scale": scale}
+    scales = found.get("scales")
+    if isinstance(scales, list) and "paper" in scales and "paper" in table:
+        raise UserError("an experiment with [experiment.paper] has one scale: give the paper's one of its own")
     if found.get("scale") == "paper" and isinstance(own := table.get("paper"), Mapping):
         plurals = {many for many, one in LISTS.items() if many in own or one in own}
         found = {n: v for n, v in found.items() if n not in plurals and n not in {LISTS[many] for many in plurals}}
@@ -107,12 +110,14 @@ def _experiment(table: Mapping[str, Any], where: str) -> Iterator[Request]:
 
 def _values(given: Any) -> Sequence[Any]:
     """A list of values as it is, one value as a list of one. A setting that is itself a list stands in another."""
+    if isinstance(given, list) and not given:
+        raise UserError("a list of a plan is empty: give at least one value, or leave it out")
     return given if isinstance(given, list) else [given]
 
 
 def _seeds(table: Mapping[str, Any], where: str) -> Sequence[int]:
     given = table.get("seeds", [table.get("seed", 0)])
-    seeds = list(range(given)) if isinstance(given, int) else given
+    seeds = list(range(given)) if isinstance(given, int) and not isinstance(given, bool) else given
     if not isinstance(seeds, list) or not seeds or not all(isinstance(seed, int) for seed in seeds):
         raise UserError(f"{where}: seeds is {given!r}: give how many, or a list of them")
     return seeds

@@ -42,6 +42,10 @@ def begin_with(model: Model, path: Path) -> None:
         if name.startswith("encoder.")
     }
     state = model.encoder.state_dict()
+    if not given.keys() & state.keys():
+        raise UserError(
+            f"{path} was made by another model: it has no weight of this one's; begin with a run of the same"
+        )
     for name, own in state.items():
         if (value := given.get(name)) is None:
             continue

@@ -218,11 +218,29 @@ class RunFolder:
             yield
 
 
+def local_folder(path: str | Path) -> Path:
+    """A folder of this machine; an address is refused, for a folder of such a name is not what is meant.
+
+    >>> local_folder("s3://bucket/runs")
+    Traceback (most recent call last):
+    holdfast.errors.UserError: s3://bucket/runs is no folder: only `holdfast plan` keeps runs at an address; ...
+    """
+    found = Path(path)
+    first, *rest = found.parts or ("",)
+    if first.endswith(":") and len(first) > 2:
+        address = f"{first}//{'/'.join(rest)}"
+        raise UserError(
+            f"{address} is no folder: only `holdfast plan` keeps runs at an address; give a folder, and copy there "
+            "what you want to look at"
+        )
+    return found
+
+
 class Store:
     """A folder of runs."""
 
     def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
+        self.path = local_folder(path)
 
     def folder(self, run: str) -> RunFolder:
         """The folder of a run by its whole id, whether or not it exists."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from math import isclose
 
 import numpy as np
 from numpy.typing import NDArray
@@ -105,7 +106,7 @@ def mark_best(
             numbers = [(row[column].number, place) for place, row in enumerate(rows) if ranks[place] == rank]
             values = [(value if more else -value, place) for value, place in numbers if value is not None]
             best = max((value for value, _ in values), default=0.0)
-            winners = [place for value, place in values if value == best]
+            winners = [place for value, place in values if isclose(value, best, rel_tol=1e-9, abs_tol=1e-12)]
             for place in winners if len(winners) < len(values) else []:
                 marked[place][column] = replace(marked[place][column], best=True)
     return [tuple(row) for row in marked]

@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import isclose
 from pathlib import Path
 from typing import Any
 
@@ -169,14 +170,14 @@ def _glance(found: Sequence[Experiment]) -> Table:
     rows = []
     for each in found:
         name, measure = overview.headline(each.records) or ("", None)
-        best: tuple[float, str] | None = None
+        ranked: list[tuple[float, str]] = []
         for title, group in each.rows.items():
             cell = mean_cell([record.summary.get(name) for record in group])
             if measure is None or cell.number is None or overview.is_bound(group[0]):
                 continue
-            rank = cell.number if measure.higher else -cell.number
-            best = max(best, (rank, title)) if best else (rank, title)
-        told = f"{best[1]} ({measure.title})" if best and measure else ""
+            ranked.append((cell.number if measure.higher else -cell.number, title))
+        best = [title for rank, title in ranked if isclose(rank, max(ranked)[0], rel_tol=1e-9, abs_tol=1e-12)]
+        told = f"{', '.join(best)} ({measure.title})" if measure and best and len(best) < max(len(ranked), 2) else ""
         seeds = max(len(group) for group in each.rows.values())
         data = "made by itself" if each.benchmark == "patterns" else "the world's" if each.world else "given"
         cells = [Cell(each.title), Cell(data), Cell(str(len(each.rows)), len(each.rows), decimals=0)]

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 from holdfast.errors import UserError
-from holdfast.experiments.store import Record, RunFolder, algorithm_of, read_json
+from holdfast.experiments.store import Record, RunFolder, algorithm_of, local_folder, read_json
 from holdfast.types import Score
 
 if TYPE_CHECKING:
@@ -141,7 +141,7 @@ def load(store: str | Path) -> Runs:
     Traceback (most recent call last):
     holdfast.errors.UserError: there is no store at no/such/store: `holdfast run --out no/such/store` makes one
     """
-    path = Path(store)
+    path = local_folder(store)
     if not path.is_dir():
         raise UserError(f"there is no store at {path}: `holdfast run --out {path}` makes one")
     if _is_run(path):

@@ -62,7 +62,8 @@ class Clvqa(Benchmark):
     seed: int = 0
 
     def __post_init__(self) -> None:
-        task_order(self.order, self.setting)  # a mistake is told before any data is read
+        # A mistake is told before any data is read; the default is the same run as its name.
+        object.__setattr__(self, "order", ">".join(task_order(self.order, self.setting)))
 
     def model(self, algorithm: str = "finetune") -> str:
         """The paper's own at its scale, a small one elsewhere."""
