@@ -135,3 +135,15 @@ def test_climbs_recipe_has_each_direct_run_once():
     assert Counter(check(n.request).names["model"] for n in upstream) == {"vilt-tiny": 6 + 2, "uniter-tiny": 5}
     single = [n for n in plan.nodes.values() if n.after in {node.id for node in direct}]
     assert {plan.nodes[n.after].benchmark.order for n in single} == set(tasks), "Table 10's rows of one task"
+
+
+def test_a_run_of_a_file_that_has_changed_since_is_not_done(tmp_path):
+    file = tmp_path / "mine.py"
+    text = "from dataclasses import dataclass\nfrom holdfast.algorithms.base import Algorithm\n@dataclass\n"
+    file.write_text(f"{text}class Mine(Algorithm):\n    pass\n")
+    wanted = replace(asked(), algorithm=f"{file}:Mine")
+    plan, store = graph([wanted]), Store(tmp_path / "store")
+    carry_out(plan, store, Here(store, Options(), Preparation()))
+    assert provisional(check(wanted)).id in made(store)
+    file.write_text(file.read_text() + "# another one\n")
+    assert provisional(check(wanted)).id not in made(store)

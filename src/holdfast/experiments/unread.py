@@ -52,10 +52,12 @@ def provisional(checked: Checked) -> Config:
 def made(store: Store) -> set[str]:
     """The provisional ids of the runs that a store has done, by the commands that made them."""
     commands: dict[str, str] = {}
+    sources: dict[str, list[str | None]] = {}
     for path in store.path.glob("*/record.json"):
         try:
             record = read_json(path)
             if record["config"]["version"] == RESULT_VERSION:
+                sources[path.parent.name] = [each.get("source") for each in record["config"]["algorithms"]]
                 commands[path.parent.name] = str(record["environment"]["command"])
         except (UserError, KeyError, TypeError):
             continue  # a foreign or broken record is no run that is done
@@ -68,7 +70,10 @@ def made(store: Store) -> set[str]:
                 request = Request.from_command(commands[run])
                 first, at, stage = request.start.partition("@")
                 start = f"{name(first)}@{stage}" if at else ""
-                found[run] = provisional(check(replace(request, start=start))).id
+                checked = check(replace(request, start=start))
+                files = [each.get("source") for each in checked.names["algorithms"]]
+                if all(now in (None, then) for now, then in zip(files, sources[run], strict=True)):  # the same as then
+                    found[run] = provisional(checked).id
             except (UserError, KeyError, TypeError, ValueError, StopIteration):
                 pass  # made by what is no longer there: a user's algorithm, or the run that it began with
         return found[run]
