@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from cli.inside import inside
 from cli.test_cli import holdfast
 from holdfast.cli.data import _names
 
@@ -109,4 +110,7 @@ def test_a_sheet_names_what_is_in_the_pictures(tmp_path):
     ],
 )
 def test_a_mistake_is_told_in_a_sentence(tmp_path, words, sentence):
-    assert sentence in holdfast(*words, cwd=tmp_path, check=2).stderr
+    done = inside(*words, cwd=tmp_path)
+    assert done.returncode == 2
+    assert sentence in done.stderr
+    assert "Traceback" not in done.stderr
