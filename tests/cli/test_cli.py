@@ -86,7 +86,7 @@ def test_lists_name_what_there_is(tmp_path):
         (["run", "--ranks", "2", "patternz"], "there is no benchmark 'patternz'"),
         (["run", "-a", "mine.py"], "write it as mine.py:Class"),
         (["run", "--out", "s3://bucket/runs"], "s3://bucket/runs is no folder: only `holdfast plan` keeps runs at"),
-        (["compare", "file:///tmp/runs"], "is no folder: only `holdfast plan`"),
+        (["compare", "file:///share/runs"], "is no folder: only `holdfast plan`"),
         (["run", "--log", "wandb"], "there is no log 'wandb': there are tensorboard"),
         (["run", "--scale", "tiny", "--out", "/proc/nowhere"], "the store /proc/nowhere cannot be made: no such file"),
     ],
