@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias
 
 from torch import Tensor
 
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from holdfast.engine.learner import Learner
+
+Adds: TypeAlias = Literal["nothing", "fixed", "anything"]
 
 
 class Fit(Protocol):
@@ -94,6 +96,15 @@ class Algorithm:
         `refuse_accumulation` where that is not the same.
         """
         raise AssertionError("called only where it is overridden")
+
+    def adds(self) -> Adds:
+        """What `loss` does in the next pass: on a GPU, passes are recorded and made again, where it lets them.
+
+        `nothing`: it need not be asked. `fixed`: what it adds follows from the tensors of the batch, the outputs and
+        what stays as it is until the fit ends, so it can be part of a recording; of the ids it asks only how many
+        there are. `anything`: it is asked in every step, and nothing is recorded.
+        """
+        return "anything"
 
     def grads(self, learner: Learner, batch: Batch) -> None:
         """Change the gradients in place; they are already averaged over the ranks. Of the batch, it sees the ids."""

@@ -24,7 +24,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from holdfast.algorithms.adapter_library import AdapterLibrary
-from holdfast.algorithms.base import Algorithm
+from holdfast.algorithms.base import Adds, Algorithm
 from holdfast.algorithms.mntdp import Mntdp
 from holdfast.algorithms.rows import weighted
 from holdfast.errors import UserError
@@ -100,6 +100,10 @@ class LwF(Algorithm):
                 rows.append(weighted(losses, part))
         self._noted.clear()
         return self.strength * learner.share(torch.cat(rows), len(batch.ids))
+
+    def adds(self) -> Adds:
+        """The teacher stays as it is until the stage ends."""
+        return "nothing" if self.teacher is None else "fixed"
 
     def _on_seen(self, task: Task, part: Part, output: Tensor) -> Tensor:
         if task.head not in self.seen:

@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from holdfast.algorithms.base import Algorithm, Fit, overridden
+from holdfast.algorithms.base import Adds, Algorithm, Fit, overridden
 from holdfast.algorithms.ewc import EWC
 from holdfast.algorithms.mas import MAS
 from holdfast.data.order import mix
@@ -36,11 +36,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class _New:
-    """What the virtual step has found out about the new examples: their mean loss and its gradients, in order."""
+    """What the virtual step has found out about the new examples: the gradients of their mean loss, in order."""
 
     share: float
     """Their part of the mean over them and the chosen ones."""
-    loss: Tensor
     gradients: list[Tensor | None]
 
 
@@ -91,6 +90,8 @@ class Mir(Algorithm):
         self._reuses = self.alone and not self._norms
         self.memory, self.steps = Reservoir(self.capacity, mix(learner.seed, 0x3174)), 0
         self._new = self._scored = None
+        self._told = torch.zeros(2, dtype=torch.float64, device=learner.device)
+        """The share and the loss of the new examples, where a recorded pass finds them."""
 
     def learn(self, learner: Learner, stage: Stage, fit: Fit) -> None:
         """Count the steps of each fit: they set the learning rate of the virtual step."""
@@ -117,7 +118,9 @@ class Mir(Algorithm):
         if not self._reuses:
             return Batch(np.concatenate([batch.ids, chosen]))
         share = len(batch.ids) / (len(batch.ids) + len(chosen))
-        self._new = _New(share, loss, [p.grad for p in learner.parameters.values()])
+        self._new = _New(share, [p.grad for p in learner.parameters.values()])
+        self._told[0].fill_(share)
+        self._told[1].copy_(loss)
         return Batch(chosen)
 
     def loss(self, learner: Learner, batch: Batch, outputs: tuple[Tensor, ...]) -> Tensor | None:
@@ -125,7 +128,13 @@ class Mir(Algorithm):
         if self._new is None:
             return None
         with torch.no_grad():
-            return self._new.share * (self._new.loss - learner.loss(batch, outputs))
+            own = learner.loss(batch, outputs)
+            share, loss = self._told.to(own.dtype)
+            return torch.mul(share, loss - own)
+
+    def adds(self) -> Adds:
+        """Something, where the gradient of the new examples is known already."""
+        return "nothing" if self._new is None else "fixed"
 
     def grads(self, learner: Learner, batch: Batch) -> None:
         """Make the mean over the batch a mean over it and the new examples, whose gradient is known."""

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import torch
 from torch import Tensor
 
-from holdfast.algorithms.base import Algorithm, Fit
+from holdfast.algorithms.base import Adds, Algorithm, Fit
 from holdfast.algorithms.importance import copies
 from holdfast.algorithms.lwf import LwF
 from holdfast.algorithms.replay import Replay
@@ -106,6 +106,10 @@ class RpsNet(Algorithm):
     def loss(self, learner: Learner, batch: Batch, outputs: tuple[Tensor, ...]) -> Tensor | None:
         """The divergence from the model of the last stage."""
         return self.teacher.loss(learner, batch, outputs)
+
+    def adds(self) -> Adds:
+        """As its teacher does."""
+        return self.teacher.adds()
 
     def after(self, learner: Learner, batch: Batch) -> None:
         """Nothing is kept yet: a path that is tried sees what others saw."""

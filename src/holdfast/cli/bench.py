@@ -19,6 +19,7 @@ def register(app: typer.Typer) -> None:
     group.command()(algorithms)
     group.command()(fewshot)
     group.command()(plans)
+    group.command()(epoch)
     group.command()(viscoll)
     group.command()(calibration)
     app.add_typer(group, name="bench")
@@ -191,6 +192,38 @@ def fewshot(
         return
     rows = tuple(tuple(f"{v:.2f}" if isinstance(v, float) else str(v) for v in each.values()) for each in found)
     print_grid(Grid("300 tasks of one mode", tuple(found[0]), rows))
+
+
+def epoch(
+    device: Annotated[str, typer.Option(help="cpu, cuda, cuda:N, or auto.")] = "auto",
+    images: Annotated[int, typer.Option(min=200, help="Images in an epoch.")] = 50_000,
+    only: Annotated[str, typer.Option(help="Only forms whose name has this in it.")] = "",
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON on standard output.")] = False,
+) -> None:
+    """Time an epoch over images like CIFAR-100's beside the barest PyTorch loop: ResNet-18, made for a GPU."""
+    from holdfast.bench.epoch import IMAGES, LIMIT, epochs
+    from holdfast.cli.screen import print_grid, print_json
+    from holdfast.experiments.runner import find_device
+    from holdfast.reports.tables import Grid
+
+    found = list(epochs(find_device(device), images=images, only=only))
+    if as_json:
+        print_json([asdict(each) for each in found])
+        return
+    limit = LIMIT * images / IMAGES
+    rows = tuple(
+        (
+            f.form,
+            f"{f.bare:.2f}",
+            f"{f.seconds:.2f}",
+            f"{f.bare / f.seconds:.1f}",
+            f"{f.starting:.0f}",
+            "yes" if f.seconds <= limit else "NO",
+        )
+        for f in found
+    )
+    columns = ("form", "bare s", "ours s", "times as fast", "starting s", f"within {limit:g} s")
+    print_grid(Grid(f"an epoch over {images:,} images", columns, rows))
 
 
 def viscoll(

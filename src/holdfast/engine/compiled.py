@@ -6,7 +6,9 @@ import gc
 import warnings
 import weakref
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -29,6 +31,9 @@ class Compiled:
     bit, as for resuming exactly, does not compile.
     """
 
+    recording: ClassVar[bool] = False
+    """See `whole`."""
+
     def __init__(self, model: Model, often: int | None = None) -> None:
         for name in ("recompile_limit", "cache_size_limit"):  # one name in old versions, the other in new ones
             if hasattr(torch._dynamo.config, name):
@@ -41,9 +46,13 @@ class Compiled:
         self._graphs = any(parameter.is_cuda for parameter in model.parameters())
         self._seen: Counter[tuple[object, ...]] = Counter()
         self._run: Callable[..., Tensor] | None = torch.compile(model.plain, mode="reduce-overhead", dynamic=False)
+        self._bare: Callable[..., Tensor] = torch.compile(model.plain, dynamic=False)
 
     def __call__(self, inputs: Mapping[str, Tensor], head: str) -> Tensor:
         """The outputs of a head: see `Model.forward`."""
+        if Compiled.recording:
+            self.model.switch(head)
+            return self._bare(dict(inputs), head)
         model, learns = self.model, torch.is_grad_enabled()
         if self._run is None or (model.route is not None and not model.training):
             return self._plain(inputs, head)
@@ -64,6 +73,16 @@ class Compiled:
             warnings.warn(f"goes on without compiling: {type(error).__name__}: {error}"[:500], stacklevel=2)
             self._run = None
             return self._plain(inputs, head)  # where the fault is the model's own, it raises here as well
+
+    @classmethod
+    @contextmanager
+    def whole(cls) -> Iterator[None]:
+        """What is called within is recorded as a whole: it is compiled at once, and has no graph of its own."""
+        cls.recording = True
+        try:
+            yield
+        finally:
+            cls.recording = False
 
     def _plain(self, inputs: Mapping[str, Tensor], head: str) -> Tensor:
         output: Tensor = self.model(inputs, head)

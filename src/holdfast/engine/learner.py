@@ -18,6 +18,7 @@ from holdfast.data.order import mix
 from holdfast.data.table import Data
 from holdfast.engine.compiled import OFTEN, Compiled
 from holdfast.engine.optimiser import Optimiser
+from holdfast.engine.passes import Passes
 from holdfast.engine.ranks import Averaging, Ranks
 from holdfast.errors import UserError
 from holdfast.models.base import Model
@@ -50,6 +51,10 @@ class Learner:
         self.ranks = ranks or Ranks()
         self.autocast = autocast
         self._call = Compiled(self.model) if compiled else self.model
+        self._passes: Passes | None = None
+        if compiled and self.device.type == "cuda" and self.ranks.size == 1 and model.encoder.recordable:
+            precision = autocast or next(model.parameters()).dtype
+            self._passes = Passes(self.model, self._pass, self.device, precision)
         self.epoch = 0
         self.examples_forward = 0
         self.examples_backward = 0
@@ -72,6 +77,7 @@ class Learner:
             module.requires_grad_(False)
             self._frozen.append(module)
         self.train_mode()
+        self.forget_passes()
 
     def train_mode(self) -> None:
         """Put the model in training mode, and what is frozen in evaluation mode."""
@@ -100,6 +106,12 @@ class Learner:
         self.optimiser = Optimiser(training, self.parameters.values())
         self._averaging.close()
         self._averaging = Averaging(self.ranks, self.parameters.values())
+        self.forget_passes()
+
+    def forget_passes(self) -> None:
+        """Record passes anew: for whoever changes, within a fit, what the model does other than by tensors' numbers."""
+        if self._passes is not None:
+            self._passes.restart(self.parameters.values())
 
     # One step
 
@@ -190,17 +202,47 @@ class Learner:
                 rest = pieces[number + 1 :] or ([] if following is None else self._pieces(following))
                 for ahead in rest[:1]:
                     self.prefetch(ahead)
-            outputs = self.outputs(batch)
-            loss = self.loss(batch, outputs)
-            for algorithm in algorithms:
-                added = algorithm.loss(self, batch, outputs)
-                loss = loss if added is None else loss + added
+            if len(pieces) == 1 and (found := self._replayed(batch, algorithms)) is not None:
+                return found
+            loss = self._loss(batch, algorithms)
             if len(pieces) > 1:
                 loss = loss * (len(piece) / len(ids))
             self.backward(loss, batch, first=total is None, last=number + 1 == len(pieces))
             total = loss.detach() if total is None else total + loss.detach()
         assert total is not None, "a batch has examples"
         return total
+
+    def _replayed(self, batch: Batch, algorithms: Sequence[Algorithm]) -> Tensor | None:
+        """The loss of a batch, with its gradients, by a pass that was recorded; None where there is no such."""
+        if self._passes is None or len(batch.parts) != 1:
+            return None
+        adding = tuple(algorithm for algorithm in algorithms if algorithm.adds() != "nothing")
+        if any(algorithm.adds() == "anything" for algorithm in adding):
+            return None
+        found = self._passes(batch, adding)
+        if found is None:
+            return None
+        loss, forward = found
+        self.examples_forward += forward
+        self.examples_backward += len(batch.ids)
+        return loss
+
+    def _pass(self, batch: Batch, algorithms: Sequence[Algorithm]) -> tuple[Tensor, int]:
+        """The loss of a batch of one part, as it is recorded, and how many examples go forward for it."""
+        before = self.examples_forward
+        try:
+            return self._loss(batch, algorithms), self.examples_forward - before
+        finally:
+            self.examples_forward = before
+
+    def _loss(self, batch: Batch, algorithms: Sequence[Algorithm]) -> Tensor:
+        """The loss of a batch, with what algorithms add to it."""
+        outputs = self.outputs(batch)
+        loss = self.loss(batch, outputs)
+        for algorithm in algorithms:
+            added = algorithm.loss(self, batch, outputs)
+            loss = loss if added is None else loss + added
+        return loss
 
     def _pieces(self, ids: Ids) -> list[Ids]:
         """The examples that are computed together; as equal in number as can be, for few shapes are compiled."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -23,6 +24,9 @@ class Encoder(nn.Module, ABC):
     """
 
     width: int
+    recordable: ClassVar[bool] = False
+    """Whether the forward pass, on a GPU, may be recorded and made again without Python: it asks for nothing there that
+    changes between two steps of a fit, such as a random number that is no tensor."""
 
     @abstractmethod
     def stem(self) -> Sequence[nn.Module]:

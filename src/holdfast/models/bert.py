@@ -90,6 +90,8 @@ def first_place(block: Block, x: Tensor, mask: Tensor | None) -> Tensor:
 class BertEncoder(Encoder):
     """Text alone; its vector is the pooled first place, through a layer and tanh."""
 
+    recordable = True
+
     def __init__(self, recipe: Bert, vocabulary: int, epsilon: float = 1e-12, pooled: bool = True) -> None:
         super().__init__()
         self.recipe, self.epsilon, self.width = recipe, epsilon, recipe.width

@@ -82,6 +82,8 @@ def _block(width: int, heads: int, hidden: int, dropout: float) -> Block:
 class LxmertEncoder(Encoder):
     """Two encoders that meet; an example's vector is its first word's, through a tanh layer."""
 
+    recordable = True
+
     def __init__(self, recipe: Lxmert, vocabulary: int, features: int) -> None:
         super().__init__()
         self.width = recipe.width

@@ -16,6 +16,8 @@ from holdfast.types import Between, Inputs
 class PerceptronEncoder(Encoder):
     """Pixels in [0, 255] through fully connected layers with ReLU."""
 
+    recordable = True
+
     def __init__(self, pixels: int, width: int, depth: int) -> None:
         super().__init__()
         self.width = width

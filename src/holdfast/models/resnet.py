@@ -108,6 +108,8 @@ def _shortcut(before: int, after: int, stride: int) -> nn.Module:
 class ResNetEncoder(Encoder):
     """Pixels through residual stages; the mean of the last feature map is the image's vector."""
 
+    recordable = True
+
     def __init__(self, depth: int = 18, start: Start = STARTS["imagenet"], channels: int = 64, stages: int = 4) -> None:
         super().__init__()
         kind = Basic if depth < 50 else Bottleneck

@@ -103,6 +103,8 @@ def side_by_side(words: Tensor, seen: Tensor) -> Tensor:
 class UniterEncoder(Encoder):
     """One transformer over words and regions; an example's vector is its first word's, through a tanh layer."""
 
+    recordable = True
+
     def __init__(self, recipe: Uniter, vocabulary: int, features: int) -> None:
         super().__init__()
         self.width = width = recipe.width

@@ -30,6 +30,8 @@ class VaultEncoder(Encoder):
     random would undo what both have learnt.
     """
 
+    recordable = True
+
     def __init__(self, bert: BertEncoder, vilt: ViltEncoder) -> None:
         super().__init__()
         self.bert, self.vilt, self.width = bert, vilt, vilt.width

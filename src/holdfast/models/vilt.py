@@ -132,6 +132,8 @@ class ImageEmbedding(nn.Module):
 class ViltEncoder(Encoder):
     """Text and image in one sequence; the vector is the pooled first word, through a layer and tanh."""
 
+    recordable = True
+
     def __init__(self, recipe: Vilt, vocabulary: int, epsilon: float = 1e-12) -> None:
         super().__init__()
         self.recipe, self.epsilon, self.width = recipe, epsilon, recipe.width

@@ -51,6 +51,8 @@ def block(recipe: Vit) -> Block:
 class VitEncoder(Encoder):
     """Patches through pre-norm blocks; the image's vector is that of the class token, normalised."""
 
+    recordable = True
+
     def __init__(self, recipe: Vit, height: int, width: int) -> None:
         super().__init__()
         self.width = recipe.width

@@ -100,6 +100,8 @@ class Embedding(nn.Module):
 class VLBertEncoder(Encoder):
     """One transformer over words and boxes; an example's vector is its first word's."""
 
+    recordable = True
+
     def __init__(self, recipe: VLBert, vocabulary: int, features: int) -> None:
         super().__init__()
         self.width = width = recipe.width

@@ -1,0 +1,188 @@
+"""Forward, loss and backward of a batch as one CUDA graph: what Python does between kernels is done once.
+
+A step of a small model keeps a fast GPU busy for less time than Python needs to ask for it. A graph asks for all of it
+at once. Its inputs are copied to where it reads them, and its gradients from where it writes them. The kernels are
+those of a single pass, in the same order and with the same random numbers: so is what comes of it, and before a graph
+is used, that is looked at.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
+
+from holdfast.algorithms.base import Algorithm
+from holdfast.engine.compiled import OFTEN, Compiled
+from holdfast.models.base import Model
+from holdfast.types import Batch, Part
+
+Found = TypeVar("Found")
+_MOST = 16
+"""How many shapes are recorded at most: each keeps the memory of its activations."""
+
+
+@dataclass(frozen=True)
+class _Recorded:
+    """A pass that can be made again: where it reads a part, and where it leaves the loss and the gradients."""
+
+    part: Part
+    forward: int
+    """How many examples go through a model: a teacher is one as well."""
+    loss: Tensor
+    gradients: tuple[Tensor, ...]
+    learned: tuple[nn.Parameter, ...]
+    places: tuple[int, ...]
+    """Where the parameters were in memory: elsewhere, they would not be found."""
+    replay: Callable[[], None]
+
+
+class Passes:
+    """Makes passes over batches of one part, with what algorithms add: sets gradients, or gives None where it does not.
+
+    `compute` gives the loss of a batch, and how many examples went forward for it; it computes in `precision`. Only
+    shapes that come often are recorded. Where that fails, or a graph does not do what a single pass does, nothing is
+    recorded any more, and one warning says so.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        compute: Callable[[Batch, Sequence[Algorithm]], tuple[Tensor, int]],
+        device: torch.device,
+        precision: torch.dtype,
+    ) -> None:
+        self.model, self._compute, self._device = model, compute, device
+        self._tolerance = torch.finfo(precision).eps ** 0.5
+        self._pool: Any = None
+        """One memory for all graphs: they run one after another, and what they leave is copied at once."""
+        self._seen: Counter[tuple[object, ...]] = Counter()
+        self._known: dict[tuple[object, ...], _Recorded] = {}
+        self._parameters: tuple[nn.Parameter, ...] = ()
+        self._norms: tuple[_BatchNorm, ...] = ()
+        self._works = True
+
+    def restart(self, parameters: Iterable[nn.Parameter]) -> None:
+        """Other parameters learn, or the model is another: what was recorded counts no more."""
+        self._seen.clear()
+        self._known.clear()
+        self._pool = torch.cuda.graph_pool_handle() if self._device.type == "cuda" else None
+        self._parameters = tuple(parameters)
+        self._norms = tuple(module for module in self.model.modules() if isinstance(module, _BatchNorm))
+
+    def __call__(self, batch: Batch, adding: Sequence[Algorithm] = ()) -> tuple[Tensor, int] | None:
+        """The loss of a batch, with its gradients in place, and how many examples went forward; None: not recorded."""
+        (part,) = batch.parts
+        if not self._works or not self.model.training:
+            return None
+        key = self._key(part, adding)
+        self._seen[key] += 1
+        known = self._known.get(key)
+        if known is None or known.places != self._places():
+            if self._seen[key] < OFTEN[True] or len(self._known) >= _MOST:
+                return None
+            known = self._try(batch, part, adding)
+            if known is None:
+                return None
+            self._known[key] = known
+        for name, column in part.inputs.items():
+            known.part.inputs[name].copy_(column)
+        known.part.targets.copy_(part.targets)
+        known.replay()
+        for parameter in self._parameters:
+            parameter.grad = None
+        # Gradients of their own: the next replay writes over the graph's, and someone may keep these.
+        for parameter, gradient in zip(known.learned, torch._foreach_mul(known.gradients, 1.0), strict=True):
+            parameter.grad = gradient
+        return known.loss.clone(), known.forward
+
+    def _key(self, part: Part, adding: Sequence[Algorithm]) -> tuple[object, ...]:
+        """What a recording depends on that is no number in a tensor."""
+        columns = ((column.shape, column.dtype) for column in part.inputs.values())
+        norms = ((norm.momentum, norm.training, norm.track_running_stats) for norm in self._norms)
+        return part.task, self.model.active, *map(id, adding), part.targets.shape, *columns, *norms
+
+    def _places(self) -> tuple[int, ...]:
+        return tuple(parameter.data_ptr() for parameter in self._parameters)
+
+    def _try(self, batch: Batch, part: Part, adding: Sequence[Algorithm]) -> _Recorded | None:
+        if part.weights is not None:
+            return None
+        inputs = {name: column.clone() for name, column in part.inputs.items()}
+        still = replace(part, inputs=inputs, targets=part.targets.clone())
+        used: tuple[nn.Parameter, ...] = ()
+        forward = 0
+
+        def run() -> tuple[Tensor, ...]:
+            nonlocal used, forward
+            loss, forward = self._compute(Batch(batch.ids, (still,)), adding)
+            found = torch.autograd.grad(loss, self._parameters, allow_unused=True)
+            pairs = [(p, gradient) for p, gradient in zip(self._parameters, found, strict=True) if gradient is not None]
+            used = tuple(parameter for parameter, _ in pairs)
+            return loss.detach(), *(_laid_out(gradient, parameter) for parameter, gradient in pairs)
+
+        try:
+            with Compiled.whole():
+                self._aside(run)  # what compiles or is looked up at first use does so here
+                expected = self._aside(run)
+                (loss, *gradients), replay = recorded(run, self._pool)
+            self._aside(replay)
+            self._prove((loss, *gradients), expected)
+        except Exception as error:
+            warnings.warn(f"goes on step by step: {type(error).__name__}: {error}"[:500], stacklevel=2)
+            self._works = False
+            self._known.clear()
+            return None
+        return _Recorded(still, forward, loss, tuple(gradients), used, self._places(), replay)
+
+    def _aside(self, run: Callable[[], Found]) -> Found:
+        """What comes of a pass that leaves nothing behind; two of them draw the same random numbers."""
+        buffers = [(buffer, buffer.clone()) for buffer in self.model.buffers()]
+        with torch.random.fork_rng([self._device.index or 0] if self._device.type == "cuda" else []):
+            found = run()
+        with torch.no_grad():
+            for buffer, before in buffers:
+                buffer.copy_(before)
+        return found
+
+    def _prove(self, found: Sequence[Tensor], expected: Sequence[Tensor]) -> None:
+        """Refuse a graph that does not give the loss and the gradients of a single pass."""
+        for parts in (slice(1), slice(1, None)):
+            pairs = list(zip(found[parts], expected[parts], strict=True))
+            apart = _length(one.double() - other.double() for one, other in pairs)
+            if not apart <= self._tolerance * _length(other.double() for _, other in pairs):
+                raise RuntimeError("a recorded pass gives another loss or other gradients than a single one")
+
+
+def recorded(run: Callable[[], tuple[Tensor, ...]], pool: Any) -> tuple[tuple[Tensor, ...], Callable[[], None]]:
+    """Record what a function does on the GPU, without doing it: where its results will be, and how to do it."""
+    graph = torch.cuda.CUDAGraph()
+    torch._C._cuda_clearCublasWorkspaces()  # a graph has one of its own: another's may be gone before it is
+    try:
+        with (
+            torch.cuda.stream(torch.cuda.current_stream()),  # where recording fails, torch stays on a stream of its own
+            torch.cuda.graph(graph, pool=pool, capture_error_mode="thread_local"),  # other threads may go on
+        ):
+            found = run()
+    finally:
+        torch._C._cuda_clearCublasWorkspaces()
+    return found, graph.replay
+
+
+def _length(tensors: Iterable[Tensor]) -> float:
+    """Of all their numbers as one vector."""
+    return math.sqrt(math.fsum(float(tensor.square().sum()) for tensor in tensors))
+
+
+def _laid_out(gradient: Tensor, parameter: Tensor) -> Tensor:
+    """A gradient whose numbers lie in memory as the parameter's do, as optimisers want them."""
+    if gradient.stride() == parameter.stride():
+        return gradient
+    return torch.empty_like(parameter, requires_grad=False).copy_(gradient)

@@ -1,0 +1,146 @@
+"""Recorded passes without a GPU: in place of a CUDA graph, a trace of every operation, which asks no Python again."""
+
+import warnings
+
+import pytest
+import torch
+from torch.fx.experimental.proxy_tensor import make_fx
+
+from conformance.cases import NAMES
+from holdfast.engine import passes
+from holdfast.engine.learner import Learner
+from holdfast.engine.passes import Passes
+from smallest import prepared, trained
+
+replays = []
+
+
+def traced(run, pool):
+    with torch.random.fork_rng([]):
+        graph = make_fx(run)()
+        with torch.no_grad():
+            found = tuple(tensor.clone() for tensor in graph())
+
+    @torch.no_grad()
+    def replay():
+        replays.append(1)
+        for here, new in zip(found, graph(), strict=True):
+            here.copy_(new)
+
+    return found, replay
+
+
+@pytest.fixture
+def recording(monkeypatch):
+    """Every learner records, by a trace."""
+    replays.clear()
+    monkeypatch.setattr(passes, "recorded", traced)
+    real = Learner.__init__
+
+    def init(self, *given, **named):
+        real(self, *given, **named)
+        self._passes = Passes(self.model, self._pass, self.device, next(self.model.parameters()).dtype)
+        self._passes.restart(self.parameters.values())
+
+    monkeypatch.setattr(Learner, "__init__", init)
+
+
+def equal(one, other):
+    weights = other.model.state_dict()
+    return all(
+        torch.allclose(value, weights[name], rtol=0, atol=1e-12) for name, value in one.model.state_dict().items()
+    )
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_weights_scores_and_counts_are_those_of_single_steps(name, request):
+    expected, scores = trained(prepared(name, train__epochs=4))
+    request.getfixturevalue("recording")
+    found, log = trained(prepared(name, train__epochs=4))
+    assert equal(found, expected)
+    assert log.scores == scores.scores
+    assert (found.examples_forward, found.examples_backward) == (expected.examples_forward, expected.examples_backward)
+    if name in ("finetune", "replay", "mir", "agem", "ewc", "gdumb", "lwf"):
+        assert replays
+
+
+def test_gradients_that_someone_keeps_are_not_written_over(recording):
+    learner, _ = trained(prepared())
+    ids = learner.data.ids(0)
+    kept = []
+    for start in (0, 8, 16, 24, 32):
+        learner.gradients(ids[start : start + 8])
+        kept.append([p.grad for p in learner.parameters.values() if p.grad is not None])
+    replayed = len(replays)
+    again = [gradient.clone() for gradient in kept[3]]
+    learner.gradients(ids[40:48])
+    assert len(replays) == replayed + 1
+    assert all(torch.equal(one, other) for one, other in zip(kept[3], again, strict=True))
+
+
+def test_a_parameter_elsewhere_in_memory_is_recorded_anew(recording):
+    learner, _ = trained(prepared())
+    ids = learner.data.ids(0)[:8]
+    losses = [learner.gradients(ids) for _ in range(4)]
+    for parameter in learner.parameters.values():
+        parameter.data = 2 * parameter.data
+    moved = learner.gradients(ids)
+    learner._passes = None
+    assert torch.allclose(moved, learner.gradients(ids), rtol=0, atol=1e-12)
+    assert not torch.allclose(moved, losses[-1])
+
+
+def failing(run, pool):
+    raise RuntimeError("no graph")
+
+
+def off_by_a_little(which):
+    """A graph whose loss (0) or first gradient (1) is wrong by a millionth."""
+
+    def wrong(run, pool):
+        found, replay = traced(run, pool)
+
+        def replay_wrongly():
+            replay()
+            found[which].mul_(1 + 1e-6)
+
+        return found, replay_wrongly
+
+    return wrong
+
+
+@pytest.mark.parametrize(
+    ("recorder", "why"),
+    [
+        (failing, "no graph"),
+        (off_by_a_little(0), "a recorded pass gives another loss or other gradients than a single one"),
+        (off_by_a_little(1), "a recorded pass gives another loss or other gradients than a single one"),
+    ],
+)
+def test_where_recording_fails_steps_go_on_singly(recorder, why, monkeypatch, recording):
+    monkeypatch.setattr(passes, "recorded", recorder)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        found, _ = trained(prepared())
+    assert [str(each.message) for each in told if "step by step" in str(each.message)] == [
+        f"goes on step by step: RuntimeError: {why}"
+    ]
+    monkeypatch.undo()
+    assert equal(found, trained(prepared())[0])
+
+
+def test_a_model_that_draws_is_recorded_and_proved_by_the_same_draws(recording):
+    learner, _ = trained(prepared())
+    layer = next(module for module in learner.model.modules() if isinstance(module, torch.nn.Linear))
+    layer.register_forward_hook(lambda module, inputs, output: torch.nn.functional.dropout(output, 0.5, training=True))
+    learner.forget_passes()
+    ids, before, losses = learner.data.ids(0)[:8], len(replays), []
+    for number in range(5):
+        learner.draw_at(number)
+        losses.append(float(learner.gradients(ids)))
+    assert len(replays) > before
+    learner._passes = None
+    for number in range(5):
+        learner.draw_at(number)
+        assert float(learner.gradients(ids)) == pytest.approx(losses[number], abs=1e-12)
+    assert len(set(losses)) == 5
