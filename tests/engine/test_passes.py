@@ -1,13 +1,16 @@
 """Recorded passes without a GPU: in place of a CUDA graph, a trace of every operation, which asks no Python again."""
 
 import warnings
+from dataclasses import dataclass
 
 import pytest
 import torch
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from conformance.cases import NAMES
+from holdfast.algorithms.replay import Replay
 from holdfast.engine import passes
+from holdfast.engine.compiled import Compiled
 from holdfast.engine.learner import Learner
 from holdfast.engine.passes import Passes
 from smallest import prepared, trained
@@ -15,7 +18,7 @@ from smallest import prepared, trained
 replays = []
 
 
-def traced(run, pool):
+def traced(run, pool, stream):
     with torch.random.fork_rng([]):
         graph = make_fx(run)()
         with torch.no_grad():
@@ -90,15 +93,15 @@ def test_a_parameter_elsewhere_in_memory_is_recorded_anew(recording):
     assert not torch.allclose(moved, losses[-1])
 
 
-def failing(run, pool):
+def failing(run, pool, stream):
     raise RuntimeError("no graph")
 
 
 def off_by_a_little(which):
     """A graph whose loss (0) or first gradient (1) is wrong by a millionth."""
 
-    def wrong(run, pool):
-        found, replay = traced(run, pool)
+    def wrong(run, pool, stream):
+        found, replay = traced(run, pool, stream)
 
         def replay_wrongly():
             replay()
@@ -109,10 +112,16 @@ def off_by_a_little(which):
     return wrong
 
 
+def empty(run, pool, stream):
+    """A graph that does nothing, where the numbers of a pass lie already."""
+    return tuple(tensor.clone() for tensor in run()), lambda: None
+
+
 @pytest.mark.parametrize(
     ("recorder", "why"),
     [
         (failing, "no graph"),
+        (empty, "a recorded pass gives another loss or other gradients than a single one"),
         (off_by_a_little(0), "a recorded pass gives another loss or other gradients than a single one"),
         (off_by_a_little(1), "a recorded pass gives another loss or other gradients than a single one"),
     ],
@@ -129,11 +138,87 @@ def test_where_recording_fails_steps_go_on_singly(recorder, why, monkeypatch, re
     assert equal(found, trained(prepared())[0])
 
 
+def again(learner, times):
+    for _ in range(times):
+        learner.gradients(learner.data.ids(0)[:8])
+
+
+def drawing(learner, draw=torch.nn.functional.dropout):
+    """The outputs of a layer go through something random."""
+    layer = next(module for module in learner.model.modules() if isinstance(module, torch.nn.Linear))
+    real = layer.forward
+    layer.forward = lambda x: draw(real(x))
+    learner.forget_passes()
+
+
+def test_a_number_that_was_drawn_once_and_for_all_is_found_out(recording):
+    """As where the CPU draws for a layer: a recording would keep what it drew."""
+    learner, _ = trained(prepared())
+    drawing(learner, lambda x: x * torch.default_generator.initial_seed())
+    with pytest.warns(UserWarning, match="a recorded pass gives another loss"):
+        again(learner, 4)
+
+
+def test_what_hooks_see_is_not_recorded(recording):
+    learner, _ = trained(prepared())
+    seen = []
+    learner.model.encoder.register_forward_hook(lambda module, inputs, output: seen.append(1))
+    learner.forget_passes()
+    again(learner, 6)
+    assert len(seen) == 6
+
+
+def test_a_failed_trial_leaves_buffers_as_they_were(recording):
+    learner, _ = trained(prepared())
+    learner.model.register_buffer("count", torch.zeros(()))
+    real = learner.model.encoder.forward
+    failing = []
+
+    def counting(inputs):
+        learner.model.count += 1
+        if Compiled.recording:
+            failing.append(1)
+            raise RuntimeError("not so")
+        return real(inputs)
+
+    learner.model.encoder.forward = counting
+    learner.forget_passes()
+    with pytest.warns(UserWarning, match="not so"):
+        again(learner, 5)
+    assert failing
+    assert learner.model.count == 5
+
+
+def test_what_is_frozen_within_a_fit_is_recorded_without(recording):
+    learner, _ = trained(prepared())
+    learner.freeze(learner.model.encoder)
+    before = len(replays)
+    again(learner, 4)
+    assert len(replays) > before
+    assert all((p.grad is not None) == p.requires_grad for p in learner.parameters.values())
+
+
+@dataclass
+class Louder(Replay):
+    """A loss of its own, over an algorithm that has none."""
+
+    def loss(self, learner, batch, outputs):
+        return outputs[0].square().mean() * (2 + len(batch.ids))
+
+
+def test_an_algorithm_with_another_loss_than_the_one_that_it_is_made_from_is_asked(recording):
+    learner, _ = trained(prepared())
+    ids, louder = learner.data.ids(0)[:8], Louder()
+    assert louder.adds() == "anything"
+    assert Replay().adds() == "nothing"
+    first = learner.gradients(ids, [louder])
+    for _ in range(4):
+        assert torch.equal(learner.gradients(ids, [louder]), first)
+
+
 def test_a_model_that_draws_is_recorded_and_proved_by_the_same_draws(recording):
     learner, _ = trained(prepared())
-    layer = next(module for module in learner.model.modules() if isinstance(module, torch.nn.Linear))
-    layer.register_forward_hook(lambda module, inputs, output: torch.nn.functional.dropout(output, 0.5, training=True))
-    learner.forget_passes()
+    drawing(learner)
     ids, before, losses = learner.data.ids(0)[:8], len(replays), []
     for number in range(5):
         learner.draw_at(number)

@@ -58,6 +58,11 @@ class Algorithm:
     called: str = ""
     """The name that a run asked for, for messages."""
 
+    def __init_subclass__(cls, **named: Any) -> None:
+        super().__init_subclass__(**named)
+        if "loss" in vars(cls) and "adds" not in vars(cls):  # what another class says of its own loss does not hold
+            cls.adds = Algorithm.adds  # type: ignore[method-assign]
+
     def __str__(self) -> str:
         return self.called or type(self).__name__
 

@@ -50,7 +50,7 @@ class Compiled:
 
     def __call__(self, inputs: Mapping[str, Tensor], head: str) -> Tensor:
         """The outputs of a head: see `Model.forward`."""
-        if Compiled.recording:
+        if Compiled.recording and self._run is not None:
             self.model.switch(head)
             return self._bare(dict(inputs), head)
         model, learns = self.model, torch.is_grad_enabled()

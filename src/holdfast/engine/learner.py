@@ -52,9 +52,10 @@ class Learner:
         self.autocast = autocast
         self._call = Compiled(self.model) if compiled else self.model
         self._passes: Passes | None = None
-        if compiled and self.device.type == "cuda" and self.ranks.size == 1 and model.encoder.recordable:
+        if compiled and self.device.type == "cuda" and self.ranks.size == 1:
             precision = autocast or next(model.parameters()).dtype
-            self._passes = Passes(self.model, self._pass, self.device, precision)
+            if vars(type(model.encoder)).get("recordable"):  # what a subclass adds may not be
+                self._passes = Passes(self.model, self._pass, self.device, precision)
         self.epoch = 0
         self.examples_forward = 0
         self.examples_backward = 0

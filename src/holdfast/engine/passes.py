@@ -8,10 +8,11 @@ is used, that is looked at.
 
 from __future__ import annotations
 
-import math
+import gc
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -25,8 +26,10 @@ from holdfast.models.base import Model
 from holdfast.types import Batch, Part
 
 Found = TypeVar("Found")
-_MOST = 16
-"""How many shapes are recorded at most: each keeps the memory of its activations."""
+_MOST = 8
+"""How many shapes are recorded at most: each keeps a set of gradients, and all together the activations of one."""
+_PROOF, _CAPTURE = 1, 2
+"""Seeds: a graph that kept a number drawn while it was recorded would draw another one when it is proved."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +37,7 @@ class _Recorded:
     """A pass that can be made again: where it reads a part, and where it leaves the loss and the gradients."""
 
     part: Part
+    adding: tuple[Algorithm, ...]
     forward: int
     """How many examples go through a model: a teacher is one as well."""
     loss: Tensor
@@ -60,14 +64,19 @@ class Passes:
         precision: torch.dtype,
     ) -> None:
         self.model, self._compute, self._device = model, compute, device
-        self._tolerance = torch.finfo(precision).eps ** 0.5
+        self._tolerance = min(torch.finfo(precision).eps ** 0.5, 0.01)
+        self._stream: torch.cuda.Stream | None = None
+        """Where passes are tried and recorded, so that nothing which autograd keeps of a trial is of another stream."""
+        if device.type == "cuda":
+            self._stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
+        self._generators = [device.index or 0] if device.type == "cuda" else []
         self._pool: Any = None
         """One memory for all graphs: they run one after another, and what they leave is copied at once."""
         self._seen: Counter[tuple[object, ...]] = Counter()
         self._known: dict[tuple[object, ...], _Recorded] = {}
         self._parameters: tuple[nn.Parameter, ...] = ()
         self._norms: tuple[_BatchNorm, ...] = ()
-        self._works = True
+        self._works = self._watched = True
 
     def restart(self, parameters: Iterable[nn.Parameter]) -> None:
         """Other parameters learn, or the model is another: what was recorded counts no more."""
@@ -76,11 +85,15 @@ class Passes:
         self._pool = torch.cuda.graph_pool_handle() if self._device.type == "cuda" else None
         self._parameters = tuple(parameters)
         self._norms = tuple(module for module in self.model.modules() if isinstance(module, _BatchNorm))
+        self._watched = any(
+            module._forward_hooks or module._backward_hooks or module._backward_pre_hooks
+            for module in self.model.modules()
+        )
 
     def __call__(self, batch: Batch, adding: Sequence[Algorithm] = ()) -> tuple[Tensor, int] | None:
         """The loss of a batch, with its gradients in place, and how many examples went forward; None: not recorded."""
         (part,) = batch.parts
-        if not self._works or not self.model.training:
+        if self._watched or not self._works or not self.model.training:
             return None
         key = self._key(part, adding)
         self._seen[key] += 1
@@ -105,9 +118,9 @@ class Passes:
 
     def _key(self, part: Part, adding: Sequence[Algorithm]) -> tuple[object, ...]:
         """What a recording depends on that is no number in a tensor."""
-        columns = ((column.shape, column.dtype) for column in part.inputs.values())
+        columns = ((name, column.shape, column.dtype) for name, column in part.inputs.items())
         norms = ((norm.momentum, norm.training, norm.track_running_stats) for norm in self._norms)
-        return part.task, self.model.active, *map(id, adding), part.targets.shape, *columns, *norms
+        return part.task, self.model.active, *map(id, adding), part.targets.shape, part.targets.dtype, *columns, *norms
 
     def _places(self) -> tuple[int, ...]:
         return tuple(parameter.data_ptr() for parameter in self._parameters)
@@ -117,68 +130,106 @@ class Passes:
             return None
         inputs = {name: column.clone() for name, column in part.inputs.items()}
         still = replace(part, inputs=inputs, targets=part.targets.clone())
+        learning = [parameter for parameter in self._parameters if parameter.requires_grad]
         used: tuple[nn.Parameter, ...] = ()
         forward = 0
 
         def run() -> tuple[Tensor, ...]:
             nonlocal used, forward
             loss, forward = self._compute(Batch(batch.ids, (still,)), adding)
-            found = torch.autograd.grad(loss, self._parameters, allow_unused=True)
-            pairs = [(p, gradient) for p, gradient in zip(self._parameters, found, strict=True) if gradient is not None]
+            found = torch.autograd.grad(loss, learning, allow_unused=True)
+            pairs = [(p, gradient) for p, gradient in zip(learning, found, strict=True) if gradient is not None]
             used = tuple(parameter for parameter, _ in pairs)
             return loss.detach(), *(_laid_out(gradient, parameter) for parameter, gradient in pairs)
 
         try:
             with Compiled.whole():
                 self._aside(run)  # what compiles or is looked up at first use does so here
-                expected = self._aside(run)
-                (loss, *gradients), replay = recorded(run, self._pool)
+                with _waiting_refused(self._device):  # in a recording it would break more than that
+                    expected = self._aside(run)
+                found, replay = self._aside(lambda: recorded(run, self._pool, self._stream), _CAPTURE)
+            for tensor in found:
+                tensor.zero_()  # a graph that does nothing is found out
             self._aside(replay)
-            self._prove((loss, *gradients), expected)
+            self._prove(found, expected)
         except Exception as error:
             warnings.warn(f"goes on step by step: {type(error).__name__}: {error}"[:500], stacklevel=2)
             self._works = False
             self._known.clear()
             return None
-        return _Recorded(still, forward, loss, tuple(gradients), used, self._places(), replay)
+        return _Recorded(still, tuple(adding), forward, found[0], found[1:], used, self._places(), replay)
 
-    def _aside(self, run: Callable[[], Found]) -> Found:
-        """What comes of a pass that leaves nothing behind; two of them draw the same random numbers."""
+    def _aside(self, run: Callable[[], Found], seed: int = _PROOF) -> Found:
+        """What comes of a pass that leaves nothing behind; with the same seed it draws the same random numbers."""
         buffers = [(buffer, buffer.clone()) for buffer in self.model.buffers()]
-        with torch.random.fork_rng([self._device.index or 0] if self._device.type == "cuda" else []):
-            found = run()
-        with torch.no_grad():
-            for buffer, before in buffers:
-                buffer.copy_(before)
-        return found
+        try:
+            with torch.random.fork_rng(self._generators), _on(self._stream):
+                torch.default_generator.manual_seed(seed)
+                for index in self._generators:
+                    torch.cuda.default_generators[index].manual_seed(seed)
+                return run()
+        finally:
+            with torch.no_grad():
+                for buffer, before in buffers:
+                    buffer.copy_(before)
 
     def _prove(self, found: Sequence[Tensor], expected: Sequence[Tensor]) -> None:
-        """Refuse a graph that does not give the loss and the gradients of a single pass."""
-        for parts in (slice(1), slice(1, None)):
-            pairs = list(zip(found[parts], expected[parts], strict=True))
-            apart = _length(one.double() - other.double() for one, other in pairs)
-            if not apart <= self._tolerance * _length(other.double() for _, other in pairs):
-                raise RuntimeError("a recorded pass gives another loss or other gradients than a single one")
+        """Refuse a graph that does not give the loss and each gradient of a single pass."""
+        lengths = torch.stack([other.double().norm() for other in expected])
+        apart = torch.stack(
+            [(one.double() - other.double()).norm() for one, other in zip(found, expected, strict=True)]
+        )
+        whole = lengths[1:].norm() * (torch.arange(len(lengths), device=lengths.device) > 0)
+        if not (apart <= self._tolerance * (lengths + whole / 1000)).all():  # of a gradient near zero, all is rounding
+            raise RuntimeError("a recorded pass gives another loss or other gradients than a single one")
 
 
-def recorded(run: Callable[[], tuple[Tensor, ...]], pool: Any) -> tuple[tuple[Tensor, ...], Callable[[], None]]:
+def recorded(
+    run: Callable[[], tuple[Tensor, ...]], pool: Any, stream: Any
+) -> tuple[tuple[Tensor, ...], Callable[[], None]]:
     """Record what a function does on the GPU, without doing it: where its results will be, and how to do it."""
-    graph = torch.cuda.CUDAGraph()
+    graph, collects = torch.cuda.CUDAGraph(), gc.isenabled()
     torch._C._cuda_clearCublasWorkspaces()  # a graph has one of its own: another's may be gone before it is
+    gc.disable()  # to free an old graph now would spoil this one
     try:
-        with (
-            torch.cuda.stream(torch.cuda.current_stream()),  # where recording fails, torch stays on a stream of its own
-            torch.cuda.graph(graph, pool=pool, capture_error_mode="thread_local"),  # other threads may go on
-        ):
+        # Other threads may go on meanwhile.
+        with torch.cuda.graph(graph, pool=pool, stream=stream, capture_error_mode="thread_local"):
             found = run()
     finally:
+        if collects:
+            gc.enable()
         torch._C._cuda_clearCublasWorkspaces()
     return found, graph.replay
 
 
-def _length(tensors: Iterable[Tensor]) -> float:
-    """Of all their numbers as one vector."""
-    return math.sqrt(math.fsum(float(tensor.square().sum()) for tensor in tensors))
+@contextmanager
+def _on(stream: torch.cuda.Stream | None) -> Iterator[None]:
+    """On a stream of the GPU, and its device, after what was asked for before and before what will be asked for."""
+    if stream is None:
+        yield
+        return
+    with torch.cuda.device(stream.device):
+        before = torch.cuda.current_stream()
+        stream.wait_stream(before)
+        try:
+            with torch.cuda.stream(stream):
+                yield
+        finally:
+            before.wait_stream(stream)
+
+
+@contextmanager
+def _waiting_refused(device: torch.device) -> Iterator[None]:
+    """Within, whatever waits for the GPU raises an error."""
+    if device.type != "cuda":
+        yield
+        return
+    before = torch.cuda.get_sync_debug_mode()
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        yield
+    finally:
+        torch.cuda.set_sync_debug_mode(before)
 
 
 def _laid_out(gradient: Tensor, parameter: Tensor) -> Tensor:
