@@ -3,6 +3,7 @@
 import copy
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -183,6 +184,35 @@ def test_the_classes_of_past_stages_are_the_units_that_were_seen():
     algorithm.setup(learner)
     algorithm.end(learner, ready.setup.stream.stages[1])
     assert algorithm.seen["patterns"].tolist() == [2, 3]
+
+
+def test_on_all_classes_so_far_where_the_head_grows():
+    """By hand: the teacher's logits, 1 or 0 for the new classes, and nothing for those that no stage has brought."""
+    ready = prepared(benchmark__stages=3)
+    task = replace(ready.setup.tasks["patterns"], growing=True)
+    ready = replace(ready, setup=replace(ready.setup, tasks={"patterns": task}))
+    learner, algorithm = make_learner(ready, torch.device("cpu")), LwF(on="all", temperature=2.0, strength=0.7)
+    algorithm.setup(learner)
+    first, second = ready.setup.stream.stages[:2]
+    learner.model.open_classes([0, 1])
+    algorithm.end(learner, first)
+    learner.model.open_classes([2, 3])
+    with torch.no_grad():
+        for parameter in learner.model.parameters():
+            parameter.add_(0.1 * torch.randn_like(parameter))
+    batch = learner.fetch(np.concatenate([first.train[:3], second.train[:4]]))
+    outputs = learner.outputs(batch)
+    found = algorithm.loss(learner, batch, outputs)
+    (part,), (output,) = batch.parts, outputs
+    told = algorithm.teacher(part.inputs, "patterns")
+    expected = 0.0
+    for row in range(7):
+        logits = [told[row, 0], told[row, 1], *(torch.tensor(float(part.targets[row] == c)) for c in (2, 3))]
+        p = (torch.stack([logit.double() for logit in logits]) / 2).softmax(0)
+        q = (output[row, :4].detach().double() / 2).softmax(0)
+        expected += float((p * (p / q).log()).sum())
+    assert found.item() == pytest.approx(0.7 * 4 * expected / 7, rel=1e-9)
+    assert found.item() > 0
 
 
 @pytest.mark.parametrize("on", ["seen", "old-heads"])

@@ -5,8 +5,10 @@ alone, which is left out here). CFST uses it with `on=seen`, temperature 1 and s
 Equation: loss + strength * T^2 KL(softmax(teacher(x) / T) || softmax(model(x) / T)), the mean over the batch; for
 independent answers (SoftLabel, MultiLabel) the KL of each one's sigmoid, for a phrase that of each hidden word, summed
 or averaged as the task's loss is. T^2 keeps the size of the gradient as T grows (Hinton et al. 2015).
-`on` is seen (the units of the batch's own head whose classes were learned before) or old-heads (every head that was
-learned before, on the new inputs; summed over heads).
+`on` is seen (the units of the batch's own head whose classes were learned before), all (every unit so far: where the
+teacher has not learned a class, its logit is taken as 1 if that is the answer and 0 if not, as in RPSnet's code, which
+keeps new classes from drowning old ones) or old-heads (every head that was learned before, on the new inputs; summed
+over heads).
 Cost: one more forward pass of the encoder (the teacher's) a step, whatever the number of old heads.
 Memory: a copy of the model.
 """
@@ -29,6 +31,7 @@ from holdfast.algorithms.mntdp import Mntdp
 from holdfast.algorithms.rows import weighted
 from holdfast.errors import UserError
 from holdfast.models.base import Given, Model
+from holdfast.models.heads import CLOSED
 from holdfast.models.modular import ModularEncoder
 from holdfast.tasks import Classify, MaskedPhrase, MultiLabel, SoftLabel
 from holdfast.types import Batch, Between, Part, Stage, Task
@@ -45,7 +48,7 @@ class LwF(Algorithm):
 
     strength: Annotated[float, Between(0)] = 1.0
     temperature: Annotated[float, Between(1e-3)] = 2.0
-    on: Literal["seen", "old-heads"] = "seen"
+    on: Literal["seen", "all", "old-heads"] = "seen"
     teacher: Model | None = field(init=False, repr=False, compare=False)
     seen: dict[str, Tensor] = field(init=False, repr=False, compare=False)
     """The units of each head that past stages have taught."""
@@ -86,15 +89,16 @@ class LwF(Algorithm):
 
     def loss(self, learner: Learner, batch: Batch, outputs: tuple[Tensor, ...]) -> Tensor:
         """The divergence from the teacher."""
-        heads = {learner.tasks[part.task].head for part in batch.parts} if self.on == "seen" else set(self.seen)
+        own = self.on != "old-heads"
+        heads = {learner.tasks[part.task].head for part in batch.parts} if own else set(self.seen)
         if self.teacher is None or not heads & self.seen.keys():
             return outputs[0].new_zeros(())
         learner.examples_forward += len(batch.ids)
         rows = []
         with _precision(learner):
             for part, output in zip(batch.parts, outputs, strict=True):
-                if self.on == "seen":
-                    losses = self._on_seen(learner.tasks[part.task], part, output)
+                if own:
+                    losses = self._on_own(learner.tasks[part.task], part, output)
                 else:
                     losses = self._on_old_heads(learner, part, self.teacher)
                 rows.append(weighted(losses, part))
@@ -105,12 +109,16 @@ class LwF(Algorithm):
         """The teacher stays as it is until the stage ends."""
         return "nothing" if self.teacher is None else "fixed"
 
-    def _on_seen(self, task: Task, part: Part, output: Tensor) -> Tensor:
+    def _on_own(self, task: Task, part: Part, output: Tensor) -> Tensor:
         if task.head not in self.seen:
             return output.new_zeros(len(output))
         with torch.no_grad():
             taught = task.forward(self._ask, part)
-        return divergence(task, part, taught, output, self.temperature, self.seen[task.head])
+        units = self.seen[task.head]
+        if self.on == "all" and isinstance(task, Classify) and task.reads.kind == "classify":
+            taught = completed(taught, output, part.targets, units)
+            units = torch.arange(task.outputs, device=units.device)
+        return divergence(task, part, taught, output, self.temperature, units)
 
     def _on_old_heads(self, learner: Learner, part: Part, teacher: Model) -> Tensor:
         features = next((output for inputs, output in reversed(self._noted) if _same(inputs, part.inputs)), None)
@@ -172,6 +180,18 @@ class LwF(Algorithm):
                 teacher.encoder.rebuild(state["structure"])
             teacher.load_state_dict(state["teacher"])
             self._teach(learner, teacher)
+
+
+def completed(taught: Tensor, output: Tensor, targets: Tensor, seen: Tensor) -> Tensor:
+    """The teacher's logits, with 1 (the answer) or 0 for classes that it has not learned; closed ones stay closed.
+
+    >>> taught, output = torch.tensor([[3.0, -1.0, CLOSED, CLOSED]]), torch.tensor([[0.0, 0.0, 0.0, CLOSED]])
+    >>> completed(taught, output, torch.tensor([2]), torch.tensor([0, 1])).tolist()
+    [[3.0, -1.0, 1.0, -10000.0]]
+    """
+    known = (targets[:, None] == torch.arange(output.shape[-1], device=targets.device)).to(taught.dtype)
+    known = known.index_copy(-1, seen, taught.index_select(-1, seen))
+    return known.masked_fill(output < CLOSED / 2, CLOSED)  # in half precision, it is not quite that number
 
 
 def divergence(task: Task, part: Part, taught: Tensor, output: Tensor, temperature: float, units: Tensor) -> Tensor:

@@ -3,31 +3,32 @@
 Papers: Rajasegaran et al. 2019, "Random Path Selection for Continual Learning"; CFST with 9 layers of 8 modules, over
 ResNet-18 and ViT, a new path every 2 stages, the best of 8 by validation data, 1000 kept examples and T = 2.
 Equation: a layer gives its shared part plus the sum of the modules of all paths so far and of this one. The first path
-is module 0 of every layer; later ones are drawn. The loss is that of experience replay plus strength * phi *
-KL(softmax(teacher(x) / T) || softmax(model(x) / T)) from the model of the last stage, over the units seen before (no
-T^2 here), where phi is 1 until `every` stages are learned, and then growth * (stages learned - every).
+is module 0 of every layer; later ones are drawn. Kept examples are part of each later stage's training data, as in both
+papers' code. The loss has strength * phi * KL(softmax(teacher(x) / T) || softmax(model(x) / T)) added, from the model
+of the last stage, over all classes so far (`lwf.on=all`; no T^2 here), where phi is 1 until `every` stages are learned,
+and then growth * (stages learned - every).
 What layers share, the heads and this path's modules learn; the modules of earlier paths stay as they are.
-Cost: `candidates` fits of a stage that begins a path but the first, else one; each as replay and LwF together: one
-forward and one backward pass over the new and as many kept examples, and the teacher's forward pass; more modules are
-on in time.
+Cost: `candidates` fits of a stage that begins a path but the first, else one; each as rehearsal and LwF together:
+longer epochs, by the kept examples, and the teacher's forward pass; more modules are on in time.
 Memory: `capacity` examples, a copy of the model and, while a path is chosen, two more.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from holdfast.algorithms.base import Adds, Algorithm, Fit
 from holdfast.algorithms.importance import copies
 from holdfast.algorithms.lwf import LwF
-from holdfast.algorithms.replay import Replay
 from holdfast.algorithms.search import Search, refuse_without_validation
-from holdfast.memory import refuse_small
+from holdfast.data.order import mix
+from holdfast.memory import ExperienceBalanced
 from holdfast.models.modular import ModularEncoder, ModulePath, as_lists, as_path, modular
 from holdfast.types import Batch, Between, Stage, Stream
 
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class RpsNet(Algorithm):
-    """Random paths through a modular network, with replay and distillation."""
+    """Random paths through a modular network, with rehearsal and distillation."""
 
     needs: ClassVar[frozenset[str]] = frozenset({"boundaries", "modular"})
 
@@ -58,10 +59,11 @@ class RpsNet(Algorithm):
     chosen: list[ModulePath] = field(init=False, repr=False, compare=False)
     """The paths so far: one module for each layer."""
     search: Search | None = field(init=False, repr=False, compare=False)
+    memory: ExperienceBalanced = field(init=False, repr=False, compare=False)
+    teacher: LwF = field(init=False, repr=False, compare=False)
 
     def check(self, stream: Stream) -> None:
-        """Refuse a memory that cannot fill a batch, and stages without data to choose by."""
-        refuse_small("rpsnet", self.capacity, None, stream, sized=False)
+        """Refuse stages without data to choose by."""
         refuse_without_validation("rpsnet", stream)
 
     def setup(self, learner: Learner) -> None:
@@ -69,13 +71,12 @@ class RpsNet(Algorithm):
         for layer in modular(learner.model.encoder, "rpsnet", "branches").layers():
             layer.grow(self.modules)
         self.stages, self.chosen, self.search = 0, [], None
-        self.replay, self.teacher = self._replay(), LwF(temperature=self.temperature)
-        self.replay.setup(learner)
+        self.memory = ExperienceBalanced(self.capacity, mix(learner.seed, 0x5EED))
+        self.teacher = LwF(temperature=self.temperature, on="all")
         self.teacher.setup(learner)
 
     def begin(self, learner: Learner, stage: Stage) -> None:
         """Where a path is due, freeze the last one and draw new ones; the first is module 0 of every layer."""
-        self.replay.begin(learner, stage)
         self.teacher.begin(learner, stage)
         layers = _encoder(learner).layers()
         if not self.chosen:
@@ -90,6 +91,11 @@ class RpsNet(Algorithm):
         self.stages += 1
         self._weigh()
 
+    def stage(self, learner: Learner, stage: Stage) -> Stage:
+        """The stage's own examples, and kept ones that are not among them."""
+        kept = self.memory.ids[~np.isin(self.memory.ids, stage.train)]
+        return replace(stage, train=np.concatenate([stage.train, kept])) if len(kept) else stage
+
     def learn(self, learner: Learner, stage: Stage, fit: Fit) -> None:
         """Fit each new path from the same weights, and go on with the best; or fit the path that there is."""
         if self.search is None:
@@ -99,10 +105,6 @@ class RpsNet(Algorithm):
         self._switch(learner, None)
         self.search = None
 
-    def batch(self, learner: Learner, batch: Batch) -> Batch:
-        """The new examples, and kept ones."""
-        return self.replay.batch(learner, self.teacher.batch(learner, batch))
-
     def loss(self, learner: Learner, batch: Batch, outputs: tuple[Tensor, ...]) -> Tensor | None:
         """The divergence from the model of the last stage."""
         return self.teacher.loss(learner, batch, outputs)
@@ -111,19 +113,15 @@ class RpsNet(Algorithm):
         """As its teacher does."""
         return self.teacher.adds()
 
-    def after(self, learner: Learner, batch: Batch) -> None:
-        """Nothing is kept yet: a path that is tried sees what others saw."""
-        self.replay.after(learner, batch)
-
     def end(self, learner: Learner, stage: Stage) -> None:
         """Keep examples, and a copy that teaches the next stage."""
-        self.replay.end(learner, stage)
+        self.memory.add(stage.train)
         self.teacher.end(learner, stage)
 
     def memory_bytes(self, learner: Learner) -> int:
         """The kept examples, the teacher, and the weights of a search."""
-        kept = sum(part.memory_bytes(learner) for part in (self.replay, self.teacher))
-        return kept + (0 if self.search is None else self.search.nbytes)
+        kept = learner.data.example_bytes(self.memory.ids) + self.memory.nbytes
+        return kept + self.teacher.memory_bytes(learner) + (0 if self.search is None else self.search.nbytes)
 
     def state_dict(self) -> dict[str, Any]:
         """The paths, the search, the memory and the teacher."""
@@ -131,7 +129,7 @@ class RpsNet(Algorithm):
             "stages": self.stages,
             "chosen": [as_lists(path) for path in self.chosen],
             "search": None if self.search is None else self.search.state_dict(),
-            "replay": self.replay.state_dict(),
+            "memory": self.memory.state_dict(),
             "teacher": self.teacher.state_dict(),
         }
 
@@ -141,7 +139,7 @@ class RpsNet(Algorithm):
         self.chosen = [as_path(path) for path in state["chosen"]]
         self.search = None if state["search"] is None else Search.from_state(state["search"])
         self._switch(learner, None if self.search is None else self.search.path)
-        self.replay.load_state_dict(learner, state["replay"])
+        self.memory.load_state_dict(state["memory"])
         self.teacher.load_state_dict(learner, state["teacher"])
         self._weigh()
 
@@ -149,9 +147,6 @@ class RpsNet(Algorithm):
         """How much distillation weighs in this stage; the teacher's own loss has T^2, RPSnet's has not."""
         after = self.stages - 1 - self.every
         self.teacher.strength = self.strength * (self.growth * after if after > 0 else 1.0) / self.temperature**2
-
-    def _replay(self) -> Replay:
-        return Replay(capacity=self.capacity, memory="experience-balanced")
 
     def _switch(self, learner: Learner, new: ModulePath | None) -> None:
         """All paths so far, and a new one, are on."""

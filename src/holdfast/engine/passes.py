@@ -225,7 +225,9 @@ def _waiting_refused(device: torch.device) -> Iterator[None]:
         yield
         return
     before = torch.cuda.get_sync_debug_mode()
-    torch.cuda.set_sync_debug_mode("error")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that it does not find everything
+        torch.cuda.set_sync_debug_mode("error")
     try:
         yield
     finally:
