@@ -159,6 +159,17 @@ def test_a_number_that_was_drawn_once_and_for_all_is_found_out(recording):
         again(learner, 4)
 
 
+def test_a_loss_that_is_no_number_is_not_compared(recording):
+    learner, _ = trained(prepared())
+    factors, before = [float("nan")] * 99, len(replays)
+    drawing(learner, lambda x: x * (factors.pop() if factors else 1.0))
+    again(learner, 3)
+    assert len(replays) == before
+    factors.clear()
+    again(learner, 4)
+    assert len(replays) > before
+
+
 def test_what_hooks_see_is_not_recorded(recording):
     learner, _ = trained(prepared())
     seen = []

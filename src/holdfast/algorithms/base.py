@@ -107,7 +107,7 @@ class Algorithm:
 
         `nothing`: it need not be asked. `fixed`: what it adds follows from the tensors of the batch, the outputs and
         what stays as it is until the fit ends, so it can be part of a recording; of the ids it asks only how many
-        there are. `anything`: it is asked in every step, and nothing is recorded.
+        there are, and it never waits for the device. `anything`: it is asked in every step, and nothing is recorded.
         """
         return "anything"
 

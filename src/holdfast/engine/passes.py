@@ -147,6 +147,8 @@ class Passes:
                 self._aside(run)  # what compiles or is looked up at first use does so here
                 with _waiting_refused(self._device):  # in a recording it would break more than that
                     expected = self._aside(run)
+                if not used or not torch.stack([tensor.isfinite().all() for tensor in expected]).all():
+                    return None  # nothing to learn, or nothing to compare with
                 found, replay = self._aside(lambda: recorded(run, self._pool, self._stream), _CAPTURE)
             for tensor in found:
                 tensor.zero_()  # a graph that does nothing is found out

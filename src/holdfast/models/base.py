@@ -26,7 +26,8 @@ class Encoder(nn.Module, ABC):
     width: int
     recordable: ClassVar[bool] = False
     """Whether the forward pass, on a GPU, may be recorded and made again without Python: it asks for nothing there that
-    changes between two steps of a fit, such as a random number that is no tensor. Each class says so for itself."""
+    changes between two steps of a fit, such as a random number that is no tensor, and waits for nothing. Hooks
+    before it are not called then. Each class says so for itself."""
 
     @abstractmethod
     def stem(self) -> Sequence[nn.Module]:

@@ -105,5 +105,12 @@ def test_some_of_the_bold_values():
     assert paper.preset("cobj", "modular-resnet18", "rpsnet", "class")["rpsnet.every"] == 1
     assert "rpsnet.every" not in paper.preset("cobj", "modular-resnet18", "rpsnet", "class", 10)
     assert paper.preset("cifar100", "resnet18", "gem", "task")["gem.examples"] == 256
+    assert paper.preset("cifar100", "modular-resnet18", "rpsnet", "class") == {
+        "train.learning_rate": 1e-3,
+        "train.batch_size": 128,
+        "train.augment": "crop",
+        "rpsnet.capacity": 2000,
+        "rpsnet.growth": 2.5,
+    }
     assert paper.preset("cifar100", "vit", "gem", "task") == paper.preset("cgqa", "vit", "gem", "task")
     assert paper.preset("cgqa", "perceptron", "ewc", "class") == {}

@@ -155,6 +155,8 @@ def preset(benchmark: str, model: str, algorithm: str, setting: str, stages: int
         return found | {"replay.capacity": CAPACITY[family], "replay.memory": "experience-balanced"}
     if algorithm == "rpsnet":
         found |= {"rpsnet.capacity": 2000 if name == "cifar100" else CAPACITY[family], "rpsnet.growth": RPSNET[name]}
+        if name == "cifar100":  # theirs are rotated as well, and the rate is halved every twenty epochs
+            return found | {"train.batch_size": 128, "train.augment": "crop"}
         return found | ({"rpsnet.every": 1} if name == "cobj" and stages in (None, 3) else {})
     if algorithm == "gem":
         examples, strength = GEM[case][column]
