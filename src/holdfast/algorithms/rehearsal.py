@@ -18,11 +18,17 @@ import numpy as np
 from holdfast.algorithms.base import Algorithm
 from holdfast.data.order import mix
 from holdfast.errors import UserError
-from holdfast.memory import PerTask
+from holdfast.memory import Memory, PerTask
 from holdfast.types import Between, Stage, Stream
 
 if TYPE_CHECKING:
     from holdfast.engine.learner import Learner
+
+
+def joined(stage: Stage, memory: Memory) -> Stage:
+    """The stage with its own examples, and kept ones that are not among them."""
+    kept = memory.ids[~np.isin(memory.ids, stage.train)]
+    return replace(stage, train=np.concatenate([stage.train, kept]))
 
 
 @dataclass
@@ -49,9 +55,8 @@ class Rehearsal(Algorithm):
         self.memory = PerTask(mix(learner.seed, 0x2E4E), self.count)
 
     def stage(self, learner: Learner, stage: Stage) -> Stage:
-        """The stage's own examples, and kept ones that are not among them."""
-        kept = self.memory.ids[~np.isin(self.memory.ids, stage.train)]
-        return replace(stage, train=np.concatenate([stage.train, kept]))
+        """The stage's own examples, and kept ones."""
+        return joined(stage, self.memory)
 
     def end(self, learner: Learner, stage: Stage) -> None:
         """Keep a part of the finished stage's own examples."""

@@ -15,17 +15,17 @@ Memory: `capacity` examples, a copy of the model and, while a path is chosen, tw
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from holdfast.algorithms.base import Adds, Algorithm, Fit
 from holdfast.algorithms.importance import copies
 from holdfast.algorithms.lwf import LwF
+from holdfast.algorithms.rehearsal import joined
 from holdfast.algorithms.search import Search, refuse_without_validation
 from holdfast.data.order import mix
 from holdfast.memory import ExperienceBalanced
@@ -92,9 +92,8 @@ class RpsNet(Algorithm):
         self._weigh()
 
     def stage(self, learner: Learner, stage: Stage) -> Stage:
-        """The stage's own examples, and kept ones that are not among them."""
-        kept = self.memory.ids[~np.isin(self.memory.ids, stage.train)]
-        return replace(stage, train=np.concatenate([stage.train, kept])) if len(kept) else stage
+        """The stage's own examples, and kept ones."""
+        return joined(stage, self.memory)
 
     def learn(self, learner: Learner, stage: Stage, fit: Fit) -> None:
         """Fit each new path from the same weights, and go on with the best; or fit the path that there is."""
