@@ -245,6 +245,17 @@ def test_cifar_is_scored_by_acon_alone(tmp_path):
     assert list(record.summary) == ["Acon"]
 
 
+def test_a_run_of_the_first_stages_is_measured_by_these_and_by_all_tests(tmp_path):
+    settings = {"benchmark.tasks": 2, "benchmark.per_class": 2, "train.batch_size": 100} | QUICK
+    record = run(prepare(Request("cfst:cgqa", scale="tiny", settings=settings, stages=1)), Store(tmp_path))
+    scores = {score.name: score.score for score in record.scores if score.split == "test"}
+    assert scores["task-1"] > 0
+    assert scores["task-2"] == 0, "its classes were never learned"
+    assert record.summary["Acon"] == scores["task-1"]
+    assert record.summary["Asys"] == scores["sys"]
+    assert record.summary["Asys_interval"] == scores["sys interval"]
+
+
 def test_training_is_the_papers_at_its_scale():
     resnet = cfst.Cgqa(scale="paper")._training()
     assert (resnet.epochs, resnet.batch_size, resnet.patience, resnet.optimiser) == (100, 100, 5, "adam")

@@ -84,6 +84,10 @@ class Cfst(Benchmark):
             return found | paper.preset(self.name, model, algorithm, self.setting, self.tasks)
         return found | ({"model.channels": CHANNELS} if model == paper.model("rpsnet") else {})
 
+    def first(self, stages: int) -> tuple[str, ...]:
+        """The classes of the first stages, and all few-shot tests."""
+        return (*map(tasks.stage_name, range(stages)), *protocol.TESTS)
+
     @staticmethod
     def summary(scores: Sequence[Score]) -> dict[str, float]:
         """The measures of a run."""

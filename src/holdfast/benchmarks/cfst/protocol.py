@@ -16,6 +16,8 @@ from holdfast.types import Array, Score
 INTERVAL = " interval"
 COMPARED = ("non", "sys")
 """The tests that are taken again on fresh and on old concepts alone."""
+TESTS = tuple(mode + group + end for mode in MODES for group in ("", "(f)", "(o)") for end in ("", INTERVAL))
+"""What scores of few-shot tests are called."""
 MEASURES = {
     "Acon": Measure("Acon"),
     "Asys": Measure("Asys"),
