@@ -10,6 +10,7 @@ from holdfast.engine import compiled
 from holdfast.engine.compiled import Compiled
 from holdfast.engine.loop import NoLog, train
 from holdfast.experiments.runner import make_learner
+from holdfast.models.modular import ModularPerceptron
 from holdfast.models.perceptron import Perceptron
 from holdfast.types import Head, Inputs
 from smallest import prepared, trained
@@ -53,6 +54,17 @@ def test_only_what_comes_often_is_compiled(model):
         for _ in range(5):
             call(image(3), "a")
     assert set(runs) == {4}
+
+
+def test_a_network_of_modules_runs_as_it_is(monkeypatch):
+    """Else each path through it would be compiled, and an algorithm that tries paths would wait for that."""
+    monkeypatch.setattr(compiled.torch, "compile", lambda *given, **named: pytest.fail("compiled"))
+    model = ModularPerceptron(width=8, depth=1).build(Inputs((1, 4, 4)), {"a": Head("classify", 3)})
+    call = Compiled(model)
+    for _ in range(5):
+        assert torch.equal(call(image(4), "a"), model(image(4), "a"))
+    with Compiled.whole():
+        assert torch.equal(call(image(4), "a"), model(image(4), "a"))
 
 
 def test_draws_no_random_numbers_of_its_own(model):

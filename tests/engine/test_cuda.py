@@ -160,7 +160,7 @@ def draw_in(learner):
 
 
 @pytest.mark.usefixtures("deterministic")
-@pytest.mark.parametrize("name", ["vlbert-tiny", "vilt-tiny", "resnet18-tiny"])
+@pytest.mark.parametrize("name", ["vlbert-tiny", "vilt-tiny", "resnet18-tiny", "modular-resnet18"])
 def test_compiled_and_recorded_in_bfloat16(name):
     """As a user has it for speed; beside it, compiled, but not recorded."""
     case = speed.Case(name, name, 32, SEEN[name], phrase=name.startswith("vlbert"))
@@ -170,6 +170,7 @@ def test_compiled_and_recorded_in_bfloat16(name):
         torch.manual_seed(0)
         model = registry.MODELS[name].load()().build(case.inputs, {"speed": task.reads})
         learner = Learner(model, data, {"speed": task}, device="cuda", autocast=torch.bfloat16, compiled=True)
+        assert learner._passes is not None
         learner.restart(Training(learning_rate=1e-3), 100)
         learner.train_mode()
         if not recorded:

@@ -28,7 +28,8 @@ class Compiled:
 
     Compiling takes from seconds to a minute, once for each shape; where it fails, forward or backward, the model runs
     as it is from then on, and one warning says so. What comes of it is equal but for rounding: whoever needs the last
-    bit, as for resuming exactly, does not compile.
+    bit, as for resuming exactly, does not compile. A network of modules runs as it is: each path through it would be
+    compiled anew.
     """
 
     recording: ClassVar[bool] = False
@@ -45,8 +46,10 @@ class Compiled:
         self.model, self._often = model, OFTEN if often is None else dict.fromkeys(OFTEN, often)
         self._graphs = any(parameter.is_cuda for parameter in model.parameters())
         self._seen: Counter[tuple[object, ...]] = Counter()
-        self._run: Callable[..., Tensor] | None = torch.compile(model.plain, mode="reduce-overhead", dynamic=False)
-        self._bare: Callable[..., Tensor] = torch.compile(model.plain, dynamic=False)
+        self._run: Callable[..., Tensor] | None = None
+        if model.encoder.compiles:
+            self._run = torch.compile(model.plain, mode="reduce-overhead", dynamic=False)
+            self._bare: Callable[..., Tensor] = torch.compile(model.plain, dynamic=False)
 
     def __call__(self, inputs: Mapping[str, Tensor], head: str) -> Tensor:
         """The outputs of a head: see `Model.forward`."""

@@ -24,6 +24,8 @@ class Encoder(nn.Module, ABC):
     """
 
     width: int
+    compiles: ClassVar[bool] = True
+    """Whether it pays to compile it: not where it is another network in each fit."""
     recordable: ClassVar[bool] = False
     """Whether the forward pass, on a GPU, may be recorded and made again without Python: it asks for nothing there that
     changes between two steps of a fit, such as a random number that is no tensor, and waits for nothing. Hooks

@@ -70,6 +70,7 @@ class Layer(nn.Module):
 class ModularEncoder(Encoder):
     """Layers of parallel modules between a stem and an end; `path` is on, or what `paths` holds for a head."""
 
+    compiles = False
     recordable = True
 
     def __init__(self, width: int, stem: nn.Module, layers: Sequence[Layer], end: nn.Module, parts: Parts) -> None:
