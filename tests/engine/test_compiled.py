@@ -56,6 +56,29 @@ def test_only_what_comes_often_is_compiled(model):
     assert set(runs) == {4}
 
 
+def test_what_will_be_recorded_is_called_as_it_is_and_not_counted(model):
+    call, runs = Compiled(model), []
+    whole = call._run
+    call._run = lambda *given: runs.append(1) or whole(*given)
+    with Compiled.calls("as it is"):
+        for _ in range(5):
+            call(image(4), "a")
+    for _ in range(2):
+        call(image(4), "a")
+    assert not runs
+    assert not call.learns
+    call(image(4), "a")
+    assert runs
+    assert call.learns
+
+
+def test_scores_have_graphs_that_do_not_learn(model):
+    call = Compiled(model, often=1)
+    with torch.no_grad():
+        call(image(4), "a")
+    assert not call.learns
+
+
 def test_a_network_of_modules_runs_as_it_is(monkeypatch):
     """Else each path through it would be compiled, and an algorithm that tries paths would wait for that."""
     monkeypatch.setattr(compiled.torch, "compile", lambda *given, **named: pytest.fail("compiled"))
@@ -63,7 +86,7 @@ def test_a_network_of_modules_runs_as_it_is(monkeypatch):
     call = Compiled(model)
     for _ in range(5):
         assert torch.equal(call(image(4), "a"), model(image(4), "a"))
-    with Compiled.whole():
+    with Compiled.calls("whole"):
         assert torch.equal(call(image(4), "a"), model(image(4), "a"))
 
 

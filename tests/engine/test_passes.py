@@ -12,7 +12,9 @@ from holdfast.algorithms.replay import Replay
 from holdfast.engine import passes
 from holdfast.engine.compiled import Compiled
 from holdfast.engine.learner import Learner
+from holdfast.engine.loop import NoLog, train
 from holdfast.engine.passes import Passes
+from holdfast.experiments.runner import make_learner
 from smallest import prepared, trained
 
 replays = []
@@ -187,7 +189,7 @@ def test_a_failed_trial_leaves_buffers_as_they_were(recording):
 
     def counting(inputs):
         learner.model.count += 1
-        if Compiled.recording:
+        if Compiled.how == "whole":
             failing.append(1)
             raise RuntimeError("not so")
         return real(inputs)
@@ -198,6 +200,69 @@ def test_a_failed_trial_leaves_buffers_as_they_were(recording):
         again(learner, 5)
     assert failing
     assert learner.model.count == 5
+
+
+@pytest.fixture
+def graphs(monkeypatch):
+    """Compiled calls that learn with graphs of their own: nothing is compiled here, but they are told."""
+    made = []
+    real = Compiled.__init__
+
+    def init(self, *given, **named):
+        real(self, *given, **named)
+        if (run := self._run) is not None:
+            self._run = lambda *given: (made.append(1) if torch.is_grad_enabled() else None) or run(*given)
+
+    monkeypatch.setattr(torch, "compile", lambda function, **_: function)
+    monkeypatch.setattr(Compiled, "__init__", init)
+    return made
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.usefixtures("recording")
+def test_what_is_recorded_has_no_graphs_of_its_own(name, graphs):
+    """They would be made for a few calls of each fit, and what they keep of these breaks a recording on a GPU."""
+    ready = prepared(name, train__epochs=4)
+    learner = make_learner(ready)
+    learner._call = Compiled(learner.model)
+    train(learner, ready.setup.stream, ready.algorithms, ready.setup.protocol, log=NoLog())
+    assert learner._call.learns == bool(graphs)
+    if name in ("derpp", "er-ace"):
+        assert graphs
+        assert not replays
+    else:
+        assert replays
+        assert not graphs
+
+
+def test_beside_graphs_that_learn_nothing_is_recorded(recording, graphs):
+    learner, _ = trained(prepared())
+    learner._call = Compiled(learner.model)
+    for _ in range(3):
+        learner.forward(learner.fetch(learner.data.ids(0)[:8]))
+    assert graphs
+    learner.forget_passes()
+    before = len(replays)
+    again(learner, 5)
+    assert len(replays) == before
+
+
+def test_where_an_earlier_pass_is_kept_it_goes_on_step_by_step(recording):
+    learner, _ = trained(prepared())
+    real = learner.model.encoder.forward
+
+    def kept(inputs):
+        if Compiled.how == "whole":
+            warnings.warn("The AccumulateGrad node's stream does not match the stream of ...", stacklevel=1)
+        return real(inputs)
+
+    learner.model.encoder.forward = kept
+    learner.forget_passes()
+    before, always = len(replays), torch.is_warn_always_enabled()
+    with pytest.warns(UserWarning, match="goes on step by step: .* earlier step is kept with its graph: detach it"):
+        again(learner, 5)
+    assert len(replays) == before
+    assert torch.is_warn_always_enabled() == always
 
 
 def test_what_is_frozen_within_a_fit_is_recorded_without(recording):

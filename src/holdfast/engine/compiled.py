@@ -8,13 +8,14 @@ import weakref
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
 
 from holdfast.models.base import Model
 
+How = Literal["graphs", "whole", "as it is"]
 OFTEN = {True: 3, False: 20}
 """A shape is compiled once it has come so often, with gradients or without: a last batch does not pay for that."""
 _MOST = 64
@@ -32,8 +33,8 @@ class Compiled:
     compiled anew.
     """
 
-    recording: ClassVar[bool] = False
-    """See `whole`."""
+    how: ClassVar[How] = "graphs"
+    """See `calls`."""
 
     def __init__(self, model: Model, often: int | None = None) -> None:
         for name in ("recompile_limit", "cache_size_limit"):  # one name in old versions, the other in new ones
@@ -47,17 +48,19 @@ class Compiled:
         self._graphs = any(parameter.is_cuda for parameter in model.parameters())
         self._seen: Counter[tuple[object, ...]] = Counter()
         self._run: Callable[..., Tensor] | None = None
+        self.learns = False
+        """Whether it has graphs of its own that learn: what they keep of a pass is in the way of recording others."""
         if model.encoder.compiles:
             self._run = torch.compile(model.plain, mode="reduce-overhead", dynamic=False)
             self._bare: Callable[..., Tensor] = torch.compile(model.plain, dynamic=False)
 
     def __call__(self, inputs: Mapping[str, Tensor], head: str) -> Tensor:
         """The outputs of a head: see `Model.forward`."""
-        if Compiled.recording and self._run is not None:
+        if Compiled.how == "whole" and self._run is not None:
             self.model.switch(head)
             return self._bare(dict(inputs), head)
         model, learns = self.model, torch.is_grad_enabled()
-        if self._run is None or (model.route is not None and not model.training):
+        if Compiled.how != "graphs" or self._run is None or (model.route is not None and not model.training):
             return self._plain(inputs, head)
         shapes = (column.shape for column in inputs.values())
         key = (head, model.active, model.training, learns, torch.is_inference_mode_enabled(), *shapes)
@@ -67,6 +70,7 @@ class Compiled:
         if torch.is_inference_mode_enabled():  # a score's batch: without this, each would have a graph of its own
             self.step_done()
         model.switch(head)
+        self.learns = self.learns or learns
         try:
             if self._seen[key] == self._often[learns]:
                 self._try(inputs, head)
@@ -79,13 +83,17 @@ class Compiled:
 
     @classmethod
     @contextmanager
-    def whole(cls) -> Iterator[None]:
-        """What is called within is recorded as a whole: it is compiled at once, and has no graph of its own."""
-        cls.recording = True
+    def calls(cls, how: How) -> Iterator[None]:
+        """How models are called within: with graphs of their own, once a shape has come often, which is the default.
+
+        `whole`: compiled at once and without graphs, since all of it is being recorded as one; `as it is`, and not
+        counted, since it will be recorded soon.
+        """
+        before, cls.how = cls.how, how
         try:
             yield
         finally:
-            cls.recording = False
+            cls.how = before
 
     def _plain(self, inputs: Mapping[str, Tensor], head: str) -> Tensor:
         output: Tensor = self.model(inputs, head)

@@ -16,7 +16,7 @@ from holdfast.algorithms.base import Algorithm
 from holdfast.data.augment import augmented
 from holdfast.data.order import mix
 from holdfast.data.table import Data
-from holdfast.engine.compiled import OFTEN, Compiled
+from holdfast.engine.compiled import OFTEN, Compiled, How
 from holdfast.engine.optimiser import Optimiser
 from holdfast.engine.passes import Passes
 from holdfast.engine.ranks import Averaging, Ranks
@@ -203,9 +203,13 @@ class Learner:
                 rest = pieces[number + 1 :] or ([] if following is None else self._pieces(following))
                 for ahead in rest[:1]:
                     self.prefetch(ahead)
-            if len(pieces) == 1 and (found := self._replayed(batch, algorithms)) is not None:
-                return found
-            loss = self._loss(batch, algorithms)
+            how: How = "graphs"
+            if len(pieces) == 1:
+                found, how = self._replayed(batch, algorithms)
+                if found is not None:
+                    return found
+            with Compiled.calls(how):
+                loss = self._loss(batch, algorithms)
             if len(pieces) > 1:
                 loss = loss * (len(piece) / len(ids))
             self.backward(loss, batch, first=total is None, last=number + 1 == len(pieces))
@@ -213,20 +217,23 @@ class Learner:
         assert total is not None, "a batch has examples"
         return total
 
-    def _replayed(self, batch: Batch, algorithms: Sequence[Algorithm]) -> Tensor | None:
-        """The loss of a batch, with its gradients, by a pass that was recorded; None where there is no such."""
-        if self._passes is None or len(batch.parts) != 1:
-            return None
+    def _replayed(self, batch: Batch, algorithms: Sequence[Algorithm]) -> tuple[Tensor | None, How]:
+        """The loss of a batch, with its gradients, by a pass that was recorded; or None, and how to call the model."""
         adding = tuple(algorithm for algorithm in algorithms if algorithm.adds() != "nothing")
-        if any(algorithm.adds() == "anything" for algorithm in adding):
-            return None
+        if (
+            self._passes is None
+            or len(batch.parts) != 1
+            or any(algorithm.adds() == "anything" for algorithm in adding)
+            or (isinstance(self._call, Compiled) and self._call.learns)
+        ):
+            return None, "graphs"
         found = self._passes(batch, adding)
         if found is None:
-            return None
+            return None, "as it is" if self._passes.soon else "graphs"
         loss, forward = found
         self.examples_forward += forward
         self.examples_backward += len(batch.ids)
-        return loss
+        return loss, "graphs"
 
     def _pass(self, batch: Batch, algorithms: Sequence[Algorithm]) -> tuple[Tensor, int]:
         """The loss of a batch of one part, as it is recorded, and how many examples go forward for it."""

@@ -28,6 +28,8 @@ from holdfast.types import Batch, Part
 Found = TypeVar("Found")
 _MOST = 8
 """How many shapes are recorded at most: each keeps a set of gradients, and all together the activations of one."""
+_LEFTOVER = "The AccumulateGrad node's stream does not match"
+"""How torch begins to tell that a gradient leaves the stream that is being recorded."""
 _PROOF, _CAPTURE = 1, 2
 """Seeds: a graph that kept a number drawn while it was recorded would draw another one when it is proved."""
 
@@ -77,6 +79,8 @@ class Passes:
         self._parameters: tuple[nn.Parameter, ...] = ()
         self._norms: tuple[_BatchNorm, ...] = ()
         self._works = self._watched = True
+        self.soon = False
+        """Whether the last batch was not recorded only because its shape has not come often yet."""
 
     def restart(self, parameters: Iterable[nn.Parameter]) -> None:
         """Other parameters learn, or the model is another: what was recorded counts no more."""
@@ -93,15 +97,17 @@ class Passes:
     def __call__(self, batch: Batch, adding: Sequence[Algorithm] = ()) -> tuple[Tensor, int] | None:
         """The loss of a batch, with its gradients in place, and how many examples went forward; None: not recorded."""
         (part,) = batch.parts
+        self.soon = False
         if self._watched or not self._works or not self.model.training:
             return None
         key = self._key(part, adding)
         self._seen[key] += 1
         known = self._known.get(key)
         if known is None or known.places != self._places():
-            if self._seen[key] < OFTEN[True] or len(self._known) >= _MOST:
+            if len(self._known) >= _MOST:
                 return None
-            known = self._try(batch, part, adding)
+            self.soon = self._seen[key] < OFTEN[True]
+            known = None if self.soon else self._try(batch, part, adding)
             if known is None:
                 return None
             self._known[key] = known
@@ -143,10 +149,11 @@ class Passes:
             return loss.detach(), *(_laid_out(gradient, parameter) for parameter, gradient in pairs)
 
         try:
-            with Compiled.whole():
-                self._aside(run)  # what compiles or is looked up at first use does so here
-                with _waiting_refused(self._device):  # in a recording it would break more than that
-                    expected = self._aside(run)
+            with Compiled.calls("whole"):
+                with _leftovers_refused():  # in a recording, either would break more than that
+                    self._aside(run)  # what compiles or is looked up at first use does so here
+                    with _waiting_refused(self._device):
+                        expected = self._aside(run)
                 if not used or not torch.stack([tensor.isfinite().all() for tensor in expected]).all():
                     return None  # nothing to learn, or nothing to compare with
                 found, replay = self._aside(lambda: recorded(run, self._pool, self._stream), _CAPTURE)
@@ -234,6 +241,23 @@ def _waiting_refused(device: torch.device) -> Iterator[None]:
         yield
     finally:
         torch.cuda.set_sync_debug_mode(before)
+
+
+@contextmanager
+def _leftovers_refused() -> Iterator[None]:
+    """Within, a pass whose gradients go where one before it, that someone keeps, was made raises an error."""
+    before = torch.is_warn_always_enabled()
+    torch.set_warn_always(True)  # torch would tell the first one alone
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("error", message=_LEFTOVER)
+            yield
+    except UserWarning as warning:
+        if not str(warning).startswith(_LEFTOVER):
+            raise
+        raise RuntimeError("an output or a loss of an earlier step is kept with its graph: detach it") from warning
+    finally:
+        torch.set_warn_always(before)
 
 
 def _laid_out(gradient: Tensor, parameter: Tensor) -> Tensor:
