@@ -14,7 +14,7 @@ from holdfast.errors import UserError
 from holdfast.experiments.config import Preparation
 from holdfast.experiments.local import Here, Options
 from holdfast.experiments.plan import graph
-from holdfast.experiments.ray import Cluster, Share
+from holdfast.experiments.ray import Cluster, Share, _ray
 from holdfast.experiments.schedule import carry_out
 from holdfast.experiments.store import Store
 from smallest import request
@@ -125,6 +125,41 @@ def test_the_driver_killed_and_started_again_goes_on(tmp_path):
     assert len(store.runs()) == 2
     for folder in store.runs():
         assert folder.record().scores == Store(tmp_path / "whole").folder(folder.id).record().scores
+
+
+def test_a_run_that_was_called_back_is_stopped_whatever_ray_makes_of_it(tmp_path, monkeypatch):
+    """Where Ctrl-C is ignored, as in a shell's background, Ray raises a TypeError of its own in a task."""
+    ray = _ray(alone=True)
+
+    class Failing:
+        exceptions = ray.exceptions
+
+        def __init__(self, alone): ...
+        def init(self, **named): ...
+        def shutdown(self): ...
+        def remote(self, **named):
+            return lambda task: task
+
+        def wait(self, tasks, **named):
+            return tasks, []
+
+        def get(self, task):
+            raise {
+                "raised": ray.exceptions.RayTaskError("task", "", TypeError()),
+                "killed": ray.exceptions.WorkerCrashedError(),
+            }[task]
+
+        def cancel(self, task, **named): ...
+
+    monkeypatch.setattr("holdfast.experiments.ray._ray", Failing)
+    with Cluster(Store(tmp_path), Options()) as cluster:
+        seen = []
+        for stops in (False, True):
+            cluster.running = {"raised": "a", "killed": "b"}
+            if stops:
+                cluster.stop()
+            seen.append([outcome.status for outcome in cluster.wait(0)])
+    assert seen == [["died", "died"], ["stopped", "died"]]
 
 
 def test_what_no_node_has_is_refused_in_a_sentence(tmp_path, monkeypatch):

@@ -44,6 +44,7 @@ class Cluster(Engine):
         self.store = Path(store.path).absolute()
         self.options = replace(options, device=_device(options.device, self.share))
         self.running: dict[Any, str] = {}
+        self._called_back: set[Any] = set()
         try:
             if address:
                 self.ray.init(address=address, log_to_driver=False, configure_logging=False)
@@ -93,11 +94,15 @@ class Cluster(Engine):
             except self.ray.exceptions.TaskCancelledError:
                 outcome = Outcome(run, "stopped")
             except self.ray.exceptions.RayError as error:
-                outcome = Outcome(run, "died", f"Ray lost it: {type(error).__name__}")
+                # Ray itself stumbles over its call back where Ctrl-C is ignored, as in a shell's background.
+                called = task in self._called_back and isinstance(error, self.ray.exceptions.RayTaskError)
+                lost = Outcome(run, "died", f"Ray lost it: {type(error).__name__}")
+                outcome = Outcome(run, "stopped") if called else lost
             yield outcome
 
     def stop(self) -> None:
         """Ask all to save and stop, and take back what has not begun."""
+        self._called_back.update(self.running)
         for task in self.running:
             self.ray.cancel(task, force=False, recursive=False)
 
