@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from dataclasses import is_dataclass
+from functools import cache
 from inspect import isabstract
 from pathlib import Path
 
@@ -32,18 +33,25 @@ def test_learns_above_chance(name):
     assert max(last) > 0.47, "the newest task at least is learned"
 
 
+@cache
+def unbroken(name, **settings):
+    """The weights and the last score of a run that nothing stops."""
+    learner, log = trained(prepared(name, **settings))
+    return learner.model.state_dict(), log.scores[-1]
+
+
 @pytest.mark.parametrize("name", [*NAMES, *PAIRS])
 @pytest.mark.parametrize("stop", [2, 4])
 def test_resumes_exactly_in_the_middle_of_a_task(name, stop, tmp_path):
     settings = {"train__batch_size": 30}
-    whole, expected = trained(prepared(name, **settings))
+    weights, score = unbroken(name, **settings)
     with pytest.raises(Stopped):
         trained(prepared(name, **settings), checkpoints=Checkpoints(tmp_path), watch=StopAt(stop))
     ready = prepared(name, **settings)
     again, log = trained(ready, checkpoints=Checkpoints(tmp_path))
-    for key, value in whole.model.state_dict().items():
+    for key, value in weights.items():
         assert torch.equal(value, again.model.state_dict()[key]), key
-    assert log.scores[-1] == expected.scores[-1]
+    assert log.scores[-1] == score
 
 
 class Killed(Exception):  # noqa: N818
@@ -63,14 +71,14 @@ class KillAt(StopAt):
 @pytest.mark.parametrize(("every", "stop"), [(None, 1), (None, 8), (1, 1), (1, 5), (4, 7)])
 def test_resumes_exactly_from_whichever_checkpoint_a_kill_leaves(name, every, stop, tmp_path):
     """From the one before the first step, the one between two stages, and those within."""
-    whole, expected = trained(prepared(name))
+    weights, score = unbroken(name)
     stop = stop if stop < 6 or len(prepared(name).setup.stream.stages) > 1 else 3
     with pytest.raises(Killed):
         trained(prepared(name), checkpoints=Checkpoints(tmp_path, every_steps=every), watch=KillAt(stop))
     again, log = trained(prepared(name), checkpoints=Checkpoints(tmp_path, every_steps=every))
-    for key, value in whole.model.state_dict().items():
+    for key, value in weights.items():
         assert torch.equal(value, again.model.state_dict()[key]), key
-    assert log.scores[-1] == expected.scores[-1]
+    assert log.scores[-1] == score
 
 
 @pytest.fixture(scope="module")
