@@ -1,6 +1,7 @@
 import json
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -43,6 +44,15 @@ def test_a_measure_without_a_value_says_why(tmp_path):
     assert record.summary["forgetting"] is None
     assert record.reasons["forgetting"] == "needs one stage for each task, and there are 1 for 2"
     assert json.loads(json.dumps(record.to_json(), allow_nan=False))["summary"]["final_accuracy"] > 0
+
+
+def test_a_run_of_the_first_stages_is_measured_by_these(tmp_path):
+    asked = replace(request(benchmark__stages=3, benchmark__order="reverse"), stages=2)
+    record = runner.run(prepare(asked), Store(tmp_path))
+    last = {s.name: s.score for s in record.scores if s.split == "test" and s.stage == 2}
+    assert len(last) == 3
+    assert record.summary["final_accuracy"] == pytest.approx((last["stage-3"] + last["stage-2"]) / 2)
+    assert record.summary["forgetting"] is not None
 
 
 def test_predictions_are_kept_where_asked_and_score_what_the_log_says(tmp_path):

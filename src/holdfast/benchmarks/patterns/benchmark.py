@@ -39,6 +39,10 @@ class Patterns(Benchmark):
     def __post_init__(self) -> None:
         stage_order(self.order, self.stages)  # a mistake is told before any data is drawn
 
+    def first(self, stages: int) -> tuple[str, ...]:
+        """The first stages in their order."""
+        return tuple(map(tasks.stage_name, stage_order(self.order, self.stages)[:stages]))
+
     def setup(self, wants: Wants) -> Setup:
         """Draw the pictures, and lay them out in stages."""
         order, per_class = stage_order(self.order, self.stages), PER_CLASS[self.scale]
@@ -60,12 +64,12 @@ class Patterns(Benchmark):
                 tables.append(table(kinds[0].name, drawn))
         training = Training(epochs=10, batch_size=32, learning_rate=1e-3)
         sets = {
-            (split, stage): EvaluationSet(f"stage-{stage + 1}", kinds[stage].name, split, found[split][stage])
+            (split, stage): EvaluationSet(tasks.stage_name(stage), kinds[stage].name, split, found[split][stage])
             for split in ("validation", "test")
             for stage in order
         }
         stages = tuple(
-            Stage(f"stage-{stage + 1}", found["train"][stage], training, (sets["validation", stage],))
+            Stage(tasks.stage_name(stage), found["train"][stage], training, (sets["validation", stage],))
             for stage in order
         )
         return Setup(
@@ -84,7 +88,7 @@ class Patterns(Benchmark):
     def _task(self, stage: int) -> Classify:
         if self.setting == "class":
             return tasks.shared_task(self.stages * self.classes)
-        return tasks.stage_task(stage + 1, self.classes)
+        return tasks.stage_task(stage, self.classes)
 
     def _relabelled(self, example: Example, stage: int) -> Example:
         assert isinstance(example.target, int)

@@ -47,11 +47,16 @@ def _field(random: np.random.Generator, grid: Array) -> Array:
     return unit
 
 
+def stage_name(number: int) -> str:
+    """The name of a stage and of its evaluation sets, and in the task-incremental setting of its task and head."""
+    return f"stage-{number + 1}"
+
+
 def shared_task(classes: int) -> Classify:
     """All classes behind one head: class-incremental."""
     return Classify("patterns", head="patterns", outputs=classes, chance=1 / classes)
 
 
-def stage_task(stage: int, classes: int) -> Classify:
+def stage_task(number: int, classes: int) -> Classify:
     """The classes of one stage behind a head of their own: task-incremental."""
-    return Classify(f"stage-{stage}", head=f"stage-{stage}", outputs=classes, chance=1 / classes)
+    return Classify(stage_name(number), head=stage_name(number), outputs=classes, chance=1 / classes)
