@@ -67,8 +67,13 @@ class KillAt(StopAt):
             raise Killed
 
 
-@pytest.mark.parametrize("name", [*NAMES, *PAIRS])
-@pytest.mark.parametrize(("every", "stop"), [(None, 1), (None, 8), (1, 1), (1, 5), (4, 7)])
+AT = [(None, 1), (None, 8), (1, 1), (1, 5), (4, 7)]
+
+
+@pytest.mark.parametrize(
+    ("name", "every", "stop"),
+    [(name, *at) for name in NAMES for at in AT] + [(p, *at) for p in PAIRS for at in AT[1::2]],
+)
 def test_resumes_exactly_from_whichever_checkpoint_a_kill_leaves(name, every, stop, tmp_path):
     """From the one before the first step, the one between two stages, and those within."""
     weights, score = unbroken(name)
