@@ -18,6 +18,9 @@ demo: setup
 	$(BIN)/holdfast climb tables demo --table 3
 	$(BIN)/holdfast report demo --out demo/report
 
+# Compiled once, not in each of the hundreds of processes that the tests start.
+test check: export PYTHONDONTWRITEBYTECODE =
+
 test: setup
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 
