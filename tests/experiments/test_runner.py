@@ -56,8 +56,6 @@ def test_a_run_of_the_first_stages_is_measured_by_these(tmp_path):
 
 
 def test_predictions_are_kept_where_asked_and_score_what_the_log_says(tmp_path):
-    from dataclasses import replace
-
     ready = prepare(replace(request(), predictions=True))
     record = runner.run(ready, Store(tmp_path))
     files = sorted((tmp_path / record.id / "predictions").iterdir())

@@ -219,13 +219,10 @@ class Learner:
 
     def _replayed(self, batch: Batch, algorithms: Sequence[Algorithm]) -> tuple[Tensor | None, How]:
         """The loss of a batch, with its gradients, by a pass that was recorded; or None, and how to call the model."""
+        if self._passes is None or len(batch.parts) != 1 or (isinstance(self._call, Compiled) and self._call.learns):
+            return None, "graphs"
         adding = tuple(algorithm for algorithm in algorithms if algorithm.adds() != "nothing")
-        if (
-            self._passes is None
-            or len(batch.parts) != 1
-            or any(algorithm.adds() == "anything" for algorithm in adding)
-            or (isinstance(self._call, Compiled) and self._call.learns)
-        ):
+        if any(algorithm.adds() == "anything" for algorithm in adding):
             return None, "graphs"
         found = self._passes(batch, adding)
         if found is None:

@@ -95,9 +95,10 @@ class Cluster(Engine):
                 outcome = Outcome(run, "stopped")
             except self.ray.exceptions.RayError as error:
                 # Ray itself stumbles over its call back where Ctrl-C is ignored, as in a shell's background.
-                called = task in self._called_back and isinstance(error, self.ray.exceptions.RayTaskError)
-                lost = Outcome(run, "died", f"Ray lost it: {type(error).__name__}")
-                outcome = Outcome(run, "stopped") if called else lost
+                if task in self._called_back and isinstance(error, self.ray.exceptions.RayTaskError):
+                    outcome = Outcome(run, "stopped")
+                else:
+                    outcome = Outcome(run, "died", f"Ray lost it: {type(error).__name__}")
             yield outcome
 
     def stop(self) -> None:
