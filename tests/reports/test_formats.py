@@ -19,16 +19,17 @@ TABLE = Table(
     ),
     ("It is so.",),
     WARNING,
+    "best, or not distinguishable from it",
 )
 
 
 def test_csv_reads_back_with_interval_paper_and_warning():
     rows = list(csv.DictReader(io.StringIO(FORMATS["csv"](TABLE))))
     assert rows[0] == {
-        "table": "a_b & 50 %", "method": "er_1", "Acon": "-12.345", "Acon interval": "0.5", "Acon paper": "19.78",
-        "note": "a|b", "warning": WARNING,
+        "table": "a_b & 50 %", "method": "er_1", "Acon": "-12.345", "Acon interval": "0.5", "Acon best": "true",
+        "Acon paper": "19.78", "note": "a|b", "warning": WARNING,
     }  # fmt: skip
-    assert (rows[1]["Acon"], rows[1]["Acon paper"]) == ("", "9.11")
+    assert (rows[1]["Acon"], rows[1]["Acon best"], rows[1]["Acon paper"]) == ("", "", "9.11")
 
 
 def test_markdown_has_as_many_cells_in_each_row_and_the_best_in_bold():
@@ -38,6 +39,7 @@ def test_markdown_has_as_many_cells_in_each_row_and_the_best_in_bold():
     assert rows[2] == r"| er\_1 | **-12.3 ±0.5** (19.8 ±0.3) | a\|b |"
     assert f"**{WARNING}**" in lines
     assert r"\<lwf\>" in rows[3]
+    assert "Bold: best, or not distinguishable from it." in lines[-1]
 
 
 def test_latex_is_booktabs_with_everything_escaped():
@@ -47,6 +49,7 @@ def test_latex_is_booktabs_with_everything_escaped():
     assert r"$<$lwf$>$ & -- (9.1) & c \\" in text
     assert r"a\_b \& 50 \%" in text
     assert "the world's data" in text
+    assert "Bold: best, or not distinguishable from it." in text
     assert text.count("{") == text.count("}")
     assert not re.search(r"(?<!\\)[%#]", text)
 
@@ -55,12 +58,14 @@ def test_text_has_the_papers_value_in_brackets():
     found = grid(TABLE)
     assert found.rows == (("er_1", "-12.3 ±0.5* [19.8 ±0.3]", "a|b"), ("<lwf>", "– [9.1]", "c"))
     assert found.notes[0] == WARNING
+    assert found.notes[-1] == "*: best, or not distinguishable from it."
 
 
 def test_json_has_numbers():
     found = as_json_values(TABLE)
     assert found["warning"] == WARNING
     assert found["rows"][0]["Acon"] == {"value": -12.345, "interval": 0.5, "paper": 19.78, "best": True}
+    assert found["marks"] == "best, or not distinguishable from it"
 
 
 @pytest.mark.parametrize("name", FORMATS)

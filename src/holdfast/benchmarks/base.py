@@ -23,11 +23,28 @@ class Measure:
     """How a measure is shown: its title, whether more is better, and the factor for print (100 for percent)."""
 
     title: str
-    higher: bool = True
+    higher: bool | None = None
+    """Whether more is better. None: unknown, so reports show no arrow and mark nothing."""
     factor: float = 100.0
     decimals: int = 1
     asked: str = ""
     """What asks for the other runs that it is taken against, as --downstream does; empty: every record has it."""
+    mean_of: tuple[str, ...] = ()
+    """Patterns of the evaluation sets whose mean score this is: guessing scores at most the mean of their chances."""
+
+    @property
+    def head(self) -> str:
+        """The title with an arrow towards the better values, where the direction is known.
+
+        >>> Measure("BLEU-1", higher=True).head, Measure("PPL", higher=False).head, Measure("mine").head
+        ('BLEU-1 ↑', 'PPL ↓', 'mine')
+        """
+        return headed(self.title, self.higher)
+
+
+def headed(title: str, higher: bool | None) -> str:
+    """A column's head: the title with an arrow towards the better values, where the direction is known."""
+    return title if higher is None else f"{title} {'↑' if higher else '↓'}"
 
 
 @dataclass(frozen=True)

@@ -66,14 +66,10 @@ def _say(left_out: Sequence[Run]) -> None:
 
 
 def _in_terminal(table: Table) -> Grid:
-    """The table as texts, the best in bold where the terminal can."""
+    """The table as texts: what is marked with a star, and our own value there in bold where the terminal can."""
     from rich.markup import escape
 
     from holdfast.reports.formats import grid
 
-    plain = grid(table)
-    rows = tuple(
-        tuple(f"[bold]{escape(text)}[/bold]" if cell.best else escape(text) for text, cell in zip(*pair, strict=True))
-        for pair in zip(plain.rows, table.rows, strict=True)
-    )
-    return replace(plain, rows=rows)
+    found = grid(table, escape, lambda text: f"[bold]{text}*[/bold]")
+    return replace(found, notes=tuple(map(escape, found.notes)))

@@ -83,10 +83,12 @@ def tune(
     )
     wanted = parse_grid(grid)
     known = measures(check(request).names["benchmark"])
+    if by in known and known[by].higher is None:
+        raise UserError(f"it is not known whether more of {by!r} is better: choose by a measure with a direction")
     results: list[Result] = []
     numbers, carry_out = range(seed, seed + seeds), _carry_out(out, device, jobs, results)
     trials = search(request, wanted, by, numbers, carry_out, list(known))
-    tied = best(trials, known[by].higher)
+    tied = best(trials, bool(known[by].higher))
     if not tied and not results[0].failed():
         why = next((f": {v.reason}" for t in trials for v in t.values if isinstance(v, Undefined)), "")
         raise UserError(f"no run of the grid has a {by} on validation data{why}")
@@ -121,7 +123,7 @@ def tune(
         taken = tied[0].settings if tied else None
         print_json(how | {"points": found, "best": taken, "chosen": marked, "chosen_failed": lost})
     else:
-        notes = _notes(how, known[by], bool(chosen), lost)
+        notes = [*_notes(how, known[by], bool(chosen), lost), *_doubt(trials, tied, known[by], numbers)]
         if chosen:
             again = f"{chosen[0].command()}{f' --seeds {seeds}' if seeds > 1 else ''}{out_option(out)}"
             notes.append(f"On the test data: {again}")
@@ -183,6 +185,29 @@ def _notes(how: Mapping[str, Any], measure: Measure, chosen: bool, lost: Sequenc
     if lost:
         notes.append(f"Of the chosen runs, {len(lost)} failed: {', '.join(lost)}.")
     return notes
+
+
+def _doubt(trials: Sequence[Trial], tied: Sequence[Trial], measure: Measure, seeds: Sequence[int]) -> list[str]:
+    """Whether the runner-up is distinguishable from the chosen point: the choice by the mean stands in any case."""
+    from holdfast.reports.marks import meaning
+    from holdfast.reports.significance import leaders
+
+    values = {
+        str(place): dict(zip(seeds, trial.values, strict=True))
+        for place, trial in enumerate(trials)
+        if not math.isnan(trial.mean)
+    }
+    others = [place for place in values if trials[int(place)] not in tied]
+    if not tied or not others:
+        return []
+    found = leaders(values, measure.higher)
+    if not found.names:
+        return [f"Whether the chosen point is better than the others cannot be told: {found.why}."]
+    close = [", ".join(f"{n}={v}" for n, v in trials[int(p)].settings.items()) for p in others if p in found.names]
+    rule = meaning(found.seeds).partition(" (")[2]
+    if not close:
+        return [f"Every other point is distinguishable from the best ({rule}."]
+    return [f"Chosen by the mean alone; not distinguishable from it ({rule}: {'; '.join(close)}."]
 
 
 def _many(count: int, what: str) -> str:

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from holdfast.benchmarks.base import Measure, headed
 from holdfast.experiments.store import Record
 from holdfast.papers import Table as Published
-from holdfast.reports.blocks import Cell, Table, mean_cell
+from holdfast.reports.blocks import Cell, Table
 from holdfast.reports.groups import rows_of
-from holdfast.reports.overview import is_bound, mark_best, row_head
+from holdfast.reports.marks import mark_best, measured
+from holdfast.reports.overview import is_bound, row_head
 from holdfast.reports.runs import on_world
+from holdfast.reports.tables import measures
 
 WORLD = "Ours is on the world's small data, the paper's on the real data: this is no reproduction of the paper."
 
@@ -57,8 +60,8 @@ def side_by_side(
     """A paper's table in its own order of rows, with our runs in the rows that are theirs and below.
 
     `names` are the columns of the published table that name a row; `key` gives the same of a record. Rows for which
-    `compete` gives the same, by default their last name, have one best. Several rows of ours may be one of the paper's
-    (another memory, another rate): each is shown beside it.
+    `compete` gives the same, by default their last name, compete for the marks; the paper's values never do. Several
+    rows of ours may be one of the paper's (another memory, another rate): each is shown beside it.
     """
     ours: dict[tuple[str, ...], list[Record]] = {}
     for record in records:
@@ -74,16 +77,18 @@ def side_by_side(
             cells = [_cell(column, group, theirs) for column in columns]
             rows.append((row_head(said, group) if group else Cell(said, hint="not run here"), *cells))
             ranks.append(compete(place) if group and not is_bound(group[0]) else None)
-    rows = mark_best(rows, [column.higher for column in columns], ranks)
-    heads = tuple(f"{column.title} {'↑' if column.higher else '↓'}" for column in columns)
+    marked = mark_best(rows, [column.title for column in columns], [column.higher for column in columns], ranks)
+    heads = tuple(headed(column.title, column.higher) for column in columns)
     given = title or f"{published.paper}, table {published.number}: {published.title}"
     warnings = list(dict.fromkeys(filter(None, (caution(record) for record in records))))
-    return Table(given, (" · ".join(names), *heads), tuple(rows), (published.measures,), " ".join(warnings))
+    notes = (published.measures, *marked.notes)
+    return Table(given, (" · ".join(names), *heads), tuple(marked.rows), notes, " ".join(warnings), marked.marks)
 
 
 def _cell(column: Beside, group: Sequence[Record], theirs: Published | None) -> Cell:
-    values = [record.summary.get(column.measure) for record in group]
-    cell = mean_cell(values, column.factor, column.decimals)
+    known = measures(group[0].config["benchmark"]["name"]) if group else {}
+    measure = known.get(column.measure) or Measure(column.title)
+    cell = measured(group, column.measure, replace(measure, factor=column.factor, decimals=column.decimals))
     if len(group) == 1 and cell.number is not None and column.own_interval:
         own = group[0].summary.get(column.own_interval)
         cell = replace(cell, interval=None if own is None else own * column.factor)

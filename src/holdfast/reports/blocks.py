@@ -5,8 +5,8 @@ A benchmark's own section gives these (`reports/sections.py`); none of them know
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from holdfast import metrics
@@ -28,6 +28,11 @@ class Cell:
     paper_text: str = ""
     """The paper's value in words, where it is more than a number."""
     best: bool = False
+    """Whether it is marked: the best of its column, or not distinguishable from it."""
+    values: Mapping[int, float] = field(default_factory=dict)
+    """Our own values by seed, as printed: what a mark is decided by."""
+    chance: float | None = None
+    """What guessing scores, where that is known: what does not exceed it is never marked."""
     run: str = ""
     """The run that a click leads to."""
     seeds: tuple[tuple[int, str], ...] = ()
@@ -85,6 +90,8 @@ class Table:
     notes: tuple[str, ...] = ()
     warning: str = ""
     """What must never be overlooked: above all that world data is no reproduction."""
+    marks: str = ""
+    """What a marked cell means; empty where none is marked."""
 
     @staticmethod
     def of(grid: Grid) -> Table:

@@ -11,11 +11,13 @@ from holdfast.benchmarks.climb.runs import LowShotRecord, Runs, whole
 from holdfast.benchmarks.climb.transfer import MODALITIES, final
 from holdfast.experiments.store import Record
 from holdfast.reports.blocks import Bars, Block, Cell, Curves, Series, Table
-from holdfast.reports.overview import mark_best
+from holdfast.reports.marks import Marked, mark_best
 from holdfast.reports.runs import on_world
 
 RANKED = {"3", "13"}
 """Tables whose rows are algorithms that compete, by their knowledge transfer."""
+AT_CHANCE = -100.0
+"""The knowledge transfer of a score at chance."""
 HOW = "Transfer or forgetting in percent, the score in brackets. The paper's ± is a deviation, ours a 95 % interval."
 
 
@@ -38,12 +40,15 @@ def _table(sheet: tables.Sheet) -> Table:
         (Cell(row.title), *(_cell(ours, paper) for ours, paper in zip(row.ours, row.paper, strict=True)))
         for row in sheet.rows
     ]
+    marked = Marked(rows, "", ())
     if sheet.number in RANKED:
-        compete = [column != tables.TRAINED for column in sheet.columns]  # to train more is no merit: it comes last
-        rows = mark_best(rows, [True] * sum(compete), [None if r.title == "direct" else "" for r in sheet.rows])
+        compete = [column for column in sheet.columns if column != tables.TRAINED]  # to train more is no merit
+        ranks = [None if r.title == "direct" or not any(c != tables.Cell() for c in r.ours) else "" for r in sheet.rows]
+        marked = mark_best(rows, compete, [True] * len(compete), ranks)
     warning = " ".join(note for note in sheet.notes if note in (tables.WORLD, tables.SMALLER))
-    notes = (HOW, *(note for note in sheet.notes if note not in warning))
-    return Table(f"climb, table {sheet.number}: {sheet.title}", ("", *sheet.columns), tuple(rows), notes, warning)
+    notes = (HOW, *(note for note in sheet.notes if note not in warning), *marked.notes)
+    title = f"climb, table {sheet.number}: {sheet.title}"
+    return Table(title, ("", *sheet.columns), tuple(marked.rows), notes, warning, marked.marks)
 
 
 def _cell(ours: tables.Cell, paper: tables.Cell) -> Cell:
@@ -54,6 +59,8 @@ def _cell(ours: tables.Cell, paper: tables.Cell) -> Cell:
         number=ours.change,
         paper=paper.change,
         paper_text="" if paper == tables.Cell() else str(paper),
+        values=ours.changes,
+        chance=AT_CHANCE,
     )
 
 

@@ -6,11 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from holdfast import papers
+from holdfast.benchmarks.base import Measure, headed
 from holdfast.experiments.store import Record
 from holdfast.reports.beside import caution
 from holdfast.reports.blocks import Bars, Block, Cell, Table, mean_cell
 from holdfast.reports.groups import rows_of
-from holdfast.reports.overview import bar_series, mark_best
+from holdfast.reports.marks import mark_best, measured
+from holdfast.reports.overview import bar_series
 
 METHODS = {"naive": "finetune", "ewc": "ewc", "rehearsal": "rehearsal", "cumulative": "cumulative"}
 """Our names of the paper's methods, in its order."""
@@ -39,23 +41,24 @@ def _table(records: Sequence[Record]) -> Table:
     for name in names:
         cells = [_cell(ours[order].get(name, ()), published.get(name, ""), order, task) for order, task in columns]
         rows.append((Cell(f"{published[name]} ({name})" if published.get(name, name) != name else name), *cells))
-    rows = mark_best(rows, [True] * len(columns), [None if name == "cumulative" else "" for name in names])
+    asked = [f"{' → '.join(TITLES[t] for t in ORDERS[order])}: {TITLES[task]}" for order, task in columns]
+    ranks = [None if name == "cumulative" else "" for name in names]
+    marked = mark_best(rows, asked, [True] * len(columns), ranks)
     chances = {order: [r.chance for group in ours[order].values() for r in group] for order in ORDERS}
     guessed = [
         replace(mean_cell([c.get(task) for c in chances[order][:1]], 100.0, 0), paper=_paper("random", order, task))
         for order, task in columns
     ]
-    heads = tuple(f"{' → '.join(TITLES[t] for t in ORDERS[order])}: {TITLES[task]} ↑" for order, task in columns)
+    heads = tuple(headed(title, True) for title in asked)
     scale, model = records[0].config["benchmark"].get("scale"), records[0].config["model"]["name"]
     title = f"clvqa, the main table: accuracy after both tasks ({scale}, {model})"
-    notes = ("Accuracy in percent on both tasks at the end, with one output layer.",)
-    return Table(title, ("method", *heads), (*rows, (Cell("guessing"), *guessed)), notes, caution(records[0]))
+    notes = ("Accuracy in percent on both tasks at the end, with one output layer.", *marked.notes)
+    all_rows = (*marked.rows, (Cell("guessing"), *guessed))
+    return Table(title, ("method", *heads), all_rows, notes, caution(records[0]), marked.marks)
 
 
 def _cell(group: Sequence[Record], method: str, order: str, task: str) -> Cell:
-    return replace(
-        mean_cell([record.summary.get(task) for record in group], 100.0, 0), paper=_paper(method, order, task)
-    )
+    return replace(measured(group, task, Measure(TITLES[task], decimals=0)), paper=_paper(method, order, task))
 
 
 def _paper(method: str, order: str, task: str) -> float | None:

@@ -14,11 +14,21 @@ from holdfast.reports.tables import Grid
 BRACKETS = "In brackets: the paper's value."
 
 
-def grid(table: Table) -> Grid:
-    """The table as texts: the paper's value in brackets, the best with a star."""
-    rows = tuple(tuple(_text(cell) for cell in row) for row in table.rows)
-    stars = ("* the best.",) if _has_best(table) else ()
-    return Grid(table.title, table.columns, rows, (*_notes(table, BRACKETS), *stars))
+def grid(
+    table: Table, plain: Callable[[str], str] = str, strong: Callable[[str], str] = lambda text: f"{text}*"
+) -> Grid:
+    """The table as texts: the paper's value in brackets, our own through `plain`, and what is marked through `strong`.
+
+    >>> grid(Table("t", ("", "ACC"), ((Cell("er"), Cell(number=1.0, paper=2.0, best=True)),), marks="best")).rows
+    (('er', '1.0* [2.0]'),)
+    """
+
+    def text(cell: Cell) -> str:
+        own = strong(plain(cell.plain)) if cell.best else plain(cell.plain)
+        return f"{own} {plain(f'[{cell.published}]')}" if cell.published else own
+
+    rows = tuple(tuple(map(text, row)) for row in table.rows)
+    return Grid(table.title, table.columns, rows, _notes(table, "*"))
 
 
 def markdown(table: Table) -> str:
@@ -34,7 +44,7 @@ def markdown(table: Table) -> str:
             f"{word} ({cell.published})" if cell.published else word for word, cell in zip(words, row, strict=True)
         ]
         lines.append("| " + " | ".join(words) + " |")
-    notes = _notes(table, BRACKETS)[1 if table.warning else 0 :]
+    notes = _notes(table)[1 if table.warning else 0 :]
     return "\n".join([*lines, "", *(f"{_cell_of_markdown(note)}  " for note in notes)]).rstrip() + "\n"
 
 
@@ -46,25 +56,36 @@ def latex(table: Table) -> str:
     for row in table.rows:
         lines.append("    " + " & ".join(_cell_of_latex(cell) for cell in row) + r" \\")
     lines += [r"    \bottomrule", r"  \end{tabular}"]
-    words = [table.title + ".", *_notes(table, BRACKETS)]
+    words = [table.title + ".", *_notes(table)]
     return "\n".join([*lines, f"  \\caption{{{_escape(' '.join(words))}}}", r"\end{table}", ""])
 
 
 def as_csv(table: Table) -> str:
-    """The table as CSV: each number beside its interval and the paper's value, and the warning in each row."""
+    """The table as CSV: each number beside its interval, its mark and the paper's value, and the warning in each row.
+
+    The column `NAME best` has `true` where the number is marked, and is empty elsewhere.
+    """
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
     numeric = [any(row[place].number is not None for row in table.rows) for place in range(len(table.columns))]
     published = [any(row[place].paper is not None for row in table.rows) for place in range(len(table.columns))]
     heads = ["table"]
     for name, number, paper in zip(map(_bare, table.columns), numeric, published, strict=True):
-        heads += [name, *([f"{name} interval"] if number else []), *([f"{name} paper"] if paper else [])]
+        heads += [
+            name,
+            *([f"{name} interval", f"{name} best"] if number else []),
+            *([f"{name} paper"] if paper else []),
+        ]
     writer.writerow([*heads, "warning"])
     for row in table.rows:
         words: list[object] = [table.title]
         for cell, number, paper in zip(row, numeric, published, strict=True):
             plain = cell.text if cell.number is None else cell.number
-            words += [plain, *([cell.interval] if number else []), *([cell.paper] if paper else [])]
+            words += [
+                plain,
+                *([cell.interval, "true" if cell.best else None] if number else []),
+                *([cell.paper] if paper else []),
+            ]
         writer.writerow(["" if word is None else word for word in (*words, table.warning)])
     return file.getvalue()
 
@@ -80,7 +101,8 @@ def as_json_values(table: Table) -> dict[str, Any]:
         }
         for row in table.rows
     ]
-    return {"title": table.title, "warning": table.warning, "rows": rows, "notes": list(table.notes)}
+    told = {"title": table.title, "warning": table.warning, "rows": rows, "notes": list(table.notes)}
+    return {**told, "marks": table.marks}
 
 
 FORMATS: dict[str, Callable[[Table], str]] = {"markdown": markdown, "latex": latex, "csv": as_csv}
@@ -128,18 +150,11 @@ def _cell_of_markdown(text: str) -> str:
     return re.sub(r"([\\|*_<>`])", r"\\\1", text).replace("\n", " ")
 
 
-def _text(cell: Cell) -> str:
-    star = "*" if cell.best else ""
-    return f"{cell.plain}{star} [{cell.published}]" if cell.published else f"{cell.plain}{star}"
-
-
 def _bare(column: str) -> str:
     return column.rstrip(" ↑↓")
 
 
-def _has_best(table: Table) -> bool:
-    return any(cell.best for row in table.rows for cell in row)
-
-
-def _notes(table: Table, how: str) -> tuple[str, ...]:
-    return (*((table.warning,) if table.warning else ()), *((how,) if table.has_published else ()), *table.notes)
+def _notes(table: Table, mark: str = "Bold") -> tuple[str, ...]:
+    how = (BRACKETS,) if table.has_published else ()
+    marks = (f"{mark}: {table.marks}.",) if table.marks else ()
+    return (*((table.warning,) if table.warning else ()), *how, *table.notes, *marks)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
-from math import isclose
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,8 +12,9 @@ from holdfast.benchmarks.base import Measure, score_matrix
 from holdfast.experiments.store import Record
 from holdfast.reports.blocks import Block, Cell, Curves, Heatmap, Note, Point, Scatter, Series, Table, mean_cell
 from holdfast.reports.groups import BOUNDS, Experiment
+from holdfast.reports.marks import by_seed, mark_best, measured
 from holdfast.reports.significance import LEAST, LEVEL, pairs
-from holdfast.reports.tables import measures, units, why_missing
+from holdfast.reports.tables import shown_measures, units, why_missing
 
 Matrix = NDArray[np.float64]
 WORLD = "On the world's small data: this is no reproduction of the paper."
@@ -36,14 +35,6 @@ COSTS = {
 }
 
 
-def shown_measures(records: Sequence[Record]) -> dict[str, Measure]:
-    """The measures that these records have, as their benchmark shows them; unknown ones as plain numbers."""
-    known = measures(records[0].config["benchmark"]["name"])
-    there = {name for record in records for name in record.summary}
-    found = {name: measure for name, measure in known.items() if name in there}
-    return found or {name: Measure(name, factor=1.0, decimals=3) for name in sorted(there)[:8]}
-
-
 def headline(records: Sequence[Record]) -> tuple[str, Measure] | None:
     """The one measure that stands for a run where there is room for one: the usual one, or the benchmark's first."""
     shown = shown_measures(records)
@@ -51,20 +42,20 @@ def headline(records: Sequence[Record]) -> tuple[str, Measure] | None:
 
 
 def comparison(experiment: Experiment) -> Table:
-    """One row an algorithm, one column a measure: the mean over the seeds with its 95 % t-interval, the best marked."""
+    """One row an algorithm, one column a measure: the mean over the seeds with its 95 % t-interval, the best marked.
+
+    See `marks.mark_best` for what is marked.
+    """
     shown = shown_measures(experiment.records)
     rows, missing = [], dict[tuple[str, str], list[str]]()
     for title, group in experiment.rows.items():
-        cells = [
-            mean_cell([r.summary.get(name) for r in group], measure.factor, measure.decimals)
-            for name, measure in shown.items()
-        ]
-        rows.append((row_head(title, group), *cells))
+        rows.append((row_head(title, group), *(measured(group, name, measure) for name, measure in shown.items())))
         for name in (name for name in shown if any(r.summary.get(name) is None for r in group)):
             reason = why_missing(next(r for r in group if r.summary.get(name) is None), name, shown[name])
             missing.setdefault((title, reason), []).append(shown[name].title)
     ranks = [None if is_bound(group[0]) else "" for group in experiment.rows.values()]
-    rows = mark_best(rows, [measure.higher for measure in shown.values()], ranks)
+    marked = mark_best(rows, [m.title for m in shown.values()], [m.higher for m in shown.values()], ranks)
+    rows = marked.rows
     if guessed := {name: experiment.records[0].chance[name] for name in shown if name in experiment.records[0].chance}:
         cells = [mean_cell([guessed.get(name)], m.factor, m.decimals) for name, m in shown.items()]
         rows.append((Cell("guessing"), *cells))
@@ -74,12 +65,10 @@ def comparison(experiment: Experiment) -> Table:
     notes = [unit + counted if unit else counted.capitalize()]
     notes += [f"{a}: no {', '.join(titles)}: {reason}." for (a, reason), titles in missing.items()]
     if None in ranks:
-        notes.append(
-            "Best among those that learn in sequence: joint, offline and cumulative see all data, and are a bound."
-        )
-    titles = (f"{m.title} {'↑' if m.higher else '↓'}" for m in shown.values())
+        notes.append("Joint, offline and cumulative see all data: they are a bound, and are never marked.")
     warning = WORLD if experiment.world and experiment.benchmark.partition(":")[0] in papers.papers() else ""
-    return Table(experiment.title, ("algorithm", *titles), tuple(rows), tuple(notes), warning)
+    columns = ("algorithm", *(measure.head for measure in shown.values()))
+    return Table(experiment.title, columns, tuple(rows), (*notes, *marked.notes), warning, marked.marks)
 
 
 def row_head(title: str, group: Sequence[Record]) -> Cell:
@@ -87,29 +76,6 @@ def row_head(title: str, group: Sequence[Record]) -> Cell:
     if len(group) == 1:
         return Cell(title, run=group[0].id)
     return Cell(title, seeds=tuple((record.config["seed"], record.id) for record in group[:SEEDS]))
-
-
-def mark_best(
-    rows: list[tuple[Cell, ...]], higher: Sequence[bool], ranks: Sequence[str | None]
-) -> list[tuple[Cell, ...]]:
-    """Mark the best number of each column after the first, among rows of the same rank; those of none never are.
-
-    Where all of them are equal, none is the best.
-
-    >>> rows = [(Cell("a"), Cell(number=1.0)), (Cell("b"), Cell(number=2.0)), (Cell("bound"), Cell(number=3.0))]
-    >>> [row[1].best for row in mark_best(rows, [True], ["", "", None])]
-    [False, True, False]
-    """
-    marked = [list(row) for row in rows]
-    for rank in {rank for rank in ranks if rank is not None}:
-        for column, more in enumerate(higher, 1):
-            numbers = [(row[column].number, place) for place, row in enumerate(rows) if ranks[place] == rank]
-            values = [(value if more else -value, place) for value, place in numbers if value is not None]
-            best = max((value for value, _ in values), default=0.0)
-            winners = [place for value, place in values if isclose(value, best, rel_tol=1e-9, abs_tol=1e-12)]
-            for place in winners if len(winners) < len(values) else []:
-                marked[place][column] = replace(marked[place][column], best=True)
-    return [tuple(row) for row in marked]
 
 
 def is_bound(record: Record) -> bool:
@@ -251,10 +217,8 @@ def significance(experiment: Experiment) -> list[Block]:
     for name, measure in shown_measures(experiment.records).items():
         values: dict[str, dict[int, float]] = {}
         for title, group in _drawn(experiment):
-            found = {r.config["seed"]: r.summary.get(name) for r in group}
-            numbers = {seed: value * measure.factor for seed, value in found.items() if value is not None}
-            if numbers:
-                values[title] = numbers
+            if numbers := by_seed(group, name):
+                values[title] = {seed: value * measure.factor for seed, value in numbers.items()}
         tested = pairs(values)
         if not tested:
             continue

@@ -6,7 +6,6 @@ import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import isclose
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +16,18 @@ from holdfast.reports.attached import attached
 from holdfast.reports.beside import caution
 from holdfast.reports.blocks import Block, Cell, Curves, Note, Series, Table, mean_cell
 from holdfast.reports.groups import Experiment, experiments
+from holdfast.reports.marks import measured
 from holdfast.reports.render import asset, page_name, render
 from holdfast.reports.runs import Run, Runs
 from holdfast.reports.sections import WITHIN, section
+from holdfast.reports.significance import leaders
+from holdfast.reports.tables import shown_measures
 from holdfast.version import __version__
 
 DRAWN = 8
 """So many experiments of a benchmark are drawn in full, those with the most runs; the rest are tables."""
+NAMED = 3
+"""So many algorithms, at the most, are named as the best of an experiment."""
 LINES = 12
 """A run's page draws at most so many curves."""
 
@@ -169,27 +173,38 @@ def duration(seconds: float) -> str:
 def _glance(found: Sequence[Experiment]) -> Table:
     rows = []
     for each in found:
-        name, measure = overview.headline(each.records) or ("", None)
-        ranked: list[tuple[float, str]] = []
-        for title, group in each.rows.items():
-            cell = mean_cell([record.summary.get(name) for record in group])
-            if measure is None or cell.number is None or overview.is_bound(group[0]):
-                continue
-            ranked.append((cell.number if measure.higher else -cell.number, title))
-        best = [title for rank, title in ranked if isclose(rank, max(ranked)[0], rel_tol=1e-9, abs_tol=1e-12)]
-        told = f"{', '.join(best)} ({measure.title})" if measure and best and len(best) < max(len(ranked), 2) else ""
+        told = _best_of(each)
         seeds = max(len(group) for group in each.rows.values())
         data = "made by itself" if each.benchmark == "patterns" else "the world's" if each.world else "given"
         cells = [Cell(each.title), Cell(data), Cell(str(len(each.rows)), len(each.rows), decimals=0)]
         rows.append((*cells, Cell(str(seeds), seeds, decimals=0), Cell(told)))
-    notes = ("Data: the world's is small and drawn by Holdfast; what is measured on it is no reproduction of a paper.",)
+    notes = ["Best: the highest or lowest mean, and what is not distinguishable from it."]
+    if any(e.world and e.benchmark != "patterns" for e in found):
+        data = "Data: the world's is small and drawn by Holdfast; what is measured on it is no reproduction of a paper."
+        notes.insert(0, data)
     columns = ("experiment", "data", "algorithms", "seeds", "best of them")
-    return Table(
-        "What was run, and on what",
-        columns,
-        tuple(rows),
-        notes if any(e.world and e.benchmark != "patterns" for e in found) else (),
-    )
+    return Table("What was run, and on what", columns, tuple(rows), tuple(notes))
+
+
+def _best_of(experiment: Experiment) -> str:
+    """The best algorithms of an experiment by its headline measure, or why none is named."""
+    if (found := overview.headline(experiment.records)) is None:
+        return ""
+    name, measure = found
+    cells = {
+        title: cell
+        for title, group in experiment.rows.items()
+        if not overview.is_bound(group[0]) and (cell := measured(group, name, measure)).number is not None
+    }
+    guessed = {title: cell.chance for title, cell in cells.items() if cell.chance is not None}
+    chosen = leaders({title: cell.values for title, cell in cells.items()}, measure.higher, guessed)
+    best = [title for title in cells if title in chosen.names]
+    if not best:
+        return f"none named: {chosen.why}"
+    if len(best) == len(cells):
+        return f"not distinguishable ({measure.title})"
+    shown = ", ".join(best[:NAMED]) + (f" and {len(best) - NAMED} more" if len(best) > NAMED else "")
+    return f"{shown} ({measure.title})"
 
 
 def runs_table(runs: Sequence[Run]) -> Table:
@@ -252,12 +267,12 @@ def _run_page(run: Run, shared: Mapping[str, str]) -> str:
 
 
 def _run_blocks(record: Record) -> list[Block]:
-    shown = overview.shown_measures([record])
+    shown = shown_measures([record])
     rows = []
     for name, measure in shown.items():
         cell = mean_cell([record.summary.get(name)], measure.factor, measure.decimals)
         reason = record.reasons.get(name, "")
-        rows.append((Cell(f"{measure.title} {'↑' if measure.higher else '↓'}"), cell, Cell(reason)))
+        rows.append((Cell(measure.head), cell, Cell(reason)))
     columns = ("measure", "value", "why there is none") if record.reasons else ("measure", "value")
     blocks: list[Block] = [Table("Measures", columns, tuple(row[: len(columns)] for row in rows))]
     if (heat := overview.heatmap([record], "Scores on test data after each stage")) is not None:

@@ -1,4 +1,4 @@
-"""Whether one algorithm beats another: paired over the seeds, corrected for how many pairs were looked at.
+"""Whether one algorithm beats another, and which ones may be marked as the best: paired over the seeds, corrected.
 
 The runs of two algorithms with the same seed have the same data order and first weights, so their difference is taken
 seed by seed. With the few seeds that anyone runs, a bootstrap of them is too sure of itself; Student's t is exact for
@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import combinations
 
 from holdfast import metrics
 
 LEVEL = 0.05
+MARK_LEVEL = 0.04
+"""The level of the tests that decide marks. At 5 %, two equal rows would show a single winner in exactly 5 % of tables,
+and in more where scores on few test examples give the same difference for every seed."""
 LEAST = 3
 """Fewer pairs than this are not tested: with two, t needs a difference of 13 standard errors."""
 
@@ -74,10 +77,87 @@ def pairs(values: Mapping[str, Mapping[int, float]]) -> list[Pair]:
     """All pairs of rows with enough common seeds, from each row's values by seed."""
     found = []
     for first, second in combinations(values, 2):
-        seeds = sorted(values[first].keys() & values[second].keys())
-        differences = [values[first][seed] - values[second][seed] for seed in seeds]
-        if len(seeds) >= LEAST:
+        differences = _differences(values[first], values[second])
+        if len(differences) >= LEAST:
             width = metrics.t_interval(differences)
-            found.append((first, second, metrics.mean(differences), width, paired_t(differences), len(seeds)))
+            found.append((first, second, metrics.mean(differences), width, paired_t(differences), len(differences)))
     corrected = holm([p for *_, p, _ in found])
     return [Pair(a, b, mean, width, p, c, n) for (a, b, mean, width, p, n), c in zip(found, corrected, strict=True)]
+
+
+@dataclass(frozen=True)
+class Leaders:
+    """The rows to mark in one column: the best, and those that are not distinguishable from it."""
+
+    names: frozenset[str] = frozenset()
+    why: str = ""
+    """Why no row is marked."""
+    apart: Mapping[str, str] = field(default_factory=dict)
+    """Rows that could not be compared, or that would be marked but for another reason, with that reason."""
+    seeds: tuple[int, ...] = ()
+    """Over how many common seeds the tests were, each count once."""
+
+
+def leaders(
+    values: Mapping[str, Mapping[int, float]], higher: bool | None, chance: Mapping[str, float] | None = None
+) -> Leaders:
+    """The rows to mark, from each row's values by seed: the best mean, and what it does not beat.
+
+    The row with the best mean is tested against each other row that shares enough seeds with it: paired t, two-sided,
+    corrected by Holm over these tests. A row is left unmarked where the test finds it worse. The same difference for
+    every seed counts as p = 0, its limit. `chance` says what guessing scores: no row is marked whose 95 % interval over
+    its seeds reaches it.
+
+    >>> er, ewc, si = ({0: 61, 1: 64, 2: 62}, {0: 60, 1: 66, 2: 60}, {0: 21, 1: 25, 2: 20})
+    >>> sorted(leaders({"er": er, "ewc": ewc, "si": si}, higher=True).names)
+    ['er', 'ewc']
+    >>> leaders({"er": {0: 0.61}, "si": {0: 0.21}}, higher=True).why
+    'one seed'
+    """
+    if higher is None:
+        return Leaders(why="it is not known whether more is better")
+    sign = 1.0 if higher else -1.0
+    known = {name: {s: sign * v for s, v in row.items() if math.isfinite(v)} for name, row in values.items()}
+    known = {name: row for name, row in known.items() if row}
+    if len(known) < 2:
+        return Leaders(why="only one algorithm competes" if known else "no algorithm has a value")
+    shared = {(a, b): len(known[a].keys() & known[b].keys()) for a in known for b in known if a != b}
+    able = [name for name in known if any(n >= LEAST for pair, n in shared.items() if pair[0] == name)]
+    if not able:
+        one = all(len(row) == 1 for row in known.values())
+        return Leaders(why="one seed" if one else f"no two algorithms have {LEAST} seeds in common")
+    best = max(able, key=lambda name: math.fsum(known[name].values()) / len(known[name]))
+    tested, apart = dict[str, list[float]](), dict[str, str]()
+    for name in (name for name in known if name != best):
+        if shared[best, name] >= LEAST:
+            tested[name] = _differences(known[best], known[name])
+        else:
+            apart[name] = f"fewer than {LEAST} seeds in common with the best"
+    if not apart and not any(map(any, tested.values())):
+        return Leaders(why="all values are equal")
+    p_values = (paired_t(differences) for differences in tested.values())
+    corrected = holm([0.0 if math.isnan(p) else p for p in p_values])
+    worse = {
+        n for (n, each), p in zip(tested.items(), corrected, strict=True) if math.fsum(each) > 0 and p < MARK_LEVEL
+    }
+    ties = {best, *tested} - worse
+    guessed = {name: sign * chance[name] for name in ties if chance and name in chance}
+    marked = ties - {name for name, level in guessed.items() if not _above(list(known[name].values()), level)}
+    if not marked:
+        return Leaders(why="no score is above chance")
+    if len(marked) == 1 < len(ties):  # alone it would be the winner, which the test does not support
+        return Leaders(why="the best is not distinguishable from a score that is not above chance")
+    apart |= dict.fromkeys(ties - marked, "not above chance")
+    return Leaders(frozenset(marked), "", apart, tuple(sorted({*map(len, tested.values())})))
+
+
+def _above(values: Sequence[float], level: float) -> bool:
+    """Whether the lower end of the 95 % interval of the mean is above a level, by more than rounding."""
+    return metrics.mean(values) - metrics.t_interval(values) > level + 1e-9 * abs(level)
+
+
+def _differences(first: Mapping[int, float], second: Mapping[int, float]) -> list[float]:
+    """What two rows differ by for each common seed; differences that are equal but for rounding are made equal."""
+    seeds = sorted(first.keys() & second.keys())
+    step = 1e-12 * max((max(abs(first[seed]), abs(second[seed])) for seed in seeds), default=0.0)
+    return [round((first[seed] - second[seed]) / step) * step if step else 0.0 for seed in seeds]

@@ -11,6 +11,9 @@ from holdfast.benchmarks.base import Measure, score_matrix
 from holdfast.experiments.store import Record
 from holdfast.reports.groups import rows_of
 
+MOST = 8
+"""Of a benchmark that says nothing of its measures, at most so many are shown."""
+
 
 @dataclass(frozen=True)
 class Grid:
@@ -27,11 +30,18 @@ def measures(benchmark: str) -> Mapping[str, Measure]:
     return _protocol(benchmark, "MEASURES")
 
 
+def shown_measures(records: Sequence[Record]) -> dict[str, Measure]:
+    """The measures that these records have, as their benchmark shows them; unknown ones as plain numbers."""
+    known = measures(records[0].config["benchmark"]["name"])
+    there = {name for record in records for name in record.summary}
+    found = {name: measure for name, measure in known.items() if name in there}
+    return found or {name: Measure(name, factor=1.0, decimals=3) for name in sorted(there)[:MOST]}
+
+
 def comparison(records: Sequence[Record]) -> Grid:
     """One row an algorithm, one column a measure: the mean over seeds, and its 95 % t-interval."""
     benchmark = records[0].config["benchmark"]["name"]
-    known, costs = measures(benchmark), _protocol(benchmark, "COSTS")
-    shown = {name: m for name, m in known.items() if any(name in record.summary for record in records)} or known
+    shown, costs = shown_measures(records), _protocol(benchmark, "COSTS")
     shown = {**shown, **{name: m for name, m in costs.items() if any(name in record.cost for record in records)}}
     groups = rows_of(records)
     rows = []
@@ -53,8 +63,7 @@ def comparison(records: Sequence[Record]) -> Grid:
     for (title, reason), names in missing.items():
         alike.setdefault((", ".join(names), reason), []).append(title)
     notes += [f"{', '.join(who)}: no {names}: {reason}." for (names, reason), who in alike.items()]
-    titles = (f"{m.title} {'↑' if m.higher else '↓'}" for m in shown.values())
-    return Grid(benchmark, ("algorithm", *titles), tuple(rows), tuple(notes))
+    return Grid(benchmark, ("algorithm", *(m.head for m in shown.values())), tuple(rows), tuple(notes))
 
 
 def why_missing(record: Record, name: str, measure: Measure) -> str:
@@ -71,7 +80,7 @@ def why_missing(record: Record, name: str, measure: Measure) -> str:
 def units(shown: Sequence[Measure]) -> str:
     """Which of the measures are in percent, as the beginning of a note.
 
-    >>> units([Measure("BLEU-1"), Measure("PPL", higher=False, factor=1)])
+    >>> units([Measure("BLEU-1", higher=True), Measure("PPL", higher=False, factor=1)])
     'BLEU-1 in percent; '
     """
     percent = [measure.title for measure in shown if measure.factor == 100]

@@ -19,15 +19,15 @@ COMPARED = ("non", "sys")
 TESTS = tuple(mode + group + end for mode in MODES for group in ("", "(f)", "(o)") for end in ("", INTERVAL))
 """What scores of few-shot tests are called."""
 MEASURES = {
-    "Acon": Measure("Acon"),
-    "Asys": Measure("Asys"),
-    "Apro": Measure("Apro"),
-    "Asub": Measure("Asub"),
-    "Hn": Measure("Hn"),
-    "Anon": Measure("Anon"),
-    "Anoc": Measure("Anoc"),
-    "Hr": Measure("Hr"),
-    "Ha": Measure("Ha"),
+    "Acon": Measure("Acon", higher=True, mean_of=("task-*",)),
+    "Asys": Measure("Asys", higher=True, mean_of=("sys",)),
+    "Apro": Measure("Apro", higher=True, mean_of=("pro",)),
+    "Asub": Measure("Asub", higher=True, mean_of=("sub",)),
+    "Hn": Measure("Hn", higher=True, mean_of=("sys", "pro", "sub")),
+    "Anon": Measure("Anon", higher=True, mean_of=("non",)),
+    "Anoc": Measure("Anoc", higher=True, mean_of=("noc",)),
+    "Hr": Measure("Hr", higher=True, mean_of=("non", "noc")),
+    "Ha": Measure("Ha", higher=True, mean_of=("sys", "pro", "sub", "non", "noc")),
 }
 _MISSING = "was not tested"
 

@@ -24,17 +24,17 @@ from holdfast.types import Score
 DIRECT, JOINT = "direct/", "joint"
 """The names of the runs that measures need: `direct/vqav2` and so on, and the joint one."""
 MEASURES = {
-    **{name: Measure(name) for name in TASKS},
-    "knowledge_transfer": Measure("T_UK", factor=1.0),
+    **{name: Measure(name, higher=True) for name in TASKS},
+    "knowledge_transfer": Measure("T_UK", higher=True, factor=1.0),
     "forgetting_transfer": Measure("T_F", higher=False, factor=1.0),
-    "final_accuracy": Measure("ACC"),
-    "backward_transfer": Measure("BWT"),
-    "forward_transfer": Measure("FWT"),
+    "final_accuracy": Measure("ACC", higher=True, mean_of=("*",)),
+    "backward_transfer": Measure("BWT", higher=True),
+    "forward_transfer": Measure("FWT", higher=True),
     "intransigence": Measure("Int", higher=False, asked="--set benchmark.joint=true"),
-    "score": Measure("score"),
-    "low_shot_multimodal": Measure("T_LS multimodal", factor=1.0, asked="--downstream"),
-    "low_shot_language": Measure("T_LS language", factor=1.0, asked="--downstream"),
-    "low_shot_vision": Measure("T_LS vision", factor=1.0, asked="--downstream"),
+    "score": Measure("score", higher=True),
+    "low_shot_multimodal": Measure("T_LS multimodal", higher=True, factor=1.0, asked="--downstream"),
+    "low_shot_language": Measure("T_LS language", higher=True, factor=1.0, asked="--downstream"),
+    "low_shot_vision": Measure("T_LS vision", higher=True, factor=1.0, asked="--downstream"),
 }
 """The score of each task at the end, then the measures; the last four are those of low-shot runs."""
 COSTS = {

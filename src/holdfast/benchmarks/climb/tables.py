@@ -8,7 +8,7 @@ baseline that is not clearly above chance is a dash.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from holdfast import metrics
 from holdfast.benchmarks.climb import paper, protocol
@@ -37,6 +37,8 @@ class Cell:
     change: float | None = None
     doubtful: bool = False
     """Whether there is no change, because the baseline is not clearly above chance."""
+    changes: Mapping[int, float] = field(default_factory=dict, compare=False)
+    """The changes behind the mean, by seed, where rows compete by them."""
 
     def __str__(self) -> str:
         if self.score is None and self.change is None:
@@ -140,7 +142,9 @@ def _orders_forgetting(runs: Runs, source: Published) -> Built:
 def _learned(runs: Runs, found: Sequence[Upstream], task: str) -> Cell:
     """The score right after learning a task, and the knowledge transfer."""
     scores = [protocol.learned(run.scores)[task] for run in found]
-    return _cell(scores, [protocol.transfers(run.scores, runs.direct(run))[task] for run in found])
+    changes = [protocol.transfers(run.scores, runs.direct(run))[task] for run in found]
+    seeds = {run.seed: change for run, change in zip(found, changes, strict=True) if change == change}
+    return replace(_cell(scores, changes), changes=seeds)
 
 
 def _with_share(row: Row, found: Sequence[Upstream], source: Published) -> Row:

@@ -13,13 +13,13 @@ from holdfast.benchmarks.base import Measure, absent, score_matrix
 from holdfast.types import Score
 
 MEASURES = {
-    "wh": Measure("Wh"),
-    "yn": Measure("Y/N"),
-    "mean_accuracy": Measure("Mean acc"),
-    "backward_transfer": Measure("BWT"),
-    "remembering": Measure("Rem"),
+    "wh": Measure("Wh", higher=True),
+    "yn": Measure("Y/N", higher=True),
+    "mean_accuracy": Measure("Mean acc", higher=True, mean_of=("*",)),
+    "backward_transfer": Measure("BWT", higher=True),
+    "remembering": Measure("Rem", higher=True),
     "intransigence": Measure("Int", higher=False),
-    "cl_score": Measure("CL score"),
+    "cl_score": Measure("CL score", higher=True),
 }
 _ALONE = "needs one stage for each task, and there are {} for {}"
 REFERENCE = "cumulative"

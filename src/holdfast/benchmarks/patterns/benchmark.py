@@ -78,6 +78,7 @@ class Patterns(Benchmark):
             Stream(stages, self.boundaries),
             Protocol(tuple(sets.values()), initial=True),
             Inputs(image=(1, tasks.SIDE, tasks.SIDE)),
+            chance={tasks.stage_name(stage): kind.chance for stage, kind in enumerate(kinds)},
         )
 
     @staticmethod

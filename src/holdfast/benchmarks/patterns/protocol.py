@@ -9,10 +9,10 @@ from holdfast.benchmarks.base import Measure, score_matrix
 from holdfast.types import Score
 
 MEASURES = {
-    "final_accuracy": Measure("final acc."),
-    "learning_accuracy": Measure("learning acc."),
+    "final_accuracy": Measure("final acc.", higher=True, mean_of=("*",)),
+    "learning_accuracy": Measure("learning acc.", higher=True, mean_of=("*",)),
     "forgetting": Measure("forgetting", higher=False),
-    "backward_transfer": Measure("BWT"),
+    "backward_transfer": Measure("BWT", higher=True),
 }
 
 

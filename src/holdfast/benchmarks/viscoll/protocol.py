@@ -32,8 +32,8 @@ TASK, LEARNED, WORD, DENSITY = "task/", "learned/", "word/", "density/"
 KINDS = ("verb", "adjective")
 MEASURES = {
     "log_perplexity": Measure("log PPL", higher=False, factor=1, decimals=3),
-    "bleu_1": Measure("BLEU-1", decimals=2),
-    "bleu_2": Measure("BLEU-2", decimals=2),
+    "bleu_1": Measure("BLEU-1", higher=True, decimals=2),
+    "bleu_2": Measure("BLEU-2", higher=True, decimals=2),
     "forgetting": Measure("forgetting", higher=False, factor=1, decimals=3),
     "verb_seen": Measure("verbs, seen", higher=False, factor=1, decimals=3),
     "verb_novel": Measure("verbs, novel", higher=False, factor=1, decimals=3),
