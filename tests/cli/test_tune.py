@@ -1,16 +1,19 @@
 """`holdfast tune`: chosen on validation data, and the records say so."""
 
 import json
+import math
 import re
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from holdfast.benchmarks.base import Measure
 from holdfast.benchmarks.patterns import protocol
-from holdfast.cli.tune import tune
+from holdfast.cli.tune import _doubt, tune
 from holdfast.errors import RunError, UserError
 from holdfast.experiments.store import Store
+from holdfast.experiments.tune import Trial, best
 
 
 def test_the_chosen_runs_say_among_how_many_they_were_chosen(tmp_path, capsys):
@@ -136,6 +139,38 @@ def test_what_is_printed_is_what_was_done(tmp_path, capsys, monkeypatch):
     assert "1 point, 1 seed; chosen on validation data alone.\n" in printed
     assert re.search(r"ewc.strength=1 +0\.\d{3} +best", printed)
     assert f"--set ewc.strength=1 --out {tmp_path}" in printed.replace("\n", " ").replace("  ", " ")
+
+
+def points(*values):
+    return [Trial({"ewc.strength": str(n)}, row, (str(n),), ()) for n, row in enumerate(values)]
+
+
+@pytest.mark.parametrize(
+    ("trials", "sentence"),
+    [
+        (points((0.6,), (0.5,)), "Whether the chosen point is better than the others cannot be told: one seed."),
+        (
+            points((0.6, 0.7, 0.65), (0.61, 0.6, 0.66), (0.1, 0.2, 0.16)),
+            "Chosen by the mean alone; not distinguishable from it (paired t over 3 seeds, Holm): ewc.strength=1.",
+        ),
+        (
+            points((0.6, 0.7, 0.65), (0.1, 0.21, 0.14), (math.nan,) * 3),
+            "Every other point is distinguishable from the best (paired t over 3 seeds, Holm).",
+        ),
+        (points((0.6, 0.7, 0.65)), None),
+        (points((math.nan,)), None),
+    ],
+)
+def test_a_runner_up_that_is_not_distinguishable_is_told(trials, sentence):
+    measure = protocol.MEASURES["final_accuracy"]
+    said = _doubt(trials, best(trials, True), measure, range(len(trials[0].values)))
+    assert said == ([sentence] if sentence else [])
+
+
+def test_nothing_is_chosen_by_a_measure_without_a_direction(tmp_path, monkeypatch):
+    monkeypatch.setitem(protocol.MEASURES, "final_accuracy", Measure("mine"))
+    with pytest.raises(UserError, match="whether more of 'final_accuracy' is better"):
+        tune(**GRID | {"out": tmp_path})
 
 
 @pytest.mark.parametrize(

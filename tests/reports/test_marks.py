@@ -5,14 +5,16 @@ import math
 import pytest
 from scipy import stats
 
-from holdfast import benchmarks
+import holdfast as hf
 from holdfast.benchmarks.base import Measure
+from holdfast.benchmarks.patterns.benchmark import Patterns
 from holdfast.experiments.store import Record
 from holdfast.reports import overview, report, tables
 from holdfast.reports.blocks import Cell
 from holdfast.reports.groups import experiments
 from holdfast.reports.marks import chance_of, mark_best
 from holdfast.reports.significance import LEAST, MARK_LEVEL, leaders
+from holdfast.types import Wants
 from reports import simulation
 from reports.commands import holdfast
 from reports.stores import put, record
@@ -37,7 +39,7 @@ def marks(found):
 
 
 def test_a_row_is_left_out_where_the_corrected_paired_test_finds_it_worse():
-    values = rows(a=[61, 64, 66, 60], b=[60, 66, 61, 62], c=[40, 46, 41, 42], d=[55, 59, 63, 51])
+    values = rows(a=[61, 64, 66, 60], b=[60, 66, 61, 62], c=[40, 46, 41, 42], d=[57, 57, 64, 52])
     p = {n: stats.ttest_rel(list(values["a"].values()), list(values[n].values())).pvalue for n in "bcd"}
     assert p["c"] * 3 < MARK_LEVEL
     assert p["d"] < MARK_LEVEL < p["d"] * 2 < p["b"]  # alone it would be told apart, among three it is not
@@ -157,10 +159,8 @@ CHANCE = tuple(f"stage-{number}" for number in range(1, 6))
 
 
 def test_patterns_says_what_guessing_scores():
-    from holdfast.types import Wants
-
-    made = benchmarks.patterns.benchmark.Patterns(seed=0, scale="tiny", setting="task")
-    assert made.setup(Wants()).chance == dict.fromkeys(CHANCE, 0.5)
+    made = Patterns(seed=0, scale="tiny", setting="task", stages=5, classes=4)
+    assert made.setup(Wants()).chance == dict.fromkeys(CHANCE, 0.25)
 
 
 def test_each_rank_and_each_column_is_a_family_of_its_own():
@@ -222,7 +222,7 @@ def test_every_format_shows_the_same_marks_and_the_rule(tmp_path):
     assert f"Bold: {RULE}." in latex
     markdown = holdfast("compare", tmp_path, "--format", "markdown").output
     assert [line.split()[1] for line in markdown.splitlines() if "| **" in line] == ["replay", "ewc"]
-    page = report.write(__import__("holdfast").load(tmp_path), tmp_path / "page").index.read_text()
+    page = report.write(hf.load(tmp_path), tmp_path / "page").index.read_text()
     assert page.count('class="best"') == page.count('<span class="best">') >= 2
     assert f"<b>Bold</b>: {RULE}." in page
     assert "replay, ewc (final acc.)" in page
@@ -241,7 +241,7 @@ def test_a_table_without_marks_says_why(tmp_path, seeds, algorithms, why):
     text = holdfast("compare", tmp_path).output
     assert f"Nothing is marked: {why}." in text
     assert "*" not in text
-    page = report.write(__import__("holdfast").load(tmp_path), tmp_path / "page").index.read_text()
+    page = report.write(hf.load(tmp_path), tmp_path / "page").index.read_text()
     assert f"none named: {why.partition(', and')[0]}" in page
     assert f"Nothing is marked: {why}." in page
 
@@ -258,6 +258,18 @@ def test_one_that_is_far_better_is_the_single_winner(algorithms, seeds):
     assert simulation.single(simulation.winners(values), of="0") >= 95
 
 
+@pytest.mark.parametrize(("algorithms", "seeds"), [(2, 3), (5, 5)])
+def test_a_row_that_is_as_good_as_the_best_is_rarely_left_out(algorithms, seeds):
+    found = list(simulation.winners(simulation.draw("normal", algorithms, seeds)))
+    for row in map(str, range(algorithms)):
+        assert sum(row not in names for names in found) / len(found) <= 0.03
+
+
+def test_lopsided_noise_is_a_known_limit():
+    """The t-test is not exact there: docs/reports.md says so."""
+    assert 8 <= simulation.single(simulation.winners(simulation.draw("lopsided", 2, 3))) <= 13
+
+
 def test_the_table_marks_what_the_function_says():
     values = simulation.draw("normal", 4, 5, stores=100, far=1.5)
     found = list(simulation.winners(values))
@@ -266,15 +278,15 @@ def test_the_table_marks_what_the_function_says():
 
 
 @pytest.mark.slow
-def test_two_thousand_stores(capsys):
+@pytest.mark.parametrize(("algorithms", "seeds"), simulation.COUNTS)
+def test_two_thousand_stores(algorithms, seeds, capsys):
     """The figures of docs/reports.md, through the table that pages and `holdfast compare` show."""
-    lines = []
-    for algorithms, seeds in simulation.COUNTS:
-        equal = [simulation.single(simulation.tables(simulation.draw(k, algorithms, seeds))) for k in simulation.KINDS]
-        values = simulation.draw("normal", algorithms, seeds, far=simulation.FAR)
-        right = simulation.single(simulation.tables(values), of="0")
-        lines.append(f"| {algorithms} | {seeds} | {' | '.join(f'{x:.1f}' for x in equal)} | {right:.1f} |")
-        assert max(equal) <= 5
-        assert right >= 95
+    kinds = [kind for kind in simulation.KINDS if algorithms > 2 or kind != "two at the top"]
+    equal = [simulation.single(simulation.tables(simulation.draw(kind, algorithms, seeds))) for kind in kinds]
+    values = simulation.draw("normal", algorithms, seeds, far=simulation.FAR)
+    right = simulation.single(simulation.tables(values), of="0")
+    told = [f"{share:.1f}" for share in equal] + ["–"] * (len(simulation.KINDS) - len(kinds))
     with capsys.disabled():
-        print("", f"| algorithms | seeds | {' | '.join(simulation.KINDS)} | one far better |", *lines, sep="\n")
+        print(f"\n| {algorithms} | {seeds} | {' | '.join(told)} | {right:.1f} |")
+    assert max(equal) <= 5
+    assert right >= 95

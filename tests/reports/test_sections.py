@@ -6,7 +6,7 @@ import pytest
 
 from holdfast import papers
 from holdfast.experiments.store import Record
-from holdfast.reports import cfst, sections
+from holdfast.reports import cfst, climb, sections
 from holdfast.reports.blocks import Bars, Note, Table
 from reports.stores import record
 
@@ -283,6 +283,22 @@ def test_climb_has_transfer_forgetting_and_low_shot_scores():
     assert curve.series[0].band == pytest.approx((10, 10))  # the deviation of 60, 70 and 80
     bars = next(block for block in blocks if isinstance(block, Bars))
     assert {series.name: series.y[0] for series in bars.series} == pytest.approx({"pre-trained": 70, "after seqft": 55})
+
+
+def test_climb_marks_transfer_over_seeds_where_the_score_is_above_chance():
+    found = {"finetune": (0.3, 0.48), "replay": (0.6, 0.51), "ewc": (0.31, 0.5)}
+    direct, runs = dict(zip(ORDER, (0.6, 0.8, 0.7, 0.6), strict=True)), []
+    for seed, noise in enumerate((0, 0.02, -0.03)):
+        runs += [upstream([[s]], (task,), seed=seed, run=f"{task}{seed}") for task, s in direct.items()]
+        for number, (algorithm, (first, second)) in enumerate(found.items()):
+            learned = [first + noise * (number + 1) / 5, second + noise, 0.5, 0.4]
+            runs.append(upstream([learned] * 4, algorithm=algorithm, seed=seed, run=f"{algorithm}{seed}"))
+    table = next(b for b in climb.section(runs) if b.title.startswith("climb, table 3"))
+    marked = {name: [task for task in ORDER if row[task].best] for name, row in rows(table).items()}
+    assert marked.pop("er") == ["vqav2"]
+    assert not any(marked.values())
+    assert "No mark in nlvr2: no score is above chance." in table.notes
+    assert "No mark in snli-ve, vcr: all values are equal." in table.notes
 
 
 def test_low_shot_runs_are_no_experiment_of_their_own(tmp_path):

@@ -122,4 +122,4 @@ def _apart(told: Mapping[tuple[str, str], Sequence[str]], columns: int) -> list[
     for (row, why), titles in told.items():
         where = "" if len(titles) == columns else f" in {', '.join(dict.fromkeys(titles))}"
         reasons.setdefault((where, why), []).append(row)
-    return [f"{', '.join(dict.fromkeys(rows))}: no mark{where}: {why}." for (where, why), rows in reasons.items()]
+    return [f"{', '.join(dict.fromkeys(rows))}: not marked{where} ({why})." for (where, why), rows in reasons.items()]
