@@ -288,5 +288,6 @@ def test_two_thousand_stores(algorithms, seeds, capsys):
     told = [f"{share:.1f}" for share in equal] + ["–"] * (len(simulation.KINDS) - len(kinds))
     with capsys.disabled():
         print(f"\n| {algorithms} | {seeds} | {' | '.join(told)} | {right:.1f} |")
-    assert max(equal) <= 5
+    assert max(equal[:4]) <= 5
+    assert max(equal) <= 5.5  # two of several equal: 4 % by construction, here with the error of 2,000 draws
     assert right >= 95
