@@ -1,7 +1,12 @@
+import math
 from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
 from typing import Annotated, Literal
 
+import numpy as np
 import pytest
+import torch
 
 from holdfast.errors import UserError
 from holdfast.settings import build
@@ -16,11 +21,51 @@ class Kind:
     mode: Literal["fast", "slow"] = "fast"
     limit: Annotated[int, Between(2)] | None = None
     pair: tuple[float, float] = (0.9, 0.99)
+    word: str = ""
 
 
 def test_text_becomes_the_type_of_its_field():
     text = {"count": "3", "rate": "1e-3", "on": "yes", "mode": "slow", "limit": "none", "pair": "0.1,0.2"}
     assert build(Kind, text, "kind") == Kind(3, 1e-3, True, "slow", None, (0.1, 0.2))
+
+
+def test_numbers_paths_and_numpys_values_are_taken_as_they_are():
+    values = {
+        "count": np.int64(3),
+        "rate": np.float32(0.5),
+        "on": np.bool_(True),
+        "pair": [1, 0.5],
+        "word": Path("a/b"),
+    }
+    assert build(Kind, values, "kind") == Kind(3, 0.5, True, pair=(1.0, 0.5), word="a/b")
+    assert build(Kind, {"count": 3.0, "rate": 2, "on": 0, "word": 16}, "kind") == Kind(3, 2.0, False, word="16")
+
+
+class Looks(type):
+    """A class that has the text of a value and is none."""
+
+    def __str__(cls) -> str:
+        return "true"
+
+    def __int__(cls) -> int:
+        return 3
+
+    def __float__(cls) -> float:
+        return 3.0
+
+
+@pytest.mark.parametrize("name", ["count", "rate", "on", "mode", "limit", "word"])
+@pytest.mark.parametrize(
+    "value", [Looks("Three", (), {}), Fraction(5, 2), torch.tensor(2.7), None, [3], {}, b"3", math.nan]
+)
+def test_what_only_has_the_text_of_a_value_is_refused(name, value):
+    if name == "limit" and value is None:
+        return
+    if name == "rate" and isinstance(value, Fraction):
+        assert build(Kind, {name: value}, "kind").rate == 2.5
+        return
+    with pytest.raises(UserError, match=rf"^kind\.{name} is "):
+        build(Kind, {name: value}, "kind")
 
 
 @pytest.mark.parametrize(

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+import operator
+import os
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from numbers import Real
 from typing import Annotated, Any, Literal, TypeVar, Union
+
+import numpy as np
 
 from holdfast.errors import UserError, nearest
 from holdfast.types import Between
@@ -54,7 +59,12 @@ def build(kind: type[T], values: Mapping[str, Any], where: str) -> T:
 
 
 def convert(value: Any, hint: Any, name: str) -> Any:
-    """A value, perhaps as text, as the type of its field, or a sentence that names the field."""
+    """Return a value, perhaps given as text, as the type of its field; raise UserError, naming the field, otherwise.
+
+    Nothing is converted by `str` or `int` alone: an object that only happens to have a text form is refused.
+    """
+    if isinstance(value, np.generic):
+        value = value.item()
     if typing.get_origin(hint) is Annotated:
         hint, *notes = typing.get_args(hint)
         value = convert(value, hint, name)
@@ -65,15 +75,16 @@ def convert(value: Any, hint: Any, name: str) -> Any:
     choices = typing.get_args(hint)
     origin = typing.get_origin(hint)
     if origin in (Union, types.UnionType):
-        if type(None) in choices and (value is None or str(value).lower() == "none"):
+        if type(None) in choices and (value is None or (isinstance(value, str) and value.lower() == "none")):
             return None
         inner = [choice for choice in choices if choice is not type(None)]
         if len(inner) > 1:
             raise UserError(f"{name} has the type {hint}: a setting is of one type, or of one type or None")
         return convert(value, inner[0], name)
     if origin is Literal:
-        if value not in choices:
-            raise UserError(f"{name} is {value!r}: {nearest(str(value), map(str, choices))}")
+        if not isinstance(value, str) or value not in choices:
+            word = value if isinstance(value, str) else ""
+            raise UserError(f"{name} is {shown(value)}: {nearest(word, map(str, choices))}")
         return value
     if origin is tuple:
         parts = value.strip("()").split(",") if isinstance(value, str) else value
@@ -81,30 +92,69 @@ def convert(value: Any, hint: Any, name: str) -> Any:
             parts = [value]
         kinds = [choices[0]] * len(parts) if choices[-1] is Ellipsis else list(choices)
         if len(parts) != len(kinds):
-            raise UserError(f"{name} is {value!r}: it takes {len(kinds)} values with commas between them")
+            raise UserError(f"{name} is {shown(value)}: it takes {len(kinds)} values with commas between them")
         return tuple(convert(part, kind, name) for part, kind in zip(parts, kinds, strict=True))
     return _scalar(value, hint, name)
 
 
+def shown(value: object) -> str:
+    """A value as a message shows it: objects by their class, since their `repr` may be long or anything at all.
+
+    >>> shown(7), shown("7"), shown([7]), shown(dict), shown(object())
+    ('7', "'7'", '[7]', 'the class dict', 'an object of the class object')
+    """
+    if isinstance(value, type):
+        return f"the class {value.__name__}"
+    plain = value is None or isinstance(value, bool | int | float | str | list | tuple)
+    return repr(value) if plain else f"an object of the class {type(value).__name__}"
+
+
 def _scalar(value: Any, hint: type, name: str) -> Any:
-    words = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+    if hint not in _SCALARS:
+        raise UserError(f"{name} has the type {hint}: a setting is a number, true or false, text, or a tuple of these")
+    read, kind = _SCALARS[hint]
     try:
-        if hint is bool:
-            return value if isinstance(value, bool) else words[str(value).lower()]
-        if isinstance(value, bool) and hint is not bool:
-            raise ValueError
-        if hint is int:
-            if isinstance(value, float) and not value.is_integer():
-                raise ValueError
-            return int(value)
-        if hint is float:
-            return float(value)
-        if hint is str:
-            return str(value)
-    except (ValueError, TypeError, KeyError):
-        kinds = {int: "a whole number", float: "a number", bool: "true or false"}
-        raise UserError(f"{name} is {value!r}: it must be {kinds[hint]}") from None
-    raise UserError(f"{name} has the type {hint}: a setting is a number, true or false, text, or a tuple of these")
+        return read(value)
+    except (ValueError, TypeError, KeyError, OverflowError):
+        raise UserError(f"{name} is {shown(value)}: it must be {kind}") from None
+
+
+def _bool(value: Any) -> bool:
+    words = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+    if isinstance(value, bool):
+        return value
+    return words[value.lower() if isinstance(value, str) else str(operator.index(value))]
+
+
+def _int(value: Any) -> int:
+    if isinstance(value, bool):
+        raise TypeError
+    if isinstance(value, str) or (isinstance(value, float) and value.is_integer()):
+        return int(value)
+    return operator.index(value)
+
+
+def _float(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, str | Real):
+        raise TypeError
+    return float(value)
+
+
+def _str(value: Any) -> str:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)  # an order or a number of shots, such as 2
+    if isinstance(value, bytes):
+        raise TypeError
+    return os.fsdecode(value)  # text or a path; anything else is a TypeError
+
+
+_SCALARS: dict[type, tuple[Callable[[Any], Any], str]] = {
+    bool: (_bool, "true or false"),
+    int: (_int, "a whole number"),
+    float: (_float, "a number"),
+    str: (_str, "text"),
+}
+"""How the value of a setting is read, and what it must be."""
 
 
 def _check_range(value: Any, limits: Between, name: str) -> None:

@@ -2,9 +2,13 @@ import shlex
 
 import pytest
 
+import holdfast
+from holdfast.algorithms.replay import Replay
 from holdfast.cli.run import parse_settings
 from holdfast.errors import UserError
 from holdfast.experiments.config import Request, check, prepare, settings_for
+from holdfast.experiments.plan import graph
+from holdfast.experiments.planfile import read_plan
 from holdfast.experiments.store import algorithm_of
 
 TINY = {"benchmark.stages": 2}
@@ -65,7 +69,16 @@ def test_algorithms_combine_and_transforms_change_the_stream():
         (tiny(**{"train.betas": "2,3"}), "train.betas is 2.0: it must be at least 0 and at most 1"),
         (tiny(**{"train.betas": 0.9}), "train.betas is 0.9: it takes 2 values"),
         (Request(seed="x"), "run.seed is 'x': it must be a whole number"),
-        (Request(algorithm=None), "there is no algorithm 'None'"),
+        (Request(algorithm=None), "algorithm is None, and must be text (objects are not supported yet): give its name"),
+        (Request(seed=0.5), "run.seed is 0.5: it must be a whole number"),
+        (Request(seed=True), "run.seed is True: it must be a whole number"),
+        (Request(predictions="perhaps"), "run.predictions is 'perhaps': it must be true or false"),
+        (Request(scale=["tiny"]), "run.scale is ['tiny']: it must be text"),
+        (Request(order=1.0), "run.order is 1.0: it must be text"),
+        (Request(stages=dict), "run.stages is the class dict: it must be a whole number"),
+        (Request(settings="replay.capacity=3"), "settings is 'replay.capacity=3': give a dictionary"),
+        (Request(settings={Replay: 3}), "settings is an object of the class dict: give a dictionary"),
+        (tiny("replay", **{"replay.capacity": Replay()}), "replay.capacity is an object of the class Replay: it must"),
         (tiny("nowhere.py:Mine"), "there is no file 'nowhere.py' to take the algorithm 'Mine' from"),
         (tiny(**{"train.learning_rate": "inf"}), "Training.learning_rate is inf: it must be finite"),
     ],
@@ -74,6 +87,33 @@ def test_what_is_wrong_is_said_with_the_nearest_right_one(request_, sentence):
     with pytest.raises(UserError) as error:
         prepare(request_)
     assert str(error.value).startswith(sentence)
+
+
+class Lwf:
+    """Somebody's own algorithm: the text of an object could name one of ours."""
+
+    def __str__(self) -> str:
+        return "lwf"
+
+
+@pytest.mark.parametrize("part", ["benchmark", "algorithm", "model"])
+@pytest.mark.parametrize("thing", [Lwf, Lwf(), Replay(capacity=64), Replay, 7, ["replay"], b"replay"])
+def test_objects_in_the_place_of_names_are_refused(part, thing, tmp_path):
+    for call in (lambda: check(Request(**{part: thing})), lambda: holdfast.run(**{part: thing}, out=tmp_path / "runs")):
+        with pytest.raises(UserError, match=rf"^{part} is .*objects are not supported yet\): give its name, such as '"):
+            call()
+    assert not (tmp_path / "runs").exists()
+
+
+def test_objects_in_a_plan_file_are_refused(tmp_path):
+    plan = tmp_path / "plan.py"
+    plan.write_text(
+        "from holdfast.algorithms.replay import Replay\n"
+        "from holdfast.experiments.config import Request\n"
+        "def requests(): return [Request('patterns', Replay(capacity=64))]\n"
+    )
+    with pytest.raises(UserError, match="algorithm is an object of the class Replay, and must be text"):
+        graph(read_plan(str(plan)))
 
 
 def test_a_depth_that_the_model_does_not_have_is_named(tmp_path):

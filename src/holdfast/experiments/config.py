@@ -19,7 +19,7 @@ from holdfast.benchmarks.base import Benchmark, Need, Setup
 from holdfast.errors import UserError, nearest
 from holdfast.experiments.front import through
 from holdfast.models.base import Recipe
-from holdfast.settings import build, fields
+from holdfast.settings import build, fields, shown
 from holdfast.types import Between, Stream, Training
 from holdfast.world.whole import holds_world
 
@@ -210,6 +210,7 @@ class Preparation:
 
 def check(request: Request) -> Checked:
     """Look every name up and check every setting; raise UserError at the first thing wrong."""
+    refuse_objects(request)
     plain = {name: getattr(request, name) for name in fields(Request) if name != "settings"}
     request = replace(build(Request, plain, "run"), settings=dict(request.settings))
     if request.start and not re.fullmatch(START, request.start):
@@ -255,6 +256,23 @@ def check(request: Request) -> Checked:
         "algorithms": [{"name": name, **source} for name, _, source in entries],
     }
     return Checked(request, benchmark, recipe, algorithms, tuple(transforms), settings["train"], found)
+
+
+def refuse_objects(request: Request) -> None:
+    """Raise UserError where an object stands in the place of a name: its text form could name something else."""
+    instead = {
+        "benchmark": "give its name, such as 'patterns'; `holdfast list benchmarks` shows all",
+        "algorithm": "give its name, such as 'replay', with settings={'replay.capacity': 64}, "
+        "or 'file.py:Class' for one of your own",
+        "model": "give its name, such as 'vilt-tiny', with settings={'model.width': 64}",
+    }
+    for part, advice in instead.items():
+        value = getattr(request, part)
+        if not isinstance(value, str) and not (part == "model" and value is None):
+            raise UserError(f"{part} is {shown(value)}, and must be text (objects are not supported yet): {advice}")
+    given = request.settings
+    if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
+        raise UserError(f"settings is {shown(given)}: give a dictionary such as {{'replay.capacity': 64}}")
 
 
 def prepare(request: Request | Checked) -> Prepared:

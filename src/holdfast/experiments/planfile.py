@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.errors import UserError, nearest
-from holdfast.experiments.config import Request, settings_for
+from holdfast.experiments.config import Request, refuse_objects, settings_for
 
 RECIPES = Path(__file__).parents[1] / "recipes"
 """The plans that come with the library, by name."""
@@ -140,6 +140,8 @@ def _from_python(path: Path) -> list[Request]:
         raise UserError(f"{path}: {type(error).__name__}: {error}") from error
     if not found or not all(isinstance(each, Request) for each in found):
         raise UserError(f"{path}: requests() gives no Requests of holdfast.experiments.config")
+    for each in found:
+        refuse_objects(each)
     return found
 
 
