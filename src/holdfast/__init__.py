@@ -28,20 +28,24 @@ def run(
     *,
     out: str | Path = "runs",
     device: str = "cpu",
+    needs: bool = True,
     **request: Any,
 ) -> Record:
     """Carry out one run, or go on with it, or return its record if it is done: `holdfast run` from Python.
 
-    `request` takes the other words of the command: model, scale, setting, order, seed, precision, predictions, and
-    settings={"replay.capacity": 50}.
+    The runs that its measures are taken against, such as CLiMB's direct fine-tuning, are carried out as well where the
+    store does not have them; `needs=False` leaves them out, as `--no-needs` does. Nothing is printed. Ctrl-C saves
+    before it is raised. `request` takes the other words of the command: model, scale, setting, order, seed, precision,
+    predictions, and settings={"replay.capacity": 50}.
 
     >>> import tempfile
     >>> record = run("patterns", "replay", scale="tiny", out=tempfile.mkdtemp(), settings={"benchmark.stages": 2})
     >>> record.algorithm, sorted(record.summary)[:2]
     ('replay', ['backward_transfer', 'final_accuracy'])
     """
-    from holdfast.experiments.config import Request, prepare
-    from holdfast.experiments.runner import run as carry_out
+    from holdfast.experiments.carry import run_one
+    from holdfast.experiments.config import Request
+    from holdfast.experiments.local import Options
     from holdfast.experiments.store import Store
     from holdfast.settings import fields
 
@@ -49,7 +53,7 @@ def run(
         from holdfast.errors import nearest
 
         raise UserError(f"run() takes no {unknown[0]!r}: {nearest(unknown[0], fields(Request))}")
-    return carry_out(prepare(Request(benchmark, algorithm, **request)), Store(out), device=device)
+    return run_one(Request(benchmark, algorithm, **request), Store(out), Options(device), needs=needs)
 
 
 def __getattr__(name: str) -> Any:

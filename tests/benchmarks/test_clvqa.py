@@ -208,7 +208,7 @@ def test_what_was_dropped_is_in_the_record(tiny_clevr, tmp_path):
     asked = {"scale": "tiny", "data": str(broken), "settings": QUICK}
     with pytest.raises(UserError, match="question 2: its answer 'mauve'"):
         run("clvqa", out=tmp_path / "runs", **asked)
-    record = run("clvqa", out=tmp_path / "runs", skip_bad=3, **asked)
+    record = run("clvqa", out=tmp_path / "runs", needs=False, skip_bad=3, **asked)
     assert record.dropped == 1
     assert "'mauve' is none of CLEVR's" in record.problems[0]
     assert Store(tmp_path / "runs").folder(record.id).record().dropped == 1
@@ -245,6 +245,8 @@ def test_the_papers_layout_beside_ours(tmp_path, capsys):
     from holdfast.cli.clvqa import confusion
 
     record = run("clvqa", "naive", scale="tiny", out=tmp_path, predictions=True, settings=QUICK)
+    assert Store(tmp_path).folder(record.others["cumulative"]).status() == "done", "called from Python, it is made too"
+    assert {"intransigence", "cl_score"} <= {name for name, value in record.summary.items() if value is not None}
     confusion(record.id, out=tmp_path, data="", as_json=True)
     found = json.loads(capsys.readouterr().out)
     assert found["paper"]["query_size"]["yes_no"] == 6666
@@ -278,7 +280,8 @@ def test_the_penultimate_layer_is_drawn_and_the_world_is_no_reproduction(tmp_pat
 
     from holdfast.cli.clvqa import confusion, tsne
 
-    record = run("clvqa", "naive", scale="tiny", out=tmp_path, settings=QUICK)
+    record = run("clvqa", "naive", scale="tiny", out=tmp_path, needs=False, settings=QUICK)
+    assert record.reasons["intransigence"] == "the run 'cumulative' is not there"
     tsne(record.id, out=tmp_path, data="", picture=tmp_path / "layer.png", count=50)
     told = capsys.readouterr().out
     with Image.open(tmp_path / "layer.png") as picture:

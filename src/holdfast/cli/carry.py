@@ -16,7 +16,8 @@ from holdfast.cli import INTERRUPTED
 from holdfast.cli.bar import Bar
 from holdfast.engine.ranks import Ranks
 from holdfast.errors import RunError, UserError
-from holdfast.experiments.local import Here, Options, Workers, devices
+from holdfast.experiments.carry import carry_here, make
+from holdfast.experiments.local import Options, Workers, devices
 from holdfast.experiments.remote import LAST, LIGHT, Remote
 from holdfast.experiments.runner import Interrupt, interruptible
 from holdfast.experiments.schedule import TRIES, Engine, Outcome, Result, carry_out
@@ -36,7 +37,7 @@ def carry(
     Asked to stop, it saves and leaves with a sentence.
     """
     ranks = ranks or Ranks()
-    _make(store)
+    make(store)
     # By the whole plan, not by what is left of it: the same command uses as many threads a run whenever it goes on.
     jobs = 1 if ranks.size > 1 else min(jobs or len(devices(options.device)), len(plan.nodes))
     if jobs > 1:
@@ -45,23 +46,15 @@ def carry(
     console = Console(stderr=True, quiet=not ranks.first, highlight=False, soft_wrap=True)
     with interruptible() as interrupt:
         shown = _Shown(plan, store, console, interrupt, ranks)
-        engine = Here(
+        result = carry_here(
+            plan,
             store,
             options,
             preparation,
+            interrupt,
+            ranks=ranks,
             watch=shown.bar,
             waiting=lambda holder: console.print(f"this run is being worked on by {holder}: waiting"),
-            ranks=ranks,
-        )
-        done = set((ranks.agree(" ".join(plan.done(store))) or "").split())
-        result = carry_out(
-            plan,
-            store,
-            engine,
-            done=done,
-            completing=ranks.first,
-            tries=1,
-            stopping=lambda: interrupt.asked,
             told=shown.told,
         )
     if result.stopped:
@@ -69,14 +62,6 @@ def carry(
             console.print("stopped between two runs: run the same command to go on")
         sys.exit(INTERRUPTED)
     return result
-
-
-def _make(store: Store) -> None:
-    """Make the folder of the store, or refuse it before any run begins."""
-    try:
-        store.path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UserError(f"the store {store.path} cannot be made: {(error.strerror or '').lower()}") from None
 
 
 def follow(plan: Plan, store: Store, engine: Engine, tries: int = TRIES, remote: Remote | None = None) -> Result:

@@ -97,12 +97,13 @@ def _attempt(
     except Stopped:
         return Outcome(run_id, "stopped")
     except UserError as error:
-        return Outcome(run_id, "refused", str(error))
+        return Outcome(run_id, "refused", str(error), error=error)
     except RunError as error:
-        return Outcome(run_id, "broken", str(error))
+        return Outcome(run_id, "broken", str(error), error=error)
     except Exception as error:
         folder = store.folder(run_id).path
-        return Outcome(run_id, "failed", f"{type(error).__name__}: {error} (traceback in {folder}/failure.txt)")
+        reason = f"{type(error).__name__}: {error} (traceback in {folder}/failure.txt)"
+        return Outcome(run_id, "failed", reason, error=error)
     return Outcome(run_id, "done", seconds=time.monotonic() - began)
 
 

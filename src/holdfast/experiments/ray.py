@@ -13,13 +13,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from holdfast.engine.loop import Watch
 from holdfast.errors import RunError, UserError
 from holdfast.experiments.config import Preparation, Request
 from holdfast.experiments.local import Options, attempt
 from holdfast.experiments.plan import Node
 from holdfast.experiments.remote import local_copy
-from holdfast.experiments.runner import Interrupt, interruptible
+from holdfast.experiments.runner import Asked, interruptible
 from holdfast.experiments.schedule import Engine, Outcome
 from holdfast.experiments.store import Store
 
@@ -116,17 +115,6 @@ class Cluster(Engine):
         return asked | ({"memory": int(self.share.memory * 1e9)} if self.share.memory else {})
 
 
-class _Asked(Watch):
-    """Ray asks a task to stop as Ctrl-C would."""
-
-    def __init__(self, interrupt: Interrupt) -> None:
-        self.interrupt = interrupt
-
-    @property
-    def stopping(self) -> bool:  # type: ignore[override]
-        return self.interrupt.asked
-
-
 _PREPARATION: list[Preparation] = []
 """Of this worker: Ray keeps its processes from run to run, and so the data of the last one."""
 
@@ -141,7 +129,7 @@ def _carry_out(run: str, request: Request, store: str, options: Options, threads
     # A user's own algorithm, or data, may be named from where the plan was started.
     with interruptible() as interrupt, chdir(folder) if Path(folder).is_dir() else nullcontext():
         here = local_copy(options.remote) if options.remote else Store(store)
-        return attempt(run, request, here, options, _PREPARATION[0], _Asked(interrupt))
+        return attempt(run, request, here, options, _PREPARATION[0], Asked(interrupt))
 
 
 def _device(name: str, share: Share) -> str:

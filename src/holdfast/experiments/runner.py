@@ -250,7 +250,7 @@ def find_device(name: str) -> torch.device:
         name = "cuda" if torch.cuda.is_available() else "cpu"
     try:
         place = torch.device(name)
-    except RuntimeError:
+    except (RuntimeError, TypeError):
         raise UserError(f"there is no device {name!r}: give cpu, cuda or cuda:N") from None
     if place.type == "cuda" and (place.index or 0) >= torch.cuda.device_count():
         raise UserError(f"device {name!r} is not here: this machine has {torch.cuda.device_count()} CUDA devices")
@@ -279,6 +279,18 @@ class Interrupt:
     """Whether someone asked the command to stop."""
 
     asked: bool = False
+
+
+class Asked(Watch):
+    """Sees nothing, and asks the run to stop once someone asked the command to."""
+
+    def __init__(self, interrupt: Interrupt) -> None:
+        self._interrupt = interrupt
+
+    @property
+    def stopping(self) -> bool:  # type: ignore[override]
+        """Whether someone did."""
+        return self._interrupt.asked
 
 
 @contextmanager

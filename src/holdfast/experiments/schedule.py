@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from holdfast.experiments.plan import Node, Plan
 from holdfast.experiments.runner import complete
@@ -29,6 +29,12 @@ class Outcome:
     status: Literal["done", "failed", "died", "refused", "broken", "stopped", "left"]
     reason: str = ""
     seconds: float = 0.0
+    error: Exception | None = field(default=None, compare=False)
+    """What was raised, with its traceback, where the run was tried in this process."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        """All but the error, which may hold anything and need not survive the way to another process."""
+        return {**vars(self), "error": None}
 
 
 @dataclass

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+import holdfast
 from holdfast import registry
 from holdfast.bench.calibration import CASES, Case, calibration
 from holdfast.benchmarks.climb import paper
@@ -225,6 +226,17 @@ def test_one_command_has_transfer_complete(tmp_path):
         assert found["knowledge_transfer"] == pytest.approx(100 * (after - test) / there)
     else:
         assert "above chance" in found["knowledge_transfer"].reason
+
+
+def test_called_from_python_a_run_has_all_that_its_measures_need(tmp_path):
+    asked = vars(request(order="snli-ve>nlvr2"))
+    record = holdfast.run(**asked, out=tmp_path)
+    assert list(record.others) == ["direct/snli-ve", "direct/nlvr2"]
+    assert all(Store(tmp_path).folder(run).status() == "done" for run in record.others.values())
+    assert "direct run" not in record.reasons.get("knowledge_transfer", "")
+    alone = holdfast.run(**asked, out=tmp_path / "alone", needs=False)
+    assert (alone.id, alone.others, alone.scores) == (record.id, {}, record.scores)
+    assert "needs the direct runs" in alone.reasons["knowledge_transfer"]
 
 
 def _of_many(scores):
