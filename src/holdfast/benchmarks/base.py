@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast.benchmarks.pooling import Shares
 from holdfast.metrics import Undefined
 from holdfast.types import Array, Inputs, Protocol, Score, Stream, Task, Wants
 
@@ -27,6 +28,8 @@ class Measure:
     """Whether more is better. None: unknown, so reports show no arrow and mark nothing."""
     factor: float = 100.0
     decimals: int = 1
+    pooled: str = ""
+    """Where it is a share pooled over tasks (see `benchmarks.pooling`): the score that a task's share is taken of."""
     asked: str = ""
     """What asks for the other runs that it is taken against, as --downstream does; empty: every record has it."""
     mean_of: tuple[str, ...] = ()
@@ -121,6 +124,11 @@ class Benchmark(ABC):
 
         Only runs that are done are among `others`; a run that is what it needs finds itself there. See `absent`.
         """
+        return {}
+
+    @staticmethod
+    def shares(scores: Sequence[Score], others: Mapping[str, Sequence[Score]]) -> Mapping[str, Shares]:
+        """What each task adds to the measures that are pooled over tasks, as far as the other runs are there."""
         return {}
 
 

@@ -10,7 +10,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -131,7 +131,7 @@ def _first_rank(
         id=config.id,
         config=config.to_json(),
         environment=here,
-        **_measured(prepared.benchmark.summary(_counted(scores, prepared.benchmark, config.stages))),
+        **_measured(prepared.benchmark, _counted(scores, prepared.benchmark, config.stages), None),
         scores=scores,
         cost={
             "steps": at.total,
@@ -162,7 +162,7 @@ def complete(record: Record, benchmark: Benchmark, others: Mapping[str, str], st
     found = {name: record if run == record.id else store.folder(run).record() for name, run in others.items()}
     scores = {name: other.scores for name, other in found.items() if other is not None}
     own = _counted(record.scores, benchmark, record.config.get("stages"))
-    completed = replace(record, others=others, **_measured(benchmark.summary(own) | benchmark.relative(own, scores)))
+    completed = replace(record, others=others, **_measured(benchmark, own, scores))
     if completed != record:
         write_json(store.folder(record.id).path / "record.json", completed.to_json())
     return completed
@@ -175,11 +175,20 @@ def _counted(scores: Sequence[Score], benchmark: Benchmark, stages: int | None) 
     return scores if names is None else [score for score in scores if score.name.partition("/")[0] in names]
 
 
-def _measured(measures: Mapping[str, float]) -> dict[str, Any]:
-    """Measures as a record has them: a number, or none and the reason."""
+def _measured(
+    benchmark: Benchmark, scores: Sequence[Score], others: Mapping[str, Sequence[Score]] | None
+) -> dict[str, Any]:
+    """Measures as a record has them: a number, or none and the reason, and what tasks add to pooled ones."""
+    measures = benchmark.summary(scores) | ({} if others is None else benchmark.relative(scores, others))
+    shares = benchmark.shares(scores, others or {})
     return {
         "summary": {name: None if math.isnan(value) else float(value) for name, value in measures.items()},
-        "reasons": {n: getattr(v, "reason", "not a number") for n, v in measures.items() if math.isnan(v)},
+        "reasons": {
+            name: reason
+            for name, value in measures.items()
+            if (reason := getattr(value, "reason", "not a number" if math.isnan(value) else ""))
+        },
+        "shares": {name: {task: asdict(each) for task, each in own.items()} for name, own in shares.items()},
     }
 
 

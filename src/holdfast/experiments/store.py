@@ -50,7 +50,7 @@ class Record:
     environment: Mapping[str, Any]
     summary: Mapping[str, float | None]
     reasons: Mapping[str, str]
-    """Why a measure of the summary has no value."""
+    """Why a measure of the summary has no value, or what its value leaves out."""
     scores: tuple[Score, ...]
     cost: Mapping[str, float]
     chance: Mapping[str, float] = field(default_factory=dict)
@@ -61,6 +61,8 @@ class Record:
     """What was wrong with the first few of them."""
     others: Mapping[str, str] = field(default_factory=dict)
     """The ids of the runs that some measures are taken against, by the benchmark's names; not all need be done."""
+    shares: Mapping[str, Mapping[str, Mapping[str, Any]]] = field(default_factory=dict)
+    """What each task adds to the measures that are pooled over tasks: `benchmarks.pooling.Share` as JSON."""
     tuning: Mapping[str, Any] = field(default_factory=dict)
     """How its settings were chosen, where `holdfast tune` chose them: by which measure, among how many trials."""
     schema: int = SCHEMA
@@ -311,6 +313,13 @@ def _is_score(value: Any) -> bool:
     return right and 0 <= value["stage"] <= MOST_STAGES and abs(value["score"]) != math.inf
 
 
+def _is_share(value: Any) -> bool:
+    if not isinstance(value, dict) or len(value) != 3:
+        return False
+    numbers = _is_number(value.get("change")) and _is_number(value.get("base"))
+    return numbers and _is_text(value.get("doubt"))
+
+
 def _is_config(value: Any) -> bool:
     """Whether it has what every run's configuration has, of the right kinds."""
     if not isinstance(value, dict) or not value.get("training"):
@@ -338,10 +347,11 @@ _PARTS: dict[str, Callable[[Any], bool]] = {
     "dropped": lambda value: isinstance(value, int),
     "problems": lambda value: isinstance(value, list) and all(map(_is_text, value)),
     "others": _of(_is_text),
+    "shares": _of(_of(_is_share)),
     "tuning": lambda value: isinstance(value, dict),
 }
 """What each part of a record must be."""
-_LATER = ("chance", "dropped", "problems", "others", "tuning")
+_LATER = ("chance", "dropped", "problems", "others", "shares", "tuning")
 """Parts that the first records have not got."""
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import product
+from itertools import chain, product
 from typing import Any
 
+from holdfast.benchmarks.pooling import doubtful, pool
 from holdfast.engine.files import write_json
 from holdfast.errors import UserError, nearest
 from holdfast.experiments.config import Config, Preparation, Request, check
@@ -15,6 +16,9 @@ from holdfast.experiments.plan import Node, Plan, graph
 from holdfast.experiments.schedule import finish
 from holdfast.experiments.store import Record, Store
 from holdfast.types import Score, Stream
+
+Log = tuple[Sequence[Score], Mapping[str, Sequence[Score]]]
+"""The scores of a run, and those of the runs that it is compared with, by name."""
 
 
 @dataclass(frozen=True)
@@ -76,18 +80,18 @@ def tune(
     preparation = Preparation()
     plan = graph((each for point in requests for each in point), preparation=preparation)
     records = carry_out(plan)
+    named = [[preparation.named(check(each)) for each in point] for point in requests]
+    logs = {
+        config.id: _validation(plan.nodes[config.id], records, _learned(config, stream))
+        for config, stream in chain(*named)
+        if config.id in records
+    }
+    values = _values(plan, logs, by)
     trials: dict[tuple[str, ...], Trial] = {}
-    for point, asked in zip(points(grid), requests, strict=True):
-        named = [preparation.named(check(each)) for each in asked]
-        values = (
-            validation_measures(plan.nodes[config.id], records, _learned(config, stream)).get(by, math.nan)
-            if config.id in records
-            else math.nan
-            for config, stream in named
-        )
-        runs = tuple(config.id for config, _ in named)
+    for point, own in zip(points(grid), named, strict=True):
+        runs = tuple(config.id for config, _ in own)
         done = (records[run] for run in runs if run in records)
-        trials.setdefault(runs, Trial(point, tuple(values), runs, tuple(done)))
+        trials.setdefault(runs, Trial(point, tuple(values.get(run, math.nan) for run in runs), runs, tuple(done)))
     return list(trials.values())
 
 
@@ -123,10 +127,8 @@ def mark(
     return [record.id for record in found if record is not None]
 
 
-def validation_measures(
-    node: Node, records: Mapping[str, Record], learned: Collection[str] | None = None
-) -> dict[str, float]:
-    """The benchmark's measures of a run, taken on the validation data alone, as are those that it is compared with.
+def _validation(node: Node, records: Mapping[str, Record], learned: Collection[str] | None) -> Log:
+    """The scores of a run on the validation data alone, and those of the runs that it is compared with, by name.
 
     Of its own scores, only those on the evaluation sets in `learned` count, where these are named.
     """
@@ -135,8 +137,18 @@ def validation_measures(
         scores = [score for score in scores if score.name.partition("/")[0] in learned]  # `a/b` is a detail of `a`
     if not scores:
         raise UserError(f"run {node.id} was not scored on validation data: there is nothing to choose by")
-    others = {name: on_validation(records[run].scores) for name, run in node.needs.items() if run in records}
-    return node.benchmark.summary(scores) | node.benchmark.relative(scores, others)
+    return scores, {name: on_validation(records[run].scores) for name, run in node.needs.items() if run in records}
+
+
+def _values(plan: Plan, logs: Mapping[str, Log], by: str) -> dict[str, float]:
+    """A measure of the runs to choose among, by their ids; one that is pooled takes the same tasks of all."""
+    shares = {run: plan.nodes[run].benchmark.shares(*log).get(by, {}) for run, log in logs.items()}
+    without, found = doubtful(shares.values()), dict[str, float]()
+    for run, (scores, others) in logs.items():
+        benchmark = plan.nodes[run].benchmark
+        measures = benchmark.summary(scores) | benchmark.relative(scores, others)
+        found[run] = pool(shares[run], without) if shares[run] else measures.get(by, math.nan)
+    return found
 
 
 def _learned(config: Config, stream: Stream) -> set[str] | None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from holdfast.experiments.store import Record
+from holdfast.reports.pooled import pooled
 from holdfast.reports.runs import SETTINGS, on_world
 
 BOUNDS = ("joint", "offline", "cumulative")
@@ -30,6 +31,8 @@ class Experiment:
     world: bool
     """Whether the data is the world's and not a paper's."""
     rows: Mapping[str, tuple[Record, ...]]
+    notes: tuple[str, ...] = ()
+    """Which tasks its pooled measures leave out."""
 
     @property
     def records(self) -> list[Record]:
@@ -49,7 +52,7 @@ def experiments(records: Sequence[Record]) -> list[Experiment]:
     conditions, groups = _alike((_conditions(record), record) for record in ordered)
     titles = distinct([_title(each) for each in conditions], conditions, list(range(len(conditions))))
     found = [
-        Experiment(title, group[0].config["benchmark"]["name"], _on_world(group[0]), rows_of(group, known))
+        Experiment(title, group[0].config["benchmark"]["name"], _on_world(group[0]), *pooled(rows_of(group, known)))
         for title, group in zip(titles, groups, strict=True)
     ]
     return sorted(found, key=lambda each: (each.benchmark, -len(each.rows)))

@@ -64,6 +64,7 @@ def comparison(experiment: Experiment) -> Table:
     counted, unit = several if seeds[-1] > 1 else "one seed, so without an interval.", units(list(shown.values()))
     notes = [unit + counted if unit else counted.capitalize()]
     notes += [f"{a}: no {', '.join(titles)}: {reason}." for (a, reason), titles in missing.items()]
+    notes += experiment.notes
     if None in ranks:
         notes.append("Joint, offline and cumulative see all data: they are a bound, and are never marked.")
     warning = WORLD if experiment.world and experiment.benchmark.partition(":")[0] in papers.papers() else ""

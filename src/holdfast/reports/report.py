@@ -273,7 +273,7 @@ def _run_blocks(record: Record) -> list[Block]:
         cell = mean_cell([record.summary.get(name)], measure.factor, measure.decimals)
         reason = record.reasons.get(name, "")
         rows.append((Cell(measure.head), cell, Cell(reason)))
-    columns = ("measure", "value", "why there is none") if record.reasons else ("measure", "value")
+    columns = ("measure", "value", "remark") if record.reasons else ("measure", "value")
     blocks: list[Block] = [Table("Measures", columns, tuple(row[: len(columns)] for row in rows))]
     if (heat := overview.heatmap([record], "Scores on test data after each stage")) is not None:
         blocks.append(heat)

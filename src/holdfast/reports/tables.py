@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from holdfast import metrics
 from holdfast.benchmarks.base import Measure, score_matrix
+from holdfast.benchmarks.pooling import protocol_of
 from holdfast.experiments.store import Record
 from holdfast.reports.groups import rows_of
+from holdfast.reports.pooled import pooled
 
 MOST = 8
 """Of a benchmark that says nothing of its measures, at most so many are shown."""
@@ -43,7 +44,7 @@ def comparison(records: Sequence[Record]) -> Grid:
     benchmark = records[0].config["benchmark"]["name"]
     shown, costs = shown_measures(records), _protocol(benchmark, "COSTS")
     shown = {**shown, **{name: m for name, m in costs.items() if any(name in record.cost for record in records)}}
-    groups = rows_of(records)
+    groups, left_out = pooled(rows_of(records))
     rows = []
     missing: dict[tuple[str, str], list[str]] = {}  # measures without a value, by row and reason
     for title, group in groups.items():
@@ -63,6 +64,7 @@ def comparison(records: Sequence[Record]) -> Grid:
     for (title, reason), names in missing.items():
         alike.setdefault((", ".join(names), reason), []).append(title)
     notes += [f"{', '.join(who)}: no {names}: {reason}." for (names, reason), who in alike.items()]
+    notes += left_out
     return Grid(benchmark, ("algorithm", *(m.head for m in shown.values())), tuple(rows), tuple(notes))
 
 
@@ -103,11 +105,7 @@ def matrix(record: Record, split: str = "test") -> Grid:
 
 def _protocol(benchmark: str, table: str) -> Mapping[str, Measure]:
     """A table of the benchmark's protocol; empty where it has none."""
-    try:
-        module = importlib.import_module(f"holdfast.benchmarks.{benchmark.partition(':')[0]}.protocol")
-    except ModuleNotFoundError:
-        return {}
-    found: Mapping[str, Measure] = getattr(module, table, {})
+    found: Mapping[str, Measure] = getattr(protocol_of(benchmark), table, {})
     return found
 
 

@@ -16,6 +16,7 @@ from holdfast.benchmarks.climb.paper import TASKS
 from holdfast.benchmarks.climb.regions import check_sight, region_inputs, with_regions
 from holdfast.benchmarks.climb.stream import PARTS, chosen, layouts, task_order
 from holdfast.benchmarks.climb.tasks import Part, Place, read, task_of, vocabulary_file
+from holdfast.benchmarks.pooling import Shares
 from holdfast.benchmarks.source import Split, worlds
 from holdfast.data.table import Data
 from holdfast.data.text import Tokenizer
@@ -140,6 +141,11 @@ class Climb(Benchmark):
     def relative(scores: Sequence[Score], others: Mapping[str, Sequence[Score]]) -> dict[str, float]:
         """The measures that need other runs."""
         return protocol.relative(scores, others) | transfer.measures(others)
+
+    @staticmethod
+    def shares(scores: Sequence[Score], others: Mapping[str, Sequence[Score]]) -> Mapping[str, Shares]:
+        """What each task adds to forgetting and to the transfers."""
+        return protocol.shares(scores, others) | transfer.shares(others)
 
     def _transfer(self, title: str) -> dict[str, Need]:
         return transfer.needs(task_order(self.order), self.scale, title, self.features)

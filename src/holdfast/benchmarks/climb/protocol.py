@@ -2,11 +2,22 @@
 
 Every task of the order is scored before the first stage and after each. Knowledge transfer T_UK(i) compares the score
 on task i right after learning it with that of the same model fine-tuned on it alone; forgetting T_F(j <- i) what was
-learned of task j with what is left of it after task i. Both count from chance (see `metrics.transfer`). One number for
-a run takes its tasks together: what was gained or lost on all of them, over what there was to gain or lose. A mean of
-the tasks' own percentages would be that of the one whose baseline is nearest to chance. Where a baseline is not clearly
-above chance, a share of it is noise, and is left undefined. Of a run that learns only its first stages, the scores on
-their tasks alone are given here, and count.
+learned of task j with what is left of it after task i. Both count from chance (see `metrics.transfer`).
+
+One number for a run pools its tasks: what was gained or lost on all of them, over what there was to gain or lose. (A
+mean of the tasks' own percentages would be that of the one whose baseline is nearest to chance.)
+
+    T_F = 100 sum_j (S_A^j - S_A^{j<-N}) / sum_j (S_A^j - S_R^j)        over the tasks before the last
+    T_UK = 100 sum_i (S_A^i - S_PT^i) / sum_i (S_PT^i - S_R^i)
+
+A task counts where its baseline, S_A^j for T_F and S_PT^i for T_UK, is clearly above chance: S - S_R > 1.96 standard
+errors over the test examples. What was not learned cannot be forgotten: a task that scored 48.3 % after its stage,
+where guessing scores 50, and 58.3 % later, would cancel what the others lost. Tables over several runs pool the tasks
+that count in all of them (see `benchmarks.pooling`). T_UK asks nothing of S_A: that an algorithm does not learn what
+the direct run learns is a transfer of -100 %, and must count.
+
+The scores on each task, ACC, BWT and FWT are no shares, and take all tasks. Of a run that learns only its first stages,
+the scores on their tasks alone are given here, and count.
 """
 
 from __future__ import annotations
@@ -19,22 +30,24 @@ import numpy as np
 from holdfast import metrics
 from holdfast.benchmarks.base import Measure, absent, score_matrix
 from holdfast.benchmarks.climb.paper import TASKS
+from holdfast.benchmarks.pooling import Share, pool
 from holdfast.types import Score
 
 DIRECT, JOINT = "direct/", "joint"
 """The names of the runs that measures need: `direct/vqav2` and so on, and the joint one."""
+_FEW = "the low-shot score of the pre-trained encoder"
 MEASURES = {
     **{name: Measure(name, higher=True) for name in TASKS},
-    "knowledge_transfer": Measure("T_UK", higher=True, factor=1.0),
-    "forgetting_transfer": Measure("T_F", higher=False, factor=1.0),
+    "knowledge_transfer": Measure("T_UK", higher=True, factor=1.0, pooled="the score of its direct run"),
+    "forgetting_transfer": Measure("T_F", higher=False, factor=1.0, pooled="the score right after its stage"),
     "final_accuracy": Measure("ACC", higher=True, mean_of=("*",)),
     "backward_transfer": Measure("BWT", higher=True),
     "forward_transfer": Measure("FWT", higher=True),
     "intransigence": Measure("Int", higher=False, asked="--set benchmark.joint=true"),
     "score": Measure("score", higher=True),
-    "low_shot_multimodal": Measure("T_LS multimodal", higher=True, factor=1.0, asked="--downstream"),
-    "low_shot_language": Measure("T_LS language", higher=True, factor=1.0, asked="--downstream"),
-    "low_shot_vision": Measure("T_LS vision", higher=True, factor=1.0, asked="--downstream"),
+    "low_shot_multimodal": Measure("T_LS multimodal", higher=True, factor=1.0, pooled=_FEW, asked="--downstream"),
+    "low_shot_language": Measure("T_LS language", higher=True, factor=1.0, pooled=_FEW, asked="--downstream"),
+    "low_shot_vision": Measure("T_LS vision", higher=True, factor=1.0, pooled=_FEW, asked="--downstream"),
 }
 """The score of each task at the end, then the measures; the last four are those of low-shot runs."""
 COSTS = {
@@ -56,12 +69,8 @@ def summary(scores: Sequence[Score], split: str = "test") -> dict[str, float]:
     found: dict[str, float] = dict(zip(names, last, strict=True))
     found["knowledge_transfer"] = metrics.Undefined(_ALONE if len(names) == 1 else _DIRECT)
     if matrix.shape[0] == matrix.shape[1]:
-        earlier, was = names[:-1], matrix.diagonal()[:-1]
-        chance, counts = sum(TASKS[name].chance for name in earlier), _counts(scores, split)
-        lost = unclear(was.tolist(), [counts[name] for name in earlier], chance) or metrics.forgetting_transfer(
-            was.sum(), matrix[-1, :-1].sum(), chance
-        )
-        found["forgetting_transfer"] = lost if len(names) > 1 else metrics.Undefined("needs at least two tasks")
+        lost = shares(scores, {}, split).get("forgetting_transfer")
+        found["forgetting_transfer"] = pool(lost) if lost else metrics.Undefined("needs at least two tasks")
         found["backward_transfer"] = metrics.backward_transfer(matrix, final=True)
         found["forward_transfer"] = metrics.forward_transfer(matrix, before)
     else:
@@ -73,21 +82,48 @@ def summary(scores: Sequence[Score], split: str = "test") -> dict[str, float]:
 
 def relative(scores: Sequence[Score], others: Mapping[str, Sequence[Score]], split: str = "test") -> dict[str, float]:
     """The measures that need other runs: T_UK the direct ones, intransigence the joint one."""
-    found: dict[str, float] = {}
     own = learned(scores, split)
     missing = [DIRECT + name for name in own if DIRECT + name not in others]
-    if missing:
-        found["knowledge_transfer"] = absent(missing[0])
-    else:
-        chance, counts = sum(TASKS[name].chance for name in own), _counts(scores, split)
-        direct = [learned(others[DIRECT + name], split)[name] for name in own]
-        found["knowledge_transfer"] = unclear(
-            direct, [counts[name] for name in own], chance
-        ) or metrics.knowledge_transfer(sum(own.values()), sum(direct), chance)
+    gained = shares(scores, others, split).get("knowledge_transfer", {})
+    found = {"knowledge_transfer": absent(missing[0]) if missing else pool(gained)}
     if JOINT in others and len(own) > 1:
         together = learned(others[JOINT], split)
         found["intransigence"] = float(np.mean([together[name] - own[name] for name in list(own)[1:]]))
     return found
+
+
+def shares(
+    scores: Sequence[Score], others: Mapping[str, Sequence[Score]], split: str = "test"
+) -> dict[str, dict[str, Share]]:
+    """What each task adds to T_F, and where the direct runs of all tasks are there, to T_UK."""
+    names, _, matrix = score_matrix(scores, split)
+    if not set(names) <= set(TASKS):
+        return {}
+    found: dict[str, dict[str, Share]] = {}
+    own, counts = learned(scores, split), _counts(scores, split)
+    if matrix.shape[0] == matrix.shape[1] > 1:
+        left = dict(zip(names, matrix[-1].tolist(), strict=True))
+        found["forgetting_transfer"] = {
+            name: share(own[name] - left[name], own[name], counts[name], TASKS[name].chance) for name in names[:-1]
+        }
+    if own and all(DIRECT + name in others for name in own):
+        direct = {name: learned(others[DIRECT + name], split)[name] for name in own}
+        found["knowledge_transfer"] = {
+            name: share(own[name] - direct[name], direct[name], counts[name], TASKS[name].chance) for name in own
+        }
+    return found
+
+
+def share(change: float, baseline: float, count: int, chance: float) -> Share:
+    """What a task adds to a pooled measure, given its baseline over so many examples, and whether that is one.
+
+    >>> share(0.25, 0.75, 1000, 0.5)
+    Share(change=0.25, base=0.25, doubt='')
+    """
+    if change != change or baseline != baseline:
+        return Share(0.0, 0.0, "it was not scored")
+    doubt = unclear([baseline], [count], chance)
+    return Share(change, baseline - chance, doubt.reason if doubt else "")
 
 
 def learned(scores: Sequence[Score], split: str = "test") -> dict[str, float]:

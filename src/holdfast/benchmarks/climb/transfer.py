@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 
 from holdfast import metrics
 from holdfast.benchmarks.base import Need
-from holdfast.benchmarks.climb.protocol import unclear
+from holdfast.benchmarks.climb.protocol import share
+from holdfast.benchmarks.pooling import Share, pool
 from holdfast.errors import UserError, nearest
 from holdfast.types import Score
 
@@ -163,32 +164,43 @@ def needs(order: Sequence[str], scale: str, title: str, features: str = "") -> d
 
 
 def measures(others: Mapping[str, Sequence[Score]]) -> dict[str, float]:
-    """T_LS of each modality, in percent, over all stages, tasks and shots together.
-
-    Numerators and denominators are summed, for a mean of percentages would be that of the task whose baseline is
-    nearest to chance. Scores of several sub-samples are averaged first.
-    """
-    logs = {run: scores for name, scores in others.items() if (run := LowShotRun.parse(name))}
+    """T_LS of each modality, in percent, pooled over all stages, tasks and shots."""
+    logs = [run for name in others if (run := LowShotRun.parse(name))]
     if not logs:
         return {}
+    found, there = shares(others), {(run.stage, run.task, run.shots) for run in logs}
+    measured: dict[str, float] = {}
+    for kind, names in MODALITIES.items():
+        lacking = [t for stage, t, s in there if stage > 0 and t in names and (0, t, s) not in there]
+        own = found.get(f"low_shot_{kind}")
+        reason = metrics.Undefined(f"the low-shot runs of {min(lacking or names)} are not there")
+        measured[f"low_shot_{kind}"] = pool(own) if own else reason
+    return measured
+
+
+def shares(others: Mapping[str, Sequence[Score]]) -> dict[str, dict[str, Share]]:
+    """What each task adds to T_LS of its modality, for each number of shots, summed over the upstream stages.
+
+    Scores of several sub-samples are averaged first. Nothing is said of a modality without all its baselines.
+    """
+    logs = {run: scores for name, scores in others.items() if (run := LowShotRun.parse(name))}
     means: dict[tuple[int, str, str], list[float]] = {}
     for run, log in logs.items():
         means.setdefault((run.stage, run.task, run.shots), []).append(final(log))
-    chance = {run.task: guessing(log) for run, log in logs.items()}
-    counts = {run.task: tested(log) for run, log in logs.items()}
-    found: dict[str, float] = {}
+    about = {run.task: (tested(log), guessing(log)) for run, log in logs.items()}
+    found: dict[str, dict[str, Share]] = {}
     for kind, names in MODALITIES.items():
-        after = [key for key in means if key[0] > 0 and key[1] in names]
-        lacking = [t for _, t, s in after if (0, t, s) not in means]
-        if lacking or not after:
-            found[f"low_shot_{kind}"] = metrics.Undefined(f"the low-shot runs of {(lacking or names)[0]} are not there")
+        after: dict[tuple[str, str], list[float]] = {}
+        for (stage, task, shots), values in means.items():
+            if stage > 0 and task in names:
+                after.setdefault((task, shots), []).append(metrics.mean(values))
+        if not after or any((0, *key) not in means for key in after):
             continue
-        base = {(task, shots): metrics.mean(means[0, task, shots]) for _, task, shots in after}
-        doubt = unclear(list(base.values()), [counts[task] for task, _ in base], sum(chance[task] for task, _ in base))
-        scores = sum(metrics.mean(means[key]) for key in after)
-        direct = sum(base[task, shots] for _, task, shots in after)
-        guesses = sum(chance[task] for _, task, _ in after)
-        found[f"low_shot_{kind}"] = doubt or metrics.low_shot_transfer(scores, direct, guesses)
+        own = found.setdefault(f"low_shot_{kind}", {})
+        for (task, shots), scores in after.items():
+            direct = metrics.mean(means[0, task, shots])
+            one = share(sum(scores) - len(scores) * direct, direct, *about[task])
+            own[f"{task} {shots}"] = replace(one, base=len(scores) * one.base)
     return found
 
 

@@ -1,0 +1,91 @@
+"""Shares pooled over tasks, and only over tasks whose baseline is clearly above chance.
+
+A transfer or forgetting of one task is a share, 100 change / base, where the base is a score less what guessing scores.
+One number for a run pools its tasks: 100 sum_i change_i / sum_i base_i. A task whose baseline is at chance has nothing
+to lose or gain a share of: its base is noise around 0, and its change, of either sign, would cancel what the others
+lost. So it is left out, and named. Where runs stand beside each other, a task that one of them leaves out is left out
+of all, so that their numbers are of the same tasks.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Self
+
+from holdfast.metrics import Undefined
+
+
+@dataclass(frozen=True)
+class Share:
+    """What a task adds to a pooled measure: the change of its score, and the score above chance that it is taken of."""
+
+    change: float
+    base: float
+    doubt: str = ""
+    """Why the base is no baseline; empty where it is clearly above chance."""
+
+
+Shares = Mapping[str, Share]
+"""The shares of one measure, by task."""
+
+
+class Partial(float):
+    """A number that leaves something out, and says what."""
+
+    __slots__ = ("reason",)
+    reason: str
+
+    def __new__(cls, value: float, reason: str) -> Self:
+        """Make the number and keep the reason."""
+        result = super().__new__(cls, value)
+        result.reason = reason
+        return result
+
+    def __getnewargs__(self) -> tuple[float, str]:  # type: ignore[override]  # copies and pickles keep the reason
+        return float(self), self.reason
+
+    def __repr__(self) -> str:
+        return f"Partial({float(self)!r}, {self.reason!r})"
+
+
+def pool(shares: Shares, without: Collection[str] = ()) -> float:
+    """The pooled measure in percent, of the tasks that are in no doubt and not among `without`.
+
+    >>> pool({"vqav2": Share(0.1, 0.5), "nlvr2": Share(0.1, 0.3)})
+    25.0
+    >>> pool({"vqav2": Share(0.1, 0.5), "nlvr2": Share(-0.1, -0.02, "at chance")})
+    Partial(20.0, 'without nlvr2: at chance')
+    """
+    kept = {name: share for name, share in shares.items() if not share.doubt and name not in without}
+    reasons = [f"{name}: {share.doubt or ELSEWHERE}" for name, share in shares.items() if name not in kept]
+    if not kept:
+        return Undefined(f"no task counts: {'; '.join(reasons)}" if reasons else "there are no tasks")
+    value = 100 * sum(share.change for share in kept.values()) / sum(share.base for share in kept.values())
+    return Partial(value, f"without {'; '.join(reasons)}") if reasons else value
+
+
+ELSEWHERE = "a run beside it does not count it"
+
+
+def doubtful(runs: Iterable[Shares]) -> list[str]:
+    """The tasks that one of several runs leaves out, and so all of them.
+
+    >>> doubtful([{"a": Share(0, 0.5), "b": Share(0, 0.0, "at chance")}, {"a": Share(0, 0.5)}])
+    ['b']
+    """
+    return list(dict.fromkeys(name for shares in runs for name, share in shares.items() if share.doubt))
+
+
+def protocol_of(benchmark: str) -> ModuleType | None:
+    """The protocol of a benchmark by its name, which needs no torch; None where there is none.
+
+    >>> protocol_of("climb:lowshot").__name__, protocol_of("somebody's")
+    ('holdfast.benchmarks.climb.protocol', None)
+    """
+    try:
+        return importlib.import_module(f"holdfast.benchmarks.{benchmark.partition(':')[0]}.protocol")
+    except ModuleNotFoundError:
+        return None

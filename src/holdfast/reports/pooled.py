@@ -1,0 +1,68 @@
+"""Measures pooled over tasks, where runs stand beside each other: over the tasks that every one of them learned."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from holdfast.benchmarks.base import Measure
+from holdfast.benchmarks.pooling import Share, Shares, doubtful, pool, protocol_of
+from holdfast.experiments.store import Record
+
+Rows = Mapping[str, tuple[Record, ...]]
+OLD = "an earlier version pooled all tasks, learned or not: run it again"
+
+
+def pooled(rows: Rows) -> tuple[dict[str, tuple[Record, ...]], tuple[str, ...]]:
+    """Rows of one table with their pooled measures taken over the same tasks, and a note on each that is left out.
+
+    The rows come back as they are where their benchmark has no such measures.
+    """
+    found = dict(rows)
+    benchmark = next((str(r.config["benchmark"]["name"]) for group in rows.values() for r in group), "")
+    measures: Mapping[str, Measure] = getattr(protocol_of(benchmark), "MEASURES", {}) if benchmark else {}
+    notes: list[str] = []
+    for name, measure in measures.items():
+        if not measure.pooled:
+            continue
+        shares = {title: [_shares(record, name) for record in group] for title, group in rows.items()}
+        without = doubtful(each for group in shares.values() for each in group if each)
+        for title, group in found.items():
+            found[title] = tuple(_again(r, name, own, without) for r, own in zip(group, shares[title], strict=True))
+        notes += [_note(measure, task, shares) for task in without]
+    return found, tuple(notes)
+
+
+def _again(record: Record, name: str, shares: Shares | None, without: Sequence[str]) -> Record:
+    """A record with this measure over the tasks that count."""
+    if record.summary.get(name) is None and not shares:
+        return record
+    value = pool(shares, without) if shares else None
+    reasons = {key: reason for key, reason in record.reasons.items() if key != name}
+    if reason := getattr(value, "reason", "" if shares else OLD):
+        reasons[name] = reason
+    known = None if value is None or value != value else float(value)
+    return replace(record, summary={**record.summary, name: known}, reasons=reasons)
+
+
+def _shares(record: Record, name: str) -> Shares | None:
+    """What each task adds to a measure of a record; None where neither the record nor its scores say."""
+    if record.shares:
+        kept = record.shares.get(name)
+        return None if kept is None else {task: Share(**share) for task, share in kept.items()}
+    protocol = protocol_of(record.config["benchmark"]["name"])
+    if record.config.get("stages") is not None or protocol is None:
+        return None
+    found: Mapping[str, Shares] = protocol.shares(record.scores, {})
+    return found.get(name)
+
+
+def _note(measure: Measure, task: str, shares: Mapping[str, Sequence[Shares | None]]) -> str:
+    """Which rows a task is left out for."""
+    who = []
+    for title, group in shares.items():
+        there = [each[task] for each in group if each and task in each]
+        bad = sum(bool(share.doubt) for share in there)
+        if bad:
+            who.append(title if bad == len(there) else f"{title} ({bad} of {len(there)} seeds)")
+    return f"{measure.title} leaves {task} out: {measure.pooled} is not clearly above chance with {', '.join(who)}."
