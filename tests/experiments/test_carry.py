@@ -45,7 +45,7 @@ def mine(tmp_path):
 
 def small(algorithm, tmp_path, **more):
     settings = SMALL | more.pop("settings", {})
-    return holdfast.run("patterns", algorithm, scale="tiny", out=tmp_path / "runs", settings=settings, **more)
+    return holdfast.run("patterns", algorithm, scale="tiny", settings=settings, **{"out": tmp_path / "runs"} | more)
 
 
 def test_the_record_is_that_of_the_command_and_nothing_is_printed(tmp_path, capfd):
@@ -73,6 +73,7 @@ def test_what_an_algorithm_raises_is_a_run_error_with_its_cause(tmp_path, mine):
         ({"device": None}, "there is no device None"),
         ({"start": "0123456789ab@1"}, "0123456789ab"),
         ({"settings": {"replay.capacity": 0}}, "replay.capacity is 0"),
+        ({"out": None}, "the store is None: give the path of a folder"),
         ({"sede": 1}, "run() takes no 'sede': did you mean seed"),
     ],
 )

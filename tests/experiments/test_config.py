@@ -8,7 +8,7 @@ from holdfast.cli.run import parse_settings
 from holdfast.errors import UserError
 from holdfast.experiments.config import Request, check, prepare, settings_for
 from holdfast.experiments.plan import graph
-from holdfast.experiments.planfile import read_plan
+from holdfast.experiments.planfile import from_tables, read_plan
 from holdfast.experiments.store import algorithm_of
 
 TINY = {"benchmark.stages": 2}
@@ -103,6 +103,13 @@ def test_objects_in_the_place_of_names_are_refused(part, thing, tmp_path):
         with pytest.raises(UserError, match=rf"^{part} is .*objects are not supported yet\): give its name, such as '"):
             call()
     assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize("part", ["benchmark", "algorithm", "model"])
+@pytest.mark.parametrize("value", [1, {"a": 1}, ["er"]])
+def test_what_is_no_name_in_a_table_is_refused(part, value):
+    with pytest.raises(UserError, match=f"^{part} is .*, and must be text"):
+        from_tables({"experiment": [{f"{part}s": [value]}]}, "here")
 
 
 def test_objects_in_a_plan_file_are_refused(tmp_path):

@@ -57,14 +57,19 @@ def run_one(request: Request, store: Store, options: Options, *, needs: bool = T
     find_device(options.device)
     preparation = Preparation()
     plan = graph([request], needs, preparation)
+    errors: dict[str, Exception | None] = {}
+
+    def told(node: Node, outcome: Outcome, again: bool) -> None:
+        errors[node.id] = outcome.error
+
     with interruptible() as interrupt:
-        result = carry_here(plan, store, options, preparation, interrupt)
+        result = carry_here(plan, store, options, preparation, interrupt, told=told)
     if result.stopped:
         raise KeyboardInterrupt(f"stopped and saved in {store.path}: the same call goes on")
     for outcome in result.failed():
         kind = UserError if outcome.status == "refused" else RunError
         named = "" if outcome.id in plan.wanted else f"{plan.nodes[outcome.id].label}: "
-        raise kind(f"{named}{outcome.reason}") from outcome.error
+        raise kind(f"{named}{outcome.reason}") from errors.get(outcome.id)
     (node,) = plan.asked()
     record = finish(node, store)
     assert record is not None, "nothing failed, and nothing was stopped"

@@ -259,20 +259,29 @@ def check(request: Request) -> Checked:
 
 
 def refuse_objects(request: Request) -> None:
-    """Raise UserError where an object stands in the place of a name: its text form could name something else."""
-    instead = {
-        "benchmark": "give its name, such as 'patterns'; `holdfast list benchmarks` shows all",
-        "algorithm": "give its name, such as 'replay', with settings={'replay.capacity': 64}, "
-        "or 'file.py:Class' for one of your own",
-        "model": "give its name, such as 'vilt-tiny', with settings={'model.width': 64}",
-    }
-    for part, advice in instead.items():
-        value = getattr(request, part)
-        if not isinstance(value, str) and not (part == "model" and value is None):
-            raise UserError(f"{part} is {shown(value)}, and must be text (objects are not supported yet): {advice}")
+    """Raise UserError where an object stands in the place of a name, or settings are no dictionary."""
+    for part in _NAMED:
+        refuse_object(part, getattr(request, part))
     given = request.settings
     if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
         raise UserError(f"settings is {shown(given)}: give a dictionary such as {{'replay.capacity': 64}}")
+
+
+def refuse_object(part: str, value: object) -> None:
+    """Raise UserError where the benchmark, algorithm or model is no name: the text of an object may name another."""
+    if not isinstance(value, str) and not (part == "model" and value is None):
+        raise UserError(
+            f"{part} is {shown(value)}, and must be text (objects are not supported yet): give its name, such as "
+            f"{_NAMED[part]}"
+        )
+
+
+_NAMED = {
+    "benchmark": "'patterns'; `holdfast list benchmarks` shows all",
+    "algorithm": "'replay', with settings={'replay.capacity': 64}, or 'file.py:Class' for one of your own",
+    "model": "'vilt-tiny', with settings={'model.width': 64}",
+}
+"""What a request names, and how."""
 
 
 def prepare(request: Request | Checked) -> Prepared:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.errors import UserError, nearest
-from holdfast.experiments.config import Request, refuse_objects, settings_for
+from holdfast.experiments.config import Request, refuse_object, refuse_objects, settings_for
 
 RECIPES = Path(__file__).parents[1] / "recipes"
 """The plans that come with the library, by name."""
@@ -95,6 +95,9 @@ def _experiment(table: Mapping[str, Any], where: str) -> Iterator[Request]:
         if many in table and one in table:
             raise UserError(f"{where}: it has both {many!r} and {one!r}: give one of them")
     axes = {one: _values(table.get(many, table.get(one, getattr(Request, one)))) for many, one in LISTS.items()}
+    for part in ("benchmark", "algorithm", "model"):
+        for value in axes[part]:
+            refuse_object(part, value)
     settings = table.get("set", {})
     if not isinstance(settings, Mapping) or not all("." in name for name in settings):
         raise UserError(f'{where}: write settings as [experiment.set] and "owner.name" = value')

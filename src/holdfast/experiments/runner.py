@@ -320,4 +320,4 @@ def interruptible() -> Iterator[Interrupt]:
         yield interrupt
     finally:
         for number, handler in before.items():
-            signal.signal(number, handler)
+            signal.signal(number, signal.SIG_DFL if handler is None else handler)  # None: one that is not Python's

@@ -6,7 +6,7 @@ import time
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from holdfast.experiments.plan import Node, Plan
@@ -30,7 +30,7 @@ class Outcome:
     reason: str = ""
     seconds: float = 0.0
     error: Exception | None = field(default=None, compare=False)
-    """What was raised, with its traceback, where the run was tried in this process."""
+    """What was raised, with its traceback, where the run was tried in this process: for `told`, and not kept."""
 
     def __getstate__(self) -> dict[str, Any]:
         """All but the error, which may hold anything and need not survive the way to another process."""
@@ -126,7 +126,7 @@ def carry_out(
             if again:
                 ready.append(node.id)
                 continue
-            result.outcomes[node.id] = outcome
+            result.outcomes[node.id] = replace(outcome, error=None)  # its traceback holds a model and data
             incomplete.settled(node.id)
             if outcome.status == "done":
                 ready.extend(children.get(node.id, ()))

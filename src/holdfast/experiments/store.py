@@ -227,6 +227,8 @@ def local_folder(path: str | Path) -> Path:
     Traceback (most recent call last):
     holdfast.errors.UserError: s3://bucket/runs is no folder: only `holdfast plan` keeps runs at an address; ...
     """
+    if not isinstance(path, str | os.PathLike):
+        raise UserError(f"the store is {path!r}: give the path of a folder, such as 'runs'")
     found = Path(path)
     first, *rest = found.parts or ("",)
     if first.endswith(":") and len(first) > 2:
@@ -317,7 +319,7 @@ def _is_share(value: Any) -> bool:
     if not isinstance(value, dict) or len(value) != 3:
         return False
     numbers = _is_number(value.get("change")) and _is_number(value.get("base"))
-    return numbers and _is_text(value.get("doubt"))
+    return numbers and _is_text(value.get("doubt")) and (value["base"] > 0 or value["doubt"] != "")
 
 
 def _is_config(value: Any) -> bool:

@@ -60,11 +60,11 @@ def comparison(records: Sequence[Record]) -> Grid:
         notes = [f"{unit}the mean of {seeds} seeds, ± its 95 % t-interval."]
     else:
         notes = [f"{unit}one seed, so without an interval (--seeds 3 gives one)."]
+    notes += left_out
     alike: dict[tuple[str, str], list[str]] = {}  # what is true of several rows is said once
     for (title, reason), names in missing.items():
         alike.setdefault((", ".join(names), reason), []).append(title)
     notes += [f"{', '.join(who)}: no {names}: {reason}." for (names, reason), who in alike.items()]
-    notes += left_out
     return Grid(benchmark, ("algorithm", *(m.head for m in shown.values())), tuple(rows), tuple(notes))
 
 

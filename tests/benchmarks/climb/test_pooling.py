@@ -181,10 +181,11 @@ def test_a_completed_record_keeps_its_shares(tmp_path):
     assert set(read.shares) == {"forgetting_transfer", "knowledge_transfer"}
     assert read.shares["knowledge_transfer"]["nlvr2"]["doubt"]
     assert read.reasons["knowledge_transfer"].startswith("without nlvr2: ")
-    broken = json.loads(json.dumps(read.to_json()))
-    broken["shares"]["knowledge_transfer"]["nlvr2"] = {"change": "0.1"}
-    with pytest.raises(UserError, match="shares"):
-        Record.from_json(broken, "here")
+    for share in ({"change": "0.1"}, {"change": 0.1, "base": 0.0, "doubt": ""}, [0.1, 0.2, ""]):
+        broken = json.loads(json.dumps(read.to_json()))
+        broken["shares"]["knowledge_transfer"]["nlvr2"] = share
+        with pytest.raises(UserError, match="shares"):
+            Record.from_json(broken, "here")
 
 
 def test_low_shot_transfer_leaves_out_what_the_pretrained_encoder_did_not_learn():

@@ -107,10 +107,11 @@ def shares(
             name: share(own[name] - left[name], own[name], counts[name], TASKS[name].chance) for name in names[:-1]
         }
     if own and all(DIRECT + name in others for name in own):
-        direct = {name: learned(others[DIRECT + name], split)[name] for name in own}
-        found["knowledge_transfer"] = {
-            name: share(own[name] - direct[name], direct[name], counts[name], TASKS[name].chance) for name in own
-        }
+        found["knowledge_transfer"] = {}
+        for name, score in own.items():
+            log = others[DIRECT + name]
+            direct, count = learned(log, split)[name], _counts(log, split)[name]
+            found["knowledge_transfer"][name] = share(score - direct, direct, count, TASKS[name].chance)
     return found
 
 
