@@ -19,6 +19,7 @@ from holdfast.experiments.runner import run as make
 from holdfast.experiments.schedule import finish
 from holdfast.experiments.store import Record, Store
 from holdfast.experiments.tune import tune
+from holdfast.experiments.unread import Unread
 from holdfast.papers import table
 from holdfast.reports.tables import comparison
 from holdfast.types import Score, Wants
@@ -193,6 +194,15 @@ def test_intransigence_comes_with_the_cumulative_run_in_any_order(tmp_path):
     make(prepare(other), store)
     (_, unseeded) = graph([other]).nodes.values()
     assert finish(unseeded, store).summary["intransigence"] is None, "of the same seed only"
+
+
+def test_a_run_of_the_first_stage_needs_no_cumulative_run():
+    def needed(stages):
+        asked = Request("clvqa", scale="tiny", stages=stages)
+        return list(graph([asked], preparation=Unread()).asked()[0].needs)
+
+    assert needed(1) == []
+    assert needed(2) == needed(None) == ["cumulative"]
 
 
 def test_one_task_alone_needs_no_other_run():

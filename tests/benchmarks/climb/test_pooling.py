@@ -5,6 +5,7 @@ import json
 import math
 import pickle
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from holdfast.benchmarks.pooling import Partial, Share, pool
 from holdfast.errors import UserError
 from holdfast.experiments.runner import complete
 from holdfast.experiments.store import Record, Store
+from holdfast.experiments.tune import _values
 from holdfast.reports import overview
 from holdfast.reports.groups import experiments
 from holdfast.reports.pooled import OLD
@@ -208,6 +210,16 @@ def test_low_shot_transfer_leaves_out_what_the_pretrained_encoder_did_not_learn(
     assert found == pytest.approx(100 * change / (3 * (0.2 + 0.12)))
     assert found.reason.startswith("without sst-2 16: ")
     assert "; hellaswag 16: " in found.reason
+
+
+def test_points_of_a_grid_are_compared_by_the_same_tasks():
+    good = [[0.6] * 4, [0.6, 0.7, 0.6, 0.6], [0.5, 0.6, 0.6, 0.5], [0.5, 0.6, 0.6, 0.5]]
+    logs = {"a": (log(ISSUE), {}), "b": (log(good), {})}
+    nodes = {run: SimpleNamespace(benchmark=Climb()) for run in logs}
+    found = _values(SimpleNamespace(nodes=nodes), logs, "forgetting_transfer")
+    assert found["a"] == pytest.approx(100 * 0.17 / (1.2 - 1 / 3))
+    assert found["b"] == pytest.approx(100 * 0.1 / (1.2 - 1 / 3)), "without NLVR2, which only this one learned"
+    assert _values(SimpleNamespace(nodes=nodes), logs, "nlvr2") == {"a": 0.583, "b": 0.6}
 
 
 def test_tasks_that_are_clear_one_by_one_are_clear_together():

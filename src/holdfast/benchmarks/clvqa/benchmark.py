@@ -72,7 +72,7 @@ class Clvqa(Benchmark):
     def needs(self, title: str) -> Mapping[str, Need]:
         """The cumulative run, for intransigence; a task learned alone has none."""
         alone = len(task_order(self.order, self.setting)) == 1
-        return {} if alone else {protocol.REFERENCE: Need({"algorithm": "cumulative"})}
+        return {} if alone else {protocol.REFERENCE: Need({"algorithm": "cumulative"}, stage=2)}
 
     def setup(self, wants: Wants) -> Setup:
         """Read the questions, and lay them out in stages."""
