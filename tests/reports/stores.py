@@ -6,6 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
+from holdfast.benchmarks.pooling import protocol_of
+
 ALGORITHMS = ("finetune", "replay", "ewc", "lwf", "gem", "derpp", "joint", "mas", "si", "gdumb")
 
 
@@ -48,6 +50,7 @@ def record(benchmark="patterns", algorithm="finetune", seed=0, stages=5, given="
             "backward_transfer": final - 0.9,
         },
         "reasons": {},
+        "shares": shares(benchmark, summary or {}),
         "scores": scores,
         "cost": {"steps": 200, "seconds": 1.5 + seed, "examples_forward": 6400, "examples_backward": 6400,
                  "memory_bytes": 0 if plain else 32064, "parameters": 52874},
@@ -56,6 +59,13 @@ def record(benchmark="patterns", algorithm="finetune", seed=0, stages=5, given="
         "problems": [],
         "schema": 1,
     }  # fmt: skip
+
+
+def shares(benchmark, summary):
+    """What one task, learned without a doubt, adds to pooled measures with these values."""
+    known = getattr(protocol_of(benchmark), "MEASURES", {})
+    task = {n: {"change": v / 100, "base": 1.0, "doubt": ""} for n, v in summary.items() if v is not None}
+    return {name: {"task": share} for name, share in task.items() if name in known and known[name].pooled}
 
 
 def put(store: Path, value: dict) -> Path:

@@ -1,6 +1,5 @@
 """Tables for a terminal: a dash comes with its reason, and the reason is true."""
 
-from holdfast.benchmarks.climb.protocol import MEASURES
 from holdfast.experiments.store import Record
 from holdfast.reports import overview
 from holdfast.reports.groups import experiments
@@ -12,11 +11,6 @@ def climb(algorithm="finetune", seed=0, stages=None, **summary):
     """A made-up run of climb with these measures; None: without a value, since its baseline is near chance."""
     value = record("climb", algorithm, seed, order="vqav2>nlvr2", summary=summary)
     value["reasons"] = {name: "the baseline is near chance" for name, number in summary.items() if number is None}
-    value["shares"] = {
-        name: {"vqav2": {"change": number / 100, "base": 1.0, "doubt": ""}}
-        for name, number in summary.items()
-        if number is not None and MEASURES[name].pooled
-    }
     value["config"] |= {"stages": stages} if stages else {}
     return Record.from_json(value, "test")
 
