@@ -71,7 +71,7 @@ def test_a_step_uses_the_gradient_of_the_memory():
 
 def test_with_boundaries_only_past_stages_are_asked():
     ready = prepared()
-    algorithm = AGem(capacity=200)
+    algorithm = AGem(capacity=400)
 
     class Spy(AGem):
         def grads(self, learner, batch):

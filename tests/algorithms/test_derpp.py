@@ -10,6 +10,7 @@ from torch.nn import functional
 
 from holdfast.algorithms.base import Algorithm
 from holdfast.algorithms.derpp import DarkReplay
+from holdfast.data.order import mix, shuffled
 from holdfast.data.table import Data, Table
 from holdfast.engine.learner import Learner
 from holdfast.errors import UserError
@@ -20,28 +21,86 @@ from holdfast.tasks import MaskedPhrase
 from smallest import prepared, trained
 
 
+def reference(ready, capacity, alpha, beta):
+    """Mammoth's loop, written anew with lists: a reservoir of all that is seen, in every epoch, as it then is.
+
+    Only the random numbers are ours: one for each offer to a full memory, and a choice for each batch.
+    """
+    learner = make_learner(ready)
+    model, data = learner.model, learner.data.tables[0]
+    random, seen, held = np.random.default_rng(mix(0, 0xDE2)), 0, []
+    for number, stage in enumerate(ready.setup.stream.stages):
+        optimiser = torch.optim.AdamW(model.parameters(), lr=3e-3, weight_decay=0.0)
+        for epoch in range(stage.training.epochs):
+            ids = shuffled(stage.train, seed=0, stage=number, epoch=epoch)
+            for start in range(0, len(ids), 32):
+                rows = ids[start : start + 32].tolist()
+                images, targets = data.inputs["image"][rows], data.targets[rows]
+                outputs = model({"image": images}, "patterns")
+                loss = functional.cross_entropy(outputs, targets)
+                if held:
+
+                    def draw(size=len(rows)):
+                        size = min(size, len(held))
+                        every = len(held) == size
+                        places = range(size) if every else random.choice(len(held), size, replace=False, shuffle=False)
+                        return [
+                            torch.stack(column) for column in zip(*(held[place][1:] for place in places), strict=True)
+                        ]
+
+                    (image, _, logits), (other, target, _) = draw(), draw()
+                    squares = (model({"image": image}, "patterns") - logits).square().sum(1)
+                    again = functional.cross_entropy(model({"image": other}, "patterns"), target)
+                    loss = loss + alpha * squares.mean() + beta * again
+                optimiser.zero_grad()
+                loss.backward()
+                optimiser.step()
+                for item in zip(rows, images, targets, outputs.detach(), strict=True):
+                    seen += 1
+                    if len(held) < capacity:
+                        held.append(item)
+                    elif (place := int(random.random() * seen)) < capacity:
+                        held[place] = item
+    return model, held
+
+
+def test_over_several_epochs_it_is_the_reference_loop():
+    """Logits are of the step that took the place: not of the first epoch, in which the model knew little."""
+    ready, dark = prepared(train__epochs=4), DarkReplay(capacity=60, alpha=0.5, beta=0.5)
+    learner, _ = trained(ready, [dark])
+    model, held = reference(ready, 60, 0.5, 0.5)
+    assert dark.memory.ids.tolist() == [item[0] for item in held]
+    assert len(set(dark.memory.ids.tolist())) < 60, "an example may be held twice, as it was at two steps"
+    torch.testing.assert_close(dark.logits, torch.stack([item[3] for item in held]), rtol=0, atol=1e-10)
+    for name, value in model.state_dict().items():
+        torch.testing.assert_close(learner.model.state_dict()[name], value, rtol=0, atol=1e-10)
+
+
 @dataclass
 class Outputs(Algorithm):
-    """Notes the logits that each example had when it was new."""
+    """Notes the logits that each example has had."""
 
     rows: dict = field(default_factory=dict)
 
     def loss(self, learner, batch, outputs):
-        if learner.epoch == 0 and len(outputs) == 1:
-            self.rows |= dict(zip(batch.ids.tolist(), outputs[0].detach(), strict=True))
+        (part,) = outputs
+        for example, row in zip(batch.ids.tolist(), part.detach(), strict=True):
+            self.rows.setdefault(example, []).append(row)
 
 
 @pytest.mark.parametrize("setting", ["class", "task"])
-def test_each_kept_example_has_the_logits_of_the_step_at_which_it_was_new(setting):
+def test_each_place_has_the_logits_of_a_step_at_which_its_example_was_seen(setting):
     spy, dark = Outputs(), DarkReplay(capacity=40)
     learner, _ = trained(prepared(benchmark__setting=setting), [dark, spy])
-    assert len(spy.rows) == 160
     width = 4 if setting == "class" else 2
     assert dark.logits.shape == (40, width)
+    epochs = []
     for place, example in enumerate(dark.memory.ids.tolist()):
-        assert torch.equal(dark.logits[place], spy.rows[example])
-    expected = 256 // 8 + 40 * (width * 8 + 8 + learner.data.tables[0].row_bytes)
-    assert dark.memory_bytes(learner) == expected
+        assert len(spy.rows[example]) == 2
+        epochs += [e for e, row in enumerate(spy.rows[example]) if torch.equal(dark.logits[place], row)]
+    assert len(epochs) == 40
+    assert 8 < sum(epochs) < 32, "of both epochs alike"
+    assert dark.memory_bytes(learner) == 40 * (width * 8 + 8 + learner.data.tables[0].row_bytes)
 
 
 def stored(learner, stage, **settings):

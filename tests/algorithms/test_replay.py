@@ -161,14 +161,27 @@ def test_per_task_and_experience_balanced_memories_hold_finished_stages_only():
         assert [len(stage & set(replay.kept.ids.tolist())) for stage in stages] == kept_of_each
 
 
-@pytest.mark.parametrize("names", ["gdumb+replay", "rehearsal+replay", "cumulative+replay", "mntdp+replay"])
-def test_an_example_that_comes_again_is_not_kept_again(names):
-    """In another stage, in another epoch, or in another fit of the same stage."""
-    ready = prepared(names, replay__capacity=1000)
-    trained(ready)
+@pytest.mark.parametrize("names", ["replay", "rehearsal+replay", "cumulative+replay", "mntdp+replay"])
+def test_a_reservoir_counts_an_example_each_time_that_it_is_learned(names):
+    """In another epoch, in another stage, or in another fit of the same stage; here nothing has to leave."""
+    ready, learned = prepared(names, replay__capacity=5000), []
+
+    class Spy(Algorithm):
+        def after(self, learner, batch):
+            learned.extend(batch.ids.tolist())
+
+    trained(ready, [*ready.algorithms, Spy()])
     replay = ready.algorithms[-1]
-    assert len(set(replay.kept.ids.tolist())) == replay.kept.seen
-    assert len(replay.kept) == 160
+    assert replay.kept.ids.tolist() == learned
+    assert replay.kept.seen == len(learned) >= 320
+
+
+@pytest.mark.parametrize("memory", ["class-balanced", "balanced-sqrt", "balanced-forget"])
+def test_a_memory_that_balances_counts_an_example_once(memory):
+    """Copies of a rare group's examples would balance nothing."""
+    replay = Replay(memory=memory, capacity=1000)
+    trained(prepared("cumulative+replay", train__epochs=3), [replay])
+    assert len(set(replay.kept.ids.tolist())) == len(replay.kept) == 160
 
 
 def test_every_nth_batch_is_joined():

@@ -1,8 +1,10 @@
-"""DER++: kept examples are learned again by their targets, and by the logits that they had when they were new.
+"""DER++: kept examples are learned again by their targets, and by the logits that they had when they were kept.
 
 Paper: Buzzega et al. 2020, "Dark Experience for General Continual Learning: a Strong, Simple Baseline".
 Equation: L = loss(B_new) + alpha * mean over B_1 of |z - h(x)|^2 + beta * loss(B_2), where B_1 and B_2 are drawn from
-memory one after the other, and z are the stored logits. B_1 and B_2 go through the model together.
+memory one after the other, and z are the stored logits. B_1 and B_2 go through the model together. The memory is a
+reservoir of all that is seen, in every epoch: z are the logits of the step at which the example took its place, and an
+example that took two has both.
 Cost: forward and backward passes over (new + 2 size) examples a step; on several ranks, logits of new examples are
 gathered. Memory: `capacity` examples, and a row of logits for each, as wide as the widest output so far.
 """
@@ -70,8 +72,7 @@ class DarkReplay(Algorithm):
 
     def loss(self, learner: Learner, batch: Batch, outputs: tuple[Tensor, ...]) -> Tensor | None:
         """The distance from stored logits, and the loss of other kept examples."""
-        if len(self.memory.unseen(batch.ids)):
-            self._new = on_all_ranks(learner, batch, _meant(learner, batch, outputs))
+        self._new = on_all_ranks(learner, batch, _meant(learner, batch, outputs))
         if len(self.memory) == 0:
             return None
         size = self.size or len(batch.ids)
@@ -80,10 +81,7 @@ class DarkReplay(Algorithm):
 
     def after(self, learner: Learner, batch: Batch) -> None:
         """Offer the new examples to the memory, and store the logits of those that it took."""
-        before = self.memory.ids.copy()
-        self.memory.add(batch.ids)
-        taken = self.memory.ids != np.pad(before, (0, len(self.memory) - len(before)), constant_values=-1)
-        self._store(np.flatnonzero(taken))
+        self._store(self.memory.offer(batch.ids))
 
     def memory_bytes(self, learner: Learner) -> int:
         """The kept examples, their ids and their logits."""

@@ -17,7 +17,7 @@ from torch import Tensor
 from holdfast.algorithms.base import Algorithm, Fit
 from holdfast.algorithms.rows import grouping
 from holdfast.data.order import mix, shuffled
-from holdfast.memory import ClassBalanced, refuse_small
+from holdfast.memory import GreedyBalanced, refuse_small
 from holdfast.types import Between, Stage, Stream
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class GDumb(Algorithm):
     needs: ClassVar[frozenset[str]] = frozenset({"boundaries"})
 
     capacity: Annotated[int, Between(1)] = 200
-    memory: ClassBalanced = field(init=False, repr=False, compare=False)
+    memory: GreedyBalanced = field(init=False, repr=False, compare=False)
     stages: int = field(init=False, default=0, repr=False, compare=False)
     start: dict[str, Tensor] = field(init=False, default_factory=dict, repr=False, compare=False)
 
@@ -42,7 +42,7 @@ class GDumb(Algorithm):
     def setup(self, learner: Learner) -> None:
         """An empty memory."""
         group = grouping(learner, "class", "gdumb")
-        self.memory = ClassBalanced(self.capacity, mix(learner.seed, 0xD04B), group, greedy=True)
+        self.memory = GreedyBalanced(self.capacity, mix(learner.seed, 0xD04B), group)
         self.stages, self.start = 0, {}
 
     def begin(self, learner: Learner, stage: Stage) -> None:

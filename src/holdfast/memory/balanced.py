@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.memory.base import Group, Memory
+from holdfast.memory.base import Distinct, Group
 from holdfast.types import Ids
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -21,7 +21,7 @@ SMOOTHING = 0.9
 """How much of a word's mean loss is its past, where TargetBalanced follows it."""
 
 
-class _Counted(Memory):
+class _Counted(Distinct):
     """A memory that knows how many examples of each group it has seen and holds; it decides by these counts alone.
 
     `names`, `seen` and `held` have one entry for each group, in the order in which groups were first seen.
@@ -52,14 +52,16 @@ class _Counted(Memory):
             entry = entries[index]
             self._see(entry)
             taken = self._place(entry)
-            if taken is None:
-                continue
-            before = self._index[int(self.groups[taken])]
-            del self._places[before][bisect_left(self._places[before], taken)]
-            insort(self._places[entry], taken)
-            self.held[before] -= 1
-            self.held[entry] += 1
-            self.ids[taken], self.groups[taken] = ids[index], groups[index]
+            if taken is not None:
+                self._take(taken, self._index[int(self.groups[taken])], entry)
+                self.ids[taken], self.groups[taken] = ids[index], groups[index]
+
+    def _take(self, place: int, before: int, entry: int) -> None:
+        """Count a place that one group held for another."""
+        del self._places[before][bisect_left(self._places[before], place)]
+        insort(self._places[entry], place)
+        self.held[before] -= 1
+        self.held[entry] += 1
 
     def _see(self, entry: int) -> None:
         """Count an example of a group."""
@@ -71,6 +73,10 @@ class _Counted(Memory):
     @abstractmethod
     def _place(self, entry: int) -> int | None:
         """The place that a new example of a group takes in a full memory, or None where it is not kept."""
+
+    def _largest(self) -> list[int]:
+        """The groups that hold the most."""
+        return np.flatnonzero(self.held == self.held.max()).tolist()
 
     def _any_of(self, *entries: int) -> int:
         """A place that holds an example of these groups, each as likely as another."""
@@ -109,11 +115,10 @@ class _Counted(Memory):
 
 
 class ClassBalanced(_Counted):
-    """Groups as equal as they can be, though the stream is not.
+    """Groups as equal as they can be, though the stream is not: CBRS (Chrysakis and Moens 2020, Algorithm 1).
 
-    A new example of a smaller group replaces one of the largest. Once a group has been the largest, a reservoir of
-    its own decides (CBRS, Chrysakis and Moens 2020). With `greedy`, a group that has its equal part takes no more
-    (GDumb, Prabhu et al. 2020).
+    Once the memory is filled, a group is full from the moment when none holds more. A new example of a group that is
+    not full replaces any one of the largest groups; for a full one, a reservoir of its own decides.
 
     >>> memory = ClassBalanced(capacity=4, seed=0, group=lambda ids: ids // 100)
     >>> memory.add(np.array([*range(50), 100, 101, 102]))
@@ -121,9 +126,8 @@ class ClassBalanced(_Counted):
     [0, 0, 1, 1]
     """
 
-    def __init__(self, capacity: int, seed: int, group: Group, greedy: bool = False) -> None:
+    def __init__(self, capacity: int, seed: int, group: Group) -> None:
         super().__init__(capacity, seed, group)
-        self.greedy = greedy
         self.full = np.empty(0, dtype=np.bool_)
         """Whether each group has been the largest."""
 
@@ -132,15 +136,12 @@ class ClassBalanced(_Counted):
         self.full = np.concatenate([self.full, np.zeros(len(new), dtype=np.bool_)])
 
     def _place(self, entry: int) -> int | None:
-        largest = self.held == self.held.max()
-        self.full |= largest
-        if self.greedy:
-            if self.held[entry] * (self.seen > 0).sum() >= self.capacity:
-                return None
-        elif self.full[entry]:
+        largest = self._largest()
+        self.full[largest] = True
+        if self.full[entry]:
             stays = self._random.random() * self.seen[entry] < self.held[entry]
             return self._any_of(entry) if stays else None
-        return self._any_of(*np.flatnonzero(largest).tolist())
+        return self._any_of(*largest)
 
     def state_dict(self) -> dict[str, Any]:
         """The ids, the generator, the counts, and which groups were ever the largest."""
@@ -150,6 +151,43 @@ class ClassBalanced(_Counted):
         """Go on from a saved state."""
         super().load_state_dict(state)
         self.full = state["full"].copy()
+
+
+class GreedyBalanced(_Counted):
+    """An equal part for each group seen so far: GDumb's greedy sampler (Prabhu et al. 2020, Algorithm 1).
+
+    An example of a new group, or of one that holds less than capacity / groups, is kept: in a free place, or in that
+    of any example of the largest groups. Others are not, though places may be free: they are for groups to come.
+
+    >>> memory = GreedyBalanced(capacity=4, seed=0, group=lambda ids: ids // 100)
+    >>> memory.add(np.array([0, 100, *range(101, 150)]))
+    >>> sorted(memory.groups.tolist())
+    [0, 1, 1]
+    """
+
+    def _add(self, ids: Ids) -> None:
+        assert self._group is not None
+        groups = self._group(ids)
+        kept, of, known = self.ids.tolist(), self.groups.tolist(), int((self.seen > 0).sum())
+        for example, group, entry in zip(ids.tolist(), groups.tolist(), self._entries(groups), strict=True):
+            new = self.seen[entry] == 0
+            self._see(entry)
+            if not new and self.held[entry] * known >= self.capacity:
+                continue
+            known += int(new)
+            if len(kept) < self.capacity:
+                self.held[entry] += 1
+                self._places[entry].append(len(kept))
+                kept.append(example)
+                of.append(group)
+                continue
+            place = self._place(entry)
+            self._take(place, self._index[of[place]], entry)
+            kept[place], of[place] = example, group
+        self.ids, self.groups = np.array(kept, dtype=np.int64), np.array(of, dtype=np.int64)
+
+    def _place(self, entry: int) -> int:
+        return self._any_of(*self._largest())
 
 
 class TargetBalanced(_Counted):

@@ -26,8 +26,6 @@ class Memory(ABC):
         self.ids, self.groups = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
         self._group = group
         self._random = np.random.default_rng(seed)
-        self._offered = np.zeros(64, dtype=np.bool_)
-        """Whether each id was ever offered; as long as a power of two, and no shorter than the ids need."""
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -36,6 +34,67 @@ class Memory(ABC):
     def nbytes(self) -> int:
         """The bytes of the ids and of what else is kept about them; the examples themselves are not counted."""
         return sum(value.nbytes for value in self.state_dict().values() if isinstance(value, np.ndarray))
+
+    @abstractmethod
+    def add(self, ids: Ids) -> None:
+        """Offer examples in the order in which they were seen."""
+
+    def sample(self, count: int) -> Ids:
+        """Draw the examples of `count` different places, or of all of them where there are fewer."""
+        return self.ids[self.draw(count)]
+
+    def draw(self, count: int) -> Ids:
+        """Draw `count` different places of `ids`, or all of them where there are fewer."""
+        if len(self.ids) <= count:
+            return np.arange(len(self.ids))
+        places: Ids = self._random.choice(len(self.ids), count, replace=False, shuffle=False)
+        return places
+
+    def draw_group(self, but: int | None = None) -> int | None:
+        """One of the groups held, each as likely as another, leaving one out; None where there is no other."""
+        held = np.unique(self.groups)
+        held = held[held != but]
+        return int(held[self._random.integers(len(held))]) if len(held) else None
+
+    def sample_group(self, group: int, count: int) -> Ids:
+        """Draw the examples of `count` different places of one group, or of all where there are fewer."""
+        held: Ids = self.ids[self.groups == group]
+        if len(held) > count:
+            held = held[self._random.choice(len(held), count, replace=False, shuffle=False)]
+        return held
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything that a resumed run needs."""
+        return {
+            "ids": self.ids.copy(),
+            "groups": self.groups.copy(),
+            "random": self._random.bit_generator.state,
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on from a saved state."""
+        self.ids, self.groups = state["ids"].copy(), state["groups"].copy()
+        self._random.bit_generator.state = state["random"]
+
+    def _append(self, ids: Ids) -> None:
+        self.ids = np.concatenate([self.ids, ids])
+        if self._group:
+            self.groups = np.concatenate([self.groups, self._group(ids)])
+
+    def _replace(self, places: Ids, ids: Ids) -> None:
+        """Put examples in the place of others; where a place is named twice, the later example stays."""
+        self.ids[places] = ids
+        if self._group:
+            self.groups[places] = self._group(ids)
+
+
+class Distinct(Memory):
+    """A memory in which an example counts the first time that it is offered, and never again."""
+
+    def __init__(self, seed: int, group: Group | None = None) -> None:
+        super().__init__(seed, group)
+        self._offered = np.zeros(64, dtype=np.bool_)
+        """Whether each id was ever offered; as long as a power of two, and no shorter than the ids need."""
 
     def add(self, ids: Ids) -> None:
         """Offer examples in the order in which they were seen; those that were offered before are left out."""
@@ -55,55 +114,14 @@ class Memory(ABC):
     def _add(self, ids: Ids) -> None:
         """Keep some of these examples, which were never offered before."""
 
-    def sample(self, count: int) -> Ids:
-        """Draw `count` different examples, or all of them where there are fewer."""
-        return self.ids[self.draw(count)]
-
-    def draw(self, count: int) -> Ids:
-        """The places in `ids` of `count` different examples, or of all of them where there are fewer."""
-        if len(self.ids) <= count:
-            return np.arange(len(self.ids))
-        places: Ids = self._random.choice(len(self.ids), count, replace=False, shuffle=False)
-        return places
-
-    def draw_group(self, but: int | None = None) -> int | None:
-        """One of the groups held, each as likely as another, leaving one out; None where there is no other."""
-        held = np.unique(self.groups)
-        held = held[held != but]
-        return int(held[self._random.integers(len(held))]) if len(held) else None
-
-    def sample_group(self, group: int, count: int) -> Ids:
-        """Draw `count` different examples of one group, or all of them where there are fewer."""
-        held: Ids = self.ids[self.groups == group]
-        if len(held) > count:
-            held = held[self._random.choice(len(held), count, replace=False, shuffle=False)]
-        return held
-
     def state_dict(self) -> dict[str, Any]:
-        """Everything that a resumed run needs."""
-        return {
-            "ids": self.ids.copy(),
-            "groups": self.groups.copy(),
-            "offered": np.packbits(self._offered),
-            "random": self._random.bit_generator.state,
-        }
+        """The ids, the generator, and which examples were offered."""
+        return super().state_dict() | {"offered": np.packbits(self._offered)}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on from a saved state."""
-        self.ids, self.groups = state["ids"].copy(), state["groups"].copy()
+        super().load_state_dict(state)
         self._offered = np.unpackbits(state["offered"]).astype(np.bool_)
-        self._random.bit_generator.state = state["random"]
-
-    def _append(self, ids: Ids) -> None:
-        self.ids = np.concatenate([self.ids, ids])
-        if self._group:
-            self.groups = np.concatenate([self.groups, self._group(ids)])
-
-    def _replace(self, places: Ids, ids: Ids) -> None:
-        """Put examples in the place of others; where a place is named twice, the later example stays."""
-        self.ids[places] = ids
-        if self._group:
-            self.groups[places] = self._group(ids)
 
 
 def refuse_small(name: str, capacity: int, size: int | None, stream: Stream, *, sized: bool = True) -> None:
@@ -120,7 +138,11 @@ def refuse_small(name: str, capacity: int, size: int | None, stream: Stream, *, 
 
 
 class Reservoir(Memory):
-    """A uniform sample of all examples seen: the n-th enters with probability capacity / n (Vitter 1985).
+    """A uniform sample of all that was seen: the n-th offer enters with probability capacity / n (Vitter 1985).
+
+    An example counts each time that it is offered, as in Mammoth's buffer: in a second epoch it may take a place anew,
+    and it may then hold two. So what an algorithm stores beside a place is as old as the offer that took it, and a
+    past offer is as likely to be held as a recent one.
 
     >>> memory = Reservoir(capacity=2, seed=0)
     >>> memory.add(np.array([7, 8, 9]))
@@ -132,11 +154,17 @@ class Reservoir(Memory):
         super().__init__(seed, group)
         self.capacity = capacity
         self.seen = 0
+        """How many offers there were."""
 
-    def _add(self, ids: Ids) -> None:
-        """Vectorised, and the same as one after another."""
+    def add(self, ids: Ids) -> None:
+        """Offer examples in the order in which they were seen."""
+        self.offer(ids)
+
+    def offer(self, ids: Ids) -> Ids:
+        """The same, and the places that these examples took; vectorised, and the same as one after another."""
         free = max(self.capacity - self.seen, 0)
         first, rest = ids[:free], ids[free:]
+        taken = np.arange(len(self.ids), len(self.ids) + len(first))
         if len(first):
             self._append(first)
             self.seen += len(first)
@@ -146,9 +174,11 @@ class Reservoir(Memory):
             self.seen += len(rest)
             enters = places < self.capacity
             self._replace(places[enters], rest[enters])
+            taken = np.union1d(taken, places[enters])
+        return taken
 
     def state_dict(self) -> dict[str, Any]:
-        """The ids, the generator, and how many were seen."""
+        """The ids, the generator, and how many offers there were."""
         return super().state_dict() | {"seen": self.seen}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -157,7 +187,7 @@ class Reservoir(Memory):
         self.seen = state["seen"]
 
 
-class Latest(Memory):
+class Latest(Distinct):
     """The last `capacity` examples that came for the first time, until they are taken.
 
     >>> memory = Latest(capacity=2, seed=0)
@@ -179,7 +209,7 @@ class Latest(Memory):
         self.ids = np.concatenate([self.ids, ids])[-self.capacity :]
 
 
-class PerTask(Memory):
+class PerTask(Distinct):
     """A random part of each finished stage: `count` examples, or `share` of them. It grows with the stages.
 
     `add` is given all examples of a stage that is done; `groups` are the stages' numbers from 0.
@@ -213,7 +243,7 @@ class PerTask(Memory):
         self.stages = state["stages"]
 
 
-class ExperienceBalanced(Memory):
+class ExperienceBalanced(Distinct):
     """`capacity` examples in all, an equal part of each finished stage; older parts shrink as stages come.
 
     `add` is given all examples of a stage that is done; `groups` are the stages' numbers from 0.
