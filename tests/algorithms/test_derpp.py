@@ -40,7 +40,7 @@ def reference(ready, capacity, alpha, beta):
                 loss = functional.cross_entropy(outputs, targets)
                 if held:
 
-                    def draw(size=len(rows)):
+                    def draw(size):
                         size = min(size, len(held))
                         every = len(held) == size
                         places = range(size) if every else random.choice(len(held), size, replace=False, shuffle=False)
@@ -48,7 +48,7 @@ def reference(ready, capacity, alpha, beta):
                             torch.stack(column) for column in zip(*(held[place][1:] for place in places), strict=True)
                         ]
 
-                    (image, _, logits), (other, target, _) = draw(), draw()
+                    (image, _, logits), (other, target, _) = draw(len(rows)), draw(len(rows))
                     squares = (model({"image": image}, "patterns") - logits).square().sum(1)
                     again = functional.cross_entropy(model({"image": other}, "patterns"), target)
                     loss = loss + alpha * squares.mean() + beta * again

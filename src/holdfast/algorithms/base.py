@@ -55,6 +55,8 @@ class Algorithm:
     needs: ClassVar[frozenset[str]] = frozenset()
     instead: ClassVar[Mapping[str, str]] = {}
     """A setting that, where a user gives it, takes the place of another that a benchmark has set."""
+    strengths: ClassVar[tuple[str, ...]] = ()
+    """The settings that weigh what it adds to the loss or its gradient: where a run diverges, the error names them."""
     called: str = ""
     """The name that a run asked for, for messages."""
 

@@ -12,7 +12,7 @@ gathered. Memory: `capacity` examples, and a row of logits for each, as wide as 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -38,6 +38,8 @@ LARGEST = 2 << 30
 @dataclass
 class DarkReplay(Algorithm):
     """Kept examples with their targets and the logits of their time."""
+
+    strengths: ClassVar[tuple[str, ...]] = ("alpha", "beta")
 
     capacity: Annotated[int, Between(1)] = 200
     size: Annotated[int, Between(1)] | None = None

@@ -37,6 +37,7 @@ class EWC(Algorithm):
     """A quadratic penalty weighted by the Fisher information of past stages."""
 
     needs: ClassVar[frozenset[str]] = frozenset({"boundaries"})
+    strengths: ClassVar[tuple[str, ...]] = ("strength",)
 
     strength: Annotated[float, Between(0)] = 100.0
     fisher: Kind = "sampled"

@@ -34,6 +34,7 @@ class Gem(Algorithm):
     """The gradient is projected so that the mean loss of each past stage's kept examples does not rise."""
 
     needs: ClassVar[frozenset[str]] = frozenset({"boundaries"})
+    strengths: ClassVar[tuple[str, ...]] = ("strength",)
 
     examples: Annotated[int, Between(1)] = 32
     """How many examples of each stage are kept."""

@@ -45,6 +45,7 @@ class LwF(Algorithm):
     """Distils the model of the last stage into the new one, on the new data."""
 
     needs: ClassVar[frozenset[str]] = frozenset({"boundaries"})
+    strengths: ClassVar[tuple[str, ...]] = ("strength",)
 
     strength: Annotated[float, Between(0)] = 1.0
     temperature: Annotated[float, Between(1e-3)] = 2.0

@@ -33,6 +33,7 @@ class MAS(Algorithm):
     """A quadratic penalty weighted by how much the outputs' norm moves with each weight."""
 
     needs: ClassVar[frozenset[str]] = frozenset({"boundaries"})
+    strengths: ClassVar[tuple[str, ...]] = ("strength",)
 
     strength: Annotated[float, Between(0)] = 1.0
     share: Annotated[float, Between(0, 1)] = 1.0

@@ -41,6 +41,7 @@ class RpsNet(Algorithm):
     """Random paths through a modular network, with rehearsal and distillation."""
 
     needs: ClassVar[frozenset[str]] = frozenset({"boundaries", "modular"})
+    strengths: ClassVar[tuple[str, ...]] = ("strength", "growth")
 
     modules: Annotated[int, Between(1)] = 8
     """In each layer."""

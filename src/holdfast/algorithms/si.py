@@ -35,6 +35,7 @@ class SI(Algorithm):
     """A quadratic penalty weighted by each weight's part in the fall of past losses."""
 
     needs: ClassVar[frozenset[str]] = frozenset({"boundaries"})
+    strengths: ClassVar[tuple[str, ...]] = ("strength",)
 
     strength: Annotated[float, Between(0)] = 1.0
     damping: Annotated[float, Between(1e-12)] = 1e-3

@@ -21,6 +21,8 @@ class Result:
     predictions: Array
     details: Mapping[str, tuple[int, float]]
     """What else the set asks for: how many examples, and what they score, by name."""
+    finite: bool
+    """Whether no output was NaN or infinite, on any rank; -inf is a class that cannot be."""
 
 
 def evaluate(learner: Learner, evaluation: EvaluationSet, check: Callable[[], None] = lambda: None) -> Result:
@@ -29,7 +31,7 @@ def evaluate(learner: Learner, evaluation: EvaluationSet, check: Callable[[], No
     own = ids[ranks.rank :: ranks.size]
     rows = own if len(own) else ids[:1]  # a set smaller than the ranks: one row, to know what shape an answer has
     task = learner.tasks[evaluation.task]
-    found = []
+    found, highest = [], torch.zeros((), dtype=torch.float64, device=learner.device)
     learner.model.eval()
     with torch.inference_mode():
         for start in range(0, len(rows), BATCH):
@@ -38,9 +40,11 @@ def evaluate(learner: Learner, evaluation: EvaluationSet, check: Callable[[], No
             if learner.data.reads_ahead:
                 learner.data.prefetch(rows[start + BATCH : start + 2 * BATCH])
             (output,) = learner.forward(batch)
+            highest = torch.maximum(highest, output.max())  # NaN where one is NaN
             found.append(task.predictions(output, batch.parts[0]))
     learner.train_mode()
     predictions = ranks.gather_rows(torch.cat(found)[: len(own)], len(ids)).cpu().numpy()
     targets = learner.data.targets(ids).numpy()
     details = evaluation.details(predictions, targets) if evaluation.details else {}
-    return Result(task.score(predictions, targets), predictions, details)
+    (broken,) = ranks.most(float(not highest < torch.inf))
+    return Result(task.score(predictions, targets), predictions, details, not broken)

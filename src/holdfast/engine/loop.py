@@ -15,11 +15,12 @@ from torch import Tensor
 from holdfast.algorithms.base import Algorithm, Fit, overridden
 from holdfast.data.order import shuffled
 from holdfast.engine.checkpoint import Checkpoints
-from holdfast.engine.evaluate import evaluate
+from holdfast.engine.evaluate import Result, evaluate
+from holdfast.engine.health import LARGEST, advice, weight_norm
 from holdfast.engine.learner import Learner
 from holdfast.engine.ranks import Ranks
 from holdfast.errors import RunError, Stopped, UserError
-from holdfast.types import Array, Batch, Score, Stage, Stream
+from holdfast.types import Array, Batch, EvaluationSet, Score, Stage, Stream
 from holdfast.types import Protocol as Evaluations
 
 AGREE_STEPS, AGREE_SECONDS = 16, 0.5
@@ -161,7 +162,25 @@ def train(
         learner.load_state_dict(saved["learner"], stage.training, batches(stage) * stage.training.epochs)
     began = time.monotonic() - at.seconds
 
+    given = stages[at.stage if at.fitting else max(at.stage - 1, 0)]
+
+    def failed(what: str) -> RunError:
+        return RunError(f"{what} in stage {given.name!r}, by step {at.total}: {advice(given, algorithms)}")
+
+    def healthy(weights: bool = True) -> None:
+        if loss is not None and not math.isfinite(loss):
+            raise failed(f"the loss became {float(loss)}")
+        if weights and not (norm := weight_norm(learner)) < LARGEST:
+            raise failed(f"the norm of the weights became {norm:.3g}")
+
+    def scored(evaluation: EvaluationSet, check: Callable[[], None] = lambda: None) -> Result:
+        result = evaluate(learner, evaluation, check)
+        if not result.finite:
+            raise failed(f"the model's outputs on {evaluation.name!r} became NaN or infinite")
+        return result
+
     def save() -> None:
+        healthy()
         at.seconds = time.monotonic() - began
         if checkpoints and checkpoints.writes:
             state: dict[str, Any] = {"position": asdict(at), "choice": vars(choice), "log": log.size()}
@@ -174,6 +193,7 @@ def train(
         raise Stopped
 
     def score_all() -> None:
+        healthy()
         mark, at.scoring = log.size(), True
 
         def check() -> None:
@@ -183,20 +203,13 @@ def train(
 
         for evaluation in protocol.evaluations:
             watch.evaluating(evaluation.name)
-            result = evaluate(learner, evaluation, check)
+            result = scored(evaluation, check)
             score = Score(at.stage, at.total, evaluation.name, evaluation.split, len(evaluation.ids), result.score)
             if ranks.first:
                 log.add(score, result.predictions)
                 for name, (count, value) in result.details.items():
                     log.add(replace(score, name=name, count=count, score=value), NOTHING)
         at.scoring = False
-
-    def healthy(stage: Stage) -> None:
-        if loss is not None and not math.isfinite(loss):
-            raise RunError(
-                f"the loss of stage {stage.name!r} became {float(loss)} by step {at.total}: try a lower learning rate "
-                f"(--set train.learning_rate={stage.training.learning_rate / 10:g})"
-            )
 
     # The stages
 
@@ -251,13 +264,12 @@ def train(
                     if protocol.every and at.total % protocol.every == 0:
                         score_all()
                     if checkpoints and checkpoints.due(at.total):
-                        healthy(stage)
                         save()
                     if asked.to_stop(at.total):
                         stop()
-                healthy(stage)
+                healthy(weights=False)
                 if training.patience is not None:
-                    scores = [evaluate(learner, validation).score for validation in stage.validation]
+                    scores = [scored(validation).score for validation in stage.validation]
                     choice.waited += 1
                     if (mean := math.fsum(scores) / len(scores)) > choice.best:
                         weights = {name: value.clone() for name, value in learner.model.state_dict().items()}
@@ -273,6 +285,7 @@ def train(
         for algorithm in reversed(overridden(algorithms, "learn")):
             procedure = partial(_nested, algorithm, learner, stage, procedure, waiting)
         procedure()
+        healthy()
         if stream.boundaries:
             learner.draw_at(at.stage, -2)
             for algorithm in algorithms:
