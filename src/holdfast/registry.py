@@ -5,10 +5,11 @@ from __future__ import annotations
 import hashlib
 import importlib
 import importlib.util
+import re
 import sys
 import traceback
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,8 @@ class Entry:
     place: str
     summary: str
     aliases: tuple[str, ...] = ()
+    rows: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    """Rows of the papers' tables: this thing with one setting. A K in a name and its value is any whole number."""
 
     def load(self) -> Any:
         """Import it."""
@@ -136,7 +139,9 @@ MODELS: dict[str, Entry] = {
 ALGORITHMS: dict[str, Entry] = {
     "frozen-encoder": Entry("holdfast.algorithms.frozen:FrozenEncoder", "only the heads learn"),
     "frozen-bottom": Entry(
-        "holdfast.algorithms.frozen:FrozenBottom", "the embeddings and the lowest k layers stay as they are"
+        "holdfast.algorithms.frozen:FrozenBottom",
+        "the embeddings and the lowest k layers stay as they are",
+        rows={"frozen-bottom-K": ("k", "K")},
     ),
     "adapters": Entry("holdfast.algorithms.adapters:Adapters", "small bottlenecks for each head; the encoder stays"),
     "lora": Entry("holdfast.algorithms.lora:LowRank", "low-rank additions for each head; the encoder stays"),
@@ -144,7 +149,10 @@ ALGORITHMS: dict[str, Entry] = {
         "holdfast.algorithms.adapter_library:AdapterLibrary", "adapters for each stage, chosen for each example"
     ),
     "replay": Entry(
-        "holdfast.algorithms.replay:Replay", "kept examples join each batch, or have a step of their own", ("er",)
+        "holdfast.algorithms.replay:Replay",
+        "kept examples join each batch, or have a step of their own",
+        ("er",),
+        {"balanced-sqrt": ("memory", "balanced-sqrt"), "balanced-forget": ("memory", "balanced-forget")},
     ),
     "rehearsal": Entry(
         "holdfast.algorithms.rehearsal:Rehearsal", "examples of earlier stages are mixed into the next stage's data"
@@ -166,7 +174,12 @@ ALGORITHMS: dict[str, Entry] = {
         "holdfast.algorithms.agem:AGem", "steps that would raise the loss of kept examples are projected", ("a-gem",)
     ),
     "gem": Entry("holdfast.algorithms.gem:Gem", "steps are projected so that no past stage's loss rises"),
-    "mir": Entry("holdfast.algorithms.mir:Mir", "replays the kept examples that a step would harm most", ("er-mir",)),
+    "mir": Entry(
+        "holdfast.algorithms.mir:Mir",
+        "replays the kept examples that a step would harm most",
+        ("er-mir",),
+        {"mir-max": ("by", "max"), "er-mir-max": ("by", "max")},
+    ),
     "rpsnet": Entry("holdfast.algorithms.rpsnet:RpsNet", "random paths of modules, the best of several, with replay"),
     "mntdp": Entry(
         "holdfast.algorithms.mntdp:Mntdp", "a path of frozen modules for each task, grown from the top down"
@@ -196,9 +209,27 @@ def resolve(name: str, kind: str, *tables: Mapping[str, Entry]) -> str:
     """
     names = {alias: main for table in tables for main, entry in table.items() for alias in (main, *entry.aliases)}
     plain = {alias.replace("_", "-"): main for alias, main in names.items()}
-    if (found := plain.get(name.strip().lower().replace("_", "-"))) is None:
-        raise UserError(f"there is no {kind} {name!r}: {nearest(name, names)}")
+    if (found := plain.get(_plain(name))) is None:
+        rows = [row for table in tables for entry in table.values() for row in entry.rows]
+        raise UserError(f"there is no {kind} {name!r}: {nearest(name, [*names, *rows])}")
     return found
+
+
+def row(name: str) -> tuple[str, dict[str, str]]:
+    """The algorithm behind the name of a row in a paper's table, and the setting it stands for; others as they are.
+
+    >>> row("ER-MIR-max"), row("frozen_bottom_9"), row("ewc")
+    (('mir', {'mir.by': 'max'}), ('frozen-bottom', {'frozen-bottom.k': '9'}), ('ewc', {}))
+    """
+    for main, entry in ALGORITHMS.items():
+        for pattern, (setting, value) in entry.rows.items():
+            if found := re.fullmatch(pattern.replace("K", r"(\d+)"), _plain(name)):
+                return main, {f"{main}.{setting}": found[1] if found.groups() else value}
+    return name, {}
+
+
+def _plain(name: str) -> str:
+    return name.strip().lower().replace("_", "-")
 
 
 def algorithm_from_file(word: str) -> tuple[Any, str]:

@@ -148,7 +148,7 @@ def test_distillation_weighs_more_with_every_stage_after_the_first_path():
 
     class Weights(Algorithm):
         def learn(self, learner, stage, fit):
-            seen.append(algorithm.teacher.strength * 2.0**2 / 3.0)
+            seen.append(algorithm.teacher.strength / 3.0)
             fit()
 
     trained(ready("branches", benchmark__stages=5, train__epochs=1), [Weights(), algorithm])

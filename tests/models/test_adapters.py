@@ -32,6 +32,24 @@ def test_an_adapter_starts_near_the_identity():
     assert 0 < gap < 1e-3
 
 
+@pytest.mark.parametrize(
+    ("activation", "by_hand"),
+    [
+        ("gelu", lambda x: x * (1 + torch.erf(x / 2**0.5)) / 2),
+        ("relu", lambda x: x * (x > 0)),
+        ("silu", lambda x: x / (1 + torch.exp(-x))),
+    ],
+)
+def test_what_an_adapter_applies_within_is_a_setting(activation, by_hand):
+    torch.manual_seed(0)
+    adapter = Adapter(6, 3, activation).double()
+    for parameter in adapter.parameters():
+        torch.nn.init.normal_(parameter)
+    x = torch.randn(9, 6, dtype=torch.float64)
+    narrow = x @ adapter.down.weight.T + adapter.down.bias
+    torch.testing.assert_close(adapter(x), x + by_hand(narrow) @ adapter.up.weight.T + adapter.up.bias)
+
+
 def test_sizes(block):
     assert count(adapters(block, reduction=4)) == 2 * (8 * 2 + 2 + 2 * 8 + 8)
     assert adapters(block, reduction=100)["attention"].down.out_features == 1, "never nothing"

@@ -84,7 +84,7 @@ def test_adapters_stand_where_the_papers_put_them():
         def through(adapter, value):
             return (
                 value
-                + functional.relu(value @ adapter.down.weight.T + adapter.down.bias) @ adapter.up.weight.T
+                + functional.gelu(value @ adapter.down.weight.T + adapter.down.bias) @ adapter.up.weight.T
                 + (adapter.up.bias)
             )
 

@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from holdfast.algorithms.adapters import places
 from holdfast.algorithms.base import Algorithm
 from holdfast.data.order import shuffled
-from holdfast.models.adapters import adapters
+from holdfast.models.adapters import Activation, adapters
 from holdfast.types import Between, Stage
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ class AdapterLibrary(Algorithm):
     needs: ClassVar[frozenset[str]] = frozenset({"blocks", "boundaries"})
 
     reduction: Annotated[int, Between(1)] = 16
+    activation: Activation = "gelu"
     count: Annotated[int, Between(2)] = 1024
     """How many examples of a stage describe it."""
     means: list[Tensor] = field(init=False, repr=False, compare=False)
@@ -105,7 +106,7 @@ class AdapterLibrary(Algorithm):
 
     def _add(self, learner: Learner) -> None:
         model, name = learner.model, _name(self.sets)
-        model.add(name, [adapters(block, self.reduction) for block in model.encoder.blocks()])
+        model.add(name, [adapters(block, self.reduction, self.activation) for block in model.encoder.blocks()])
         library = model.get_submodule("library")
         assert isinstance(library, nn.ModuleDict)
         library[name] = copy.deepcopy(model.heads).requires_grad_(False)

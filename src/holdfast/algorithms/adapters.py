@@ -1,7 +1,8 @@
 """Adapters: small bottlenecks in every block, one set for each task's head; all else of the encoder stays as it is.
 
 Papers: Houlsby et al. 2019; CLiMB (Srinivasan et al. 2022), section 3.2, with reduction 16 and one set a task.
-Equation: x + up(relu(down(x))), on what attention gives and on what the feed-forward network gives.
+Equation: x + up(s(down(x))), on what attention gives and on what the feed-forward network gives. `activation` is s:
+Houlsby et al. write "a nonlinearity" and use GELU in their code, CLiMB writes GELU; its code takes a library's swish.
 Cost: one forward and one backward pass, as fine-tuning; no gradient of the encoder's own weights is computed.
 Memory: none beside the model, which grows by one set for each head: 1.6 % of ViLT each.
 """
@@ -16,7 +17,7 @@ from torch import nn
 
 from holdfast.algorithms.base import Algorithm
 from holdfast.errors import UserError
-from holdfast.models.adapters import adapters
+from holdfast.models.adapters import Activation, adapters
 from holdfast.models.transformer import Block
 from holdfast.types import Between
 
@@ -54,10 +55,12 @@ class Adapters(AddedSets):
 
     reduction: Annotated[int, Between(1)] = 16
     """How many times narrower a bottleneck is than the encoder."""
+    activation: Activation = "gelu"
+    """gelu, relu, or silu, which is also known as swish."""
 
     def make(self, block: Block) -> nn.ModuleDict:
         """Two adapters."""
-        return adapters(block, self.reduction)
+        return adapters(block, self.reduction, self.activation)
 
 
 def places(learner: Learner, name: str) -> Sequence[Block]:

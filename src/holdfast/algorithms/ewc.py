@@ -8,12 +8,13 @@ one of them), or online (F = decay * F + F_k, and only the last stage's weights)
 Presets: CLiMB strength=100 half=false where=encoder past=one share=0.01; Greco et al. strength=100, 1000 or 10000;
 CFST past=sum half=false fisher=batched with strength from 0.1 to 100 by dataset.
 Cost: a step takes no more passes than fine-tuning, only three sweeps over the weights; the end of a stage takes the
-passes of the Fisher (see fisher.py) over `share` of its data, at most `most` examples.
+passes of the Fisher (see fisher.py) over `most` of its examples, or a `share` of them.
 Memory: two numbers for each weight; with past=one, two for each weight and past stage.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
@@ -21,7 +22,7 @@ import numpy as np
 
 from holdfast.algorithms.base import Algorithm
 from holdfast.algorithms.fisher import Kind, batched, check_fisher, fisher
-from holdfast.algorithms.importance import Named, Penalty, copies
+from holdfast.algorithms.importance import Named, Penalty, copies, some_of
 from holdfast.data.order import mix
 from holdfast.errors import UserError
 from holdfast.types import Batch, Between, Stage, Stream
@@ -37,6 +38,7 @@ class EWC(Algorithm):
     """A quadratic penalty weighted by the Fisher information of past stages."""
 
     needs: ClassVar[frozenset[str]] = frozenset({"boundaries"})
+    instead: ClassVar[Mapping[str, str]] = {"most": "share"}
     strengths: ClassVar[tuple[str, ...]] = ("strength",)
 
     strength: Annotated[float, Between(0)] = 100.0
@@ -48,10 +50,10 @@ class EWC(Algorithm):
     """How much of the earlier Fisher stays at the end of a stage, where `past` is online."""
     half: bool = True
     where: Literal["all", "encoder"] = "all"
-    share: Annotated[float, Between(0, 1)] = 1.0
-    """The share of a stage's examples that its Fisher is taken from; at least one example."""
     most: Annotated[int, Between(1)] = 1000
-    """At most so many examples, drawn at random: a sample tells about as much, and each costs passes of its own."""
+    """The Fisher is of at most so many of a stage's examples, drawn at random: each costs passes of its own."""
+    share: Annotated[float, Between(0, 1)] | None = None
+    """In place of `most`: which share of a stage's examples, and at least one."""
     fidelity: Literal["paper", "released"] = "paper"
     """released: CLiMB's code, whose gradients run on over the batches of a batched Fisher."""
     penalties: list[Penalty] = field(init=False, repr=False, compare=False)
@@ -104,8 +106,7 @@ class EWC(Algorithm):
 
     def _fisher(self, learner: Learner, stage: Stage, parameters: dict[str, nn.Parameter]) -> Named:
         seed = mix(learner.seed, 0xF15, self.stages)
-        count = max(1, min(round(self.share * len(stage.train)), self.most))
-        ids = np.random.default_rng(seed).permutation(stage.train)[:count]
+        ids = some_of(stage, self.share, self.most, seed)
         if self.fisher == "batched":
             return batched(learner, ids, parameters, stage.training.batch_size, running=self.fidelity == "released")
         return fisher(learner, ids, parameters, self.fisher, seed)

@@ -41,7 +41,7 @@ class FrozenBottom(Algorithm):
         if self.k > len(encoder.layers()):
             raise UserError(
                 f"frozen-bottom.k is {self.k}, but this encoder has {len(encoder.layers())} layers: "
-                f"give a number from 0 to {len(encoder.layers())}"
+                f"give a number from 0 to {len(encoder.layers())}, or run plain frozen-bottom with the benchmark's own"
             )
         _freeze(learner, *encoder.stem(), *encoder.layers()[: self.k])
 

@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call, grad, vmap
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from holdfast.types import Ids, Part, Task
+from holdfast.types import Ids, Part, Stage, Task
 
 if TYPE_CHECKING:
     from holdfast.engine.learner import Learner
@@ -112,6 +113,13 @@ def as_trained(learner: Learner) -> Iterator[None]:
     finally:
         model.route = route
         learner.train_mode()
+
+
+def some_of(stage: Stage, share: float | None, most: int, seed: int) -> Ids:
+    """A random part of a stage's examples: a share of them, at least one, or at most so many."""
+    count = min(most, len(stage.train)) if share is None else max(round(share * len(stage.train)), 1)
+    some: Ids = np.random.default_rng(seed).permutation(stage.train)[:count]
+    return some
 
 
 def importance(

@@ -2,9 +2,10 @@
 
 Paper: Li and Hoiem 2016, "Learning without Forgetting" (temperature 2, strength 1; there a new head is first trained
 alone, which is left out here). CFST uses it with `on=seen`, temperature 1 and strength 1.
-Equation: loss + strength * T^2 KL(softmax(teacher(x) / T) || softmax(model(x) / T)), the mean over the batch; for
+Equation: loss + strength * KL(softmax(teacher(x) / T) || softmax(model(x) / T)), the mean over the batch; for
 independent answers (SoftLabel, MultiLabel) the KL of each one's sigmoid, for a phrase that of each hidden word, summed
-or averaged as the task's loss is. T^2 keeps the size of the gradient as T grows (Hinton et al. 2015).
+or averaged as the task's loss is. The paper writes the cross-entropy, which has the same gradient, and no T^2: to keep
+the gradient's size as T grows (Hinton et al. 2015), multiply the strength by T^2.
 `on` is seen (the units of the batch's own head whose classes were learned before), all (every unit so far: where the
 teacher has not learned a class, its logit is taken as 1 if that is the answer and 0 if not, as in RPSnet's code, which
 keeps new classes from drowning old ones) or old-heads (every head that was learned before, on the new inputs; summed
@@ -196,7 +197,7 @@ def completed(taught: Tensor, output: Tensor, targets: Tensor, seen: Tensor) -> 
 
 
 def divergence(task: Task, part: Part, taught: Tensor, output: Tensor, temperature: float, units: Tensor) -> Tensor:
-    """T^2 times the KL divergence of each row's answers from the teacher's, both at temperature T.
+    """The KL divergence of each row's answers from the teacher's, both at temperature T.
 
     >>> task = Classify("colours", head="colours", outputs=3, chance=1 / 3)
     >>> taught, output = torch.tensor([[0.0, 0.0, 9.0]]), torch.tensor([[5.0, 5.0, 0.0]])
@@ -217,7 +218,7 @@ def divergence(task: Task, part: Part, taught: Tensor, output: Tensor, temperatu
         if isinstance(task, MaskedPhrase):
             hidden = part.targets >= 0
             rows = (rows * hidden).sum(-1) / hidden.sum(-1)
-    return rows * temperature**2
+    return rows
 
 
 def _same(inputs: Mapping[str, Tensor], others: Mapping[str, Tensor]) -> bool:

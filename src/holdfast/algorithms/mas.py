@@ -5,21 +5,20 @@ Equation: loss + strength * sum_i Omega_i (theta_i - theta*_i)^2, with theta* th
 and Omega the sum over past stages of the mean over examples of |d ||f(x)||^2 / d theta_i|; f is the task's output
 before any softmax, and the places of a phrase that hide no word do not count.
 Cost: a step takes no more passes than fine-tuning; the end of a stage takes two forward passes and one backward pass
-over `share` of its data, at most `most` examples. Memory: two numbers for each weight.
+over `most` of its examples, or a `share` of them. Memory: two numbers for each weight.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from holdfast.algorithms.base import Algorithm
-from holdfast.algorithms.importance import Penalty, copies, importance
+from holdfast.algorithms.importance import Penalty, copies, importance, some_of
 from holdfast.data.order import mix
 from holdfast.tasks import MaskedPhrase
 from holdfast.types import Batch, Between, Ids, Part, Stage, Stream, Task
@@ -33,13 +32,14 @@ class MAS(Algorithm):
     """A quadratic penalty weighted by how much the outputs' norm moves with each weight."""
 
     needs: ClassVar[frozenset[str]] = frozenset({"boundaries"})
+    instead: ClassVar[Mapping[str, str]] = {"most": "share"}
     strengths: ClassVar[tuple[str, ...]] = ("strength",)
 
     strength: Annotated[float, Between(0)] = 1.0
-    share: Annotated[float, Between(0, 1)] = 1.0
-    """The share of a stage's examples that are looked at; at least one example."""
     most: Annotated[int, Between(1)] = 1000
-    """At most so many examples, drawn at random: a sample tells about as much, and each costs passes of its own."""
+    """The importance is of at most so many of a stage's examples, drawn at random: each costs passes of its own."""
+    share: Annotated[float, Between(0, 1)] | None = None
+    """In place of `most`: which share of a stage's examples, and at least one."""
     penalty: Penalty | None = field(init=False, repr=False, compare=False)
     stages: int = field(init=False, repr=False, compare=False)
     in_all: int | None = field(init=False, default=None, repr=False, compare=False)
@@ -64,8 +64,7 @@ class MAS(Algorithm):
             self.stages += 1
             return
         parameters = learner.trainable()
-        count = max(1, min(round(self.share * len(stage.train)), self.most))
-        ids = np.random.default_rng(mix(learner.seed, 0x3A5, self.stages)).permutation(stage.train)[:count]
+        ids = some_of(stage, self.share, self.most, mix(learner.seed, 0x3A5, self.stages))
         weights, anchors = importance(learner, ids, parameters, _norm_slope, torch.abs), copies(parameters)
         if self.penalty is not None:
             before = self.penalty.weights

@@ -5,7 +5,7 @@ ResNet-18 and ViT, a new path every 2 stages, the best of 8 by validation data, 
 Equation: a layer gives its shared part plus the sum of the modules of all paths so far and of this one. The first path
 is module 0 of every layer; later ones are drawn. Kept examples are part of each later stage's training data, as in both
 papers' code. The loss has strength * phi * KL(softmax(teacher(x) / T) || softmax(model(x) / T)) added, from the model
-of the last stage, over all classes so far (`lwf.on=all`; no T^2 here), where phi is 1 until `every` stages are learned,
+of the last stage, over all classes so far (`lwf.on=all`), where phi is 1 until `every` stages are learned,
 and then growth * (stages learned - every).
 What layers share, the heads and this path's modules learn; the modules of earlier paths stay as they are.
 Cost: `candidates` fits of a stage that begins a path but the first, else one; each as rehearsal and LwF together:
@@ -144,9 +144,9 @@ class RpsNet(Algorithm):
         self._weigh()
 
     def _weigh(self) -> None:
-        """How much distillation weighs in this stage; the teacher's own loss has T^2, RPSnet's has not."""
+        """How much distillation weighs in this stage."""
         after = self.stages - 1 - self.every
-        self.teacher.strength = self.strength * (self.growth * after if after > 0 else 1.0) / self.temperature**2
+        self.teacher.strength = self.strength * (self.growth * after if after > 0 else 1.0)
 
     def _switch(self, learner: Learner, new: ModulePath | None) -> None:
         """All paths so far, and a new one, are on."""

@@ -43,7 +43,8 @@ def list_(
     if kind is not None and kind not in KINDS:
         raise UserError(f"there is nothing to list under {kind!r}: {nearest(kind, [*KINDS, 'runs'])}")
     if kind is not None and name is not None:
-        entry = KINDS[kind][registry.resolve(name, kind.removesuffix("s"), KINDS[kind])]
+        main = registry.row(name)[0] if kind == "algorithms" else name
+        entry = KINDS[kind][registry.resolve(main, kind.removesuffix("s"), KINDS[kind])]
         _about(entry, as_json)
         return
     chosen = KINDS if kind is None else {kind: KINDS[kind]}
@@ -53,7 +54,13 @@ def list_(
         print_json(
             {
                 name: [
-                    {"name": n, "summary": e.summary, "aliases": list(e.aliases), "settings": _settings(e)}
+                    {
+                        "name": n,
+                        "summary": e.summary,
+                        "aliases": list(e.aliases),
+                        "rows": {row: dict([own]) for row, own in e.rows.items()},
+                        "settings": _settings(e),
+                    }
                     for n, e in entries.items()
                 ]
                 for name, entries in chosen.items()
@@ -71,7 +78,8 @@ def list_(
             table.add_column(column, header_style="dim")
         for n, e in entries.items():
             settings = ", ".join(f"{k}={v}" for k, v in _settings(e).items()) if kind else ""
-            table.add_row(n, e.summary, ", ".join(e.aliases), *([settings] if kind else []))
+            rows = [f"{row} ({setting}={value})" for row, (setting, value) in e.rows.items()]
+            table.add_row(n, e.summary, ", ".join([*e.aliases, *rows]), *([settings] if kind else []))
         console.print(table)
         console.print()
 

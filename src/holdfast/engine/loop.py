@@ -162,9 +162,10 @@ def train(
         learner.load_state_dict(saved["learner"], stage.training, batches(stage) * stage.training.epochs)
     began = time.monotonic() - at.seconds
 
-    given = stages[at.stage if at.fitting else max(at.stage - 1, 0)]
+    given = next(iter(stages[at.stage if at.fitting else max(at.stage - 1, 0) :]), None)
 
     def failed(what: str) -> RunError:
+        assert given is not None, "without a stage, nothing can diverge"
         return RunError(f"{what} in stage {given.name!r}, by step {at.total}: {advice(given, algorithms)}")
 
     def healthy(weights: bool = True) -> None:

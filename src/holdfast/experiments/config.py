@@ -215,10 +215,16 @@ def check(request: Request) -> Checked:
     request = replace(build(Request, plain, "run"), settings=dict(request.settings))
     if request.start and not re.fullmatch(START, request.start):
         raise UserError(f"--start is {request.start!r}: write it as RUN@STAGE, a run's id and the number of a stage")
-    words, sizes = _sizes(request.algorithm)
+    words, named = _named(request.algorithm)
     transforms, entries = _algorithms(words)
     names = [name for name, _, _ in entries]
-    settings = _by_owner({**request.settings, **sizes}, names)
+    settings = _by_owner(request.settings, names)
+    for owner, own in _by_owner(named, names).items():
+        for name, value in own.items():
+            if str(given := settings[owner].setdefault(name, value)) != value:
+                raise UserError(
+                    f"{request.algorithm!r} says {owner}.{name}={value}, and --set says {given}: give one of the two"
+                )
 
     benchmark_name = registry.resolve(request.benchmark, "benchmark", registry.BENCHMARKS)
     kind: type[Benchmark] = registry.BENCHMARKS[benchmark_name].load()
@@ -346,25 +352,29 @@ def settings_for(algorithms: Sequence[str], settings: Mapping[str, Any]) -> dict
     >>> settings_for(["finetune", "er"], {"train.epochs": 3, "replay.size": 8})
     {'finetune': {'train.epochs': 3}, 'er': {'train.epochs': 3, 'replay.size': 8}}
     """
-    owners = {word: {name for name, _, _ in _algorithms(_sizes(word)[0])[1]} for word in algorithms}
+    owners = {word: {name for name, _, _ in _algorithms(_named(word)[0])[1]} for word in algorithms}
     own = {key: _owner(key)[0] for key in settings}
     elsewhere = {word: set().union(*owners.values()) - mine for word, mine in owners.items()}
     return {word: {k: v for k, v in settings.items() if own[k] not in elsewhere[word]} for word in algorithms}
 
 
-def _sizes(words: str) -> tuple[str, dict[str, str]]:
-    """What `er@1000` asks for: an algorithm, and the capacity of its memory as a setting.
+def _named(words: str) -> tuple[str, dict[str, str]]:
+    """The algorithms that words name, and the settings that are part of a name: a paper's row, a memory's size.
 
-    >>> _sizes("ewc+er@1000")
-    ('ewc+er', {'er.capacity': '1000'})
+    >>> _named("ewc+er@1000+mir-max@50")
+    ('ewc+er+mir', {'er.capacity': '1000', 'mir.by': 'max', 'mir.capacity': '50'})
     """
-    names, sizes = [], {}
+    names: list[str] = []
+    settings: dict[str, str] = {}
     for word in words.split("+"):
         name, _, size = word.strip().rpartition("@")
-        if name and size.isdigit():
-            sizes[f"{name.rpartition(':')[2]}.capacity"] = size
-        names.append(name if name and size.isdigit() else word)
-    return "+".join(names), sizes
+        name, size = (name, size) if name and size.isdigit() else (word, "")
+        name, own = registry.row(name)
+        settings |= own
+        if size:
+            settings[f"{name.rpartition(':')[2]}.capacity"] = size
+        names.append(name)
+    return "+".join(names), settings
 
 
 def _algorithms(words: str) -> tuple[list[str], list[tuple[str, type[Algorithm], dict[str, str]]]]:

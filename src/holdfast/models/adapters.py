@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from typing import Literal, TypeAlias
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from holdfast.models.transformer import Block
 
+Activation: TypeAlias = Literal["gelu", "relu", "silu"]
+ACTIVATIONS: Mapping[str, Callable[[Tensor], Tensor]] = {
+    "gelu": functional.gelu,
+    "relu": functional.relu,
+    "silu": functional.silu,
+}
+"""What an adapter may apply within; silu is also known as swish."""
+
 
 class Adapter(nn.Module):
     """A bottleneck with a residual of its own; its second layer starts near zero, so it starts as the identity.
 
-    Houlsby et al. 2019, with GELU's cheaper kin ReLU as in the configuration that CLiMB uses.
+    Houlsby et al. 2019, whose text says "a nonlinearity" and whose code has GELU.
     """
 
-    def __init__(self, width: int, bottleneck: int) -> None:
+    def __init__(self, width: int, bottleneck: int, activation: Activation = "gelu") -> None:
         super().__init__()
+        self.activation = ACTIVATIONS[activation]
         self.down = nn.Linear(width, bottleneck)
         self.up = nn.Linear(bottleneck, width)
         for layer in (self.down, self.up):
@@ -25,7 +37,7 @@ class Adapter(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """The same shape."""
-        out: Tensor = x + self.up(functional.relu(self.down(x)))
+        out: Tensor = x + self.up(self.activation(self.down(x)))
         return out
 
 
@@ -46,11 +58,11 @@ class LowRankUpdate(nn.Module):
         return torch.cat([query, torch.zeros_like(query), value], dim=-1) * self.scale
 
 
-def adapters(block: Block, reduction: int = 16) -> nn.ModuleDict:
+def adapters(block: Block, reduction: int = 16, activation: Activation = "gelu") -> nn.ModuleDict:
     """Two adapters for a block: after attention, and after the feed-forward network."""
     width = block.attention.output.out_features
     bottleneck = max(width // reduction, 1)
-    return nn.ModuleDict({"attention": Adapter(width, bottleneck), "feed_forward": Adapter(width, bottleneck)})
+    return nn.ModuleDict({place: Adapter(width, bottleneck, activation) for place in ("attention", "feed_forward")})
 
 
 def low_rank(block: Block, rank: int = 8, scale: float = 1.0) -> nn.ModuleDict:

@@ -100,7 +100,7 @@ def test_some_of_the_bold_values():
     ewc = {"ewc.strength": 10.0, "ewc.fisher": "batched", "ewc.half": False}
     assert paper.preset("cobj", "resnet18", "ewc", "class") == {"train.learning_rate": 5.3e-4} | ewc
     assert paper.preset("cobj", "resnet18", "lwf", "class")["lwf.temperature"] == 1.52
-    assert paper.preset("cobj", "resnet18", "lwf", "task")["lwf.strength"] == 0.25, "no T^2 there"
+    assert paper.preset("cobj", "resnet18", "lwf", "task")["lwf.strength"] == 1.0, "alpha, without T^2"
     assert paper.preset("cobj", "vit", "replay", "class")["replay.capacity"] == 2000
     assert paper.preset("cobj", "modular-resnet18", "rpsnet", "class")["rpsnet.every"] == 1
     assert "rpsnet.every" not in paper.preset("cobj", "modular-resnet18", "rpsnet", "class", 10)

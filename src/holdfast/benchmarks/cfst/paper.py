@@ -164,7 +164,7 @@ def preset(benchmark: str, model: str, algorithm: str, setting: str, stages: int
     if algorithm == "lwf":
         temperature = LWF[case][column]
         found |= {} if name == "cifar100" else {"train.batch_size": LWF_BATCH}
-        return found | {"lwf.strength": round(1 / temperature**2, 4), "lwf.temperature": temperature}
+        return found | {"lwf.strength": 1.0, "lwf.temperature": temperature}
     if algorithm == "ewc":
         return found | {"ewc.strength": EWC[case][column], "ewc.fisher": "batched", "ewc.half": False}
     return found

@@ -56,7 +56,7 @@ LAYERS, FROZEN = 12, 9
 ALGORITHMS: dict[str, dict[str, Any]] = {
     "replay": {"memory": "per-task", "share": 0.01, "every": 100, "mode": "separate", "source": "one"},
     "ewc": {"strength": 100.0, "half": False, "where": "encoder", "past": "one", "share": 0.01, "fisher": "batched"},
-    "adapters": {"reduction": 16},
+    "adapters": {"reduction": 16, "activation": "gelu"},
 }
 """What the paper sets for each algorithm."""
 
