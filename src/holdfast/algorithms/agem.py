@@ -2,6 +2,7 @@
 
 Papers: Chaudhry et al. 2019, "Efficient Lifelong Learning with A-GEM"; VisCOLL uses it without boundaries.
 Equation: with g the gradient of the batch and r that of a batch from memory, g - (g.r / r.r) r where g.r < 0, else g.
+Units: no strength.
 Cost: two forward and two backward passes a step, once something is kept. Memory: `capacity` examples.
 """
 

@@ -5,6 +5,9 @@ Equation: L = loss(B_new) + alpha * mean over B_1 of |z - h(x)|^2 + beta * loss(
 memory one after the other, and z are the stored logits. B_1 and B_2 go through the model together. The memory is a
 reservoir of all that is seen, in every epoch: z are the logits of the step at which the example took its place, and an
 example that took two has both.
+Units: `beta` is the paper's, Mammoth's and Avalanche's. `alpha` is the paper's, of a sum over the logits; Mammoth
+(derpp) and Avalanche (DER) take the mean over all C classes: with fidelity=paper, alpha = theirs / C; with
+fidelity=released, alpha = theirs. Avalanche stores logits at the end of a stage, and draws one batch for both terms.
 Cost: forward and backward passes over (new + 2 size) examples a step; on several ranks, logits of new examples are
 gathered. Memory: `capacity` examples, and a row of logits for each, as wide as the widest output so far.
 """

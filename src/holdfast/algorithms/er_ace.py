@@ -3,6 +3,8 @@
 Paper: Caccia et al. 2022, "New Insights on Reducing Abrupt Representation Change in Online Continual Learning".
 Equation: L = CE(B_new; over the classes in B_new) + CE(B_memory; over all classes). CE over some classes is CE over all
 plus logsumexp over some minus logsumexp over all, since the target's logit is in both: that difference is added.
+Units: no strength. Mammoth (er_ace) lets new examples also compete with classes that have not come, replays from the
+second task on, and has a classifier of cosines; Avalanche (ER_ACE) has a memory balanced by classes.
 Cost: one forward and one backward pass over (new + size) examples a step. Memory: `capacity` examples.
 """
 

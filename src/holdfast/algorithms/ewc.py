@@ -7,6 +7,11 @@ diagonal Fisher of stage k and theta_k the weights at its end. `past` is sum (al
 one of them), or online (F = decay * F + F_k, and only the last stage's weights).
 Presets: CLiMB strength=100 half=false where=encoder past=one share=0.01; Greco et al. strength=100, 1000 or 10000;
 CFST past=sum half=false fisher=batched with strength from 0.1 to 100 by dataset.
+Units: `strength` is the paper's lambda. Avalanche (EWCPlugin) has no half and a Fisher of whole batches: ewc_lambda =
+strength with half=false fisher=batched share=1; with half=true, strength = 2 ewc_lambda. Squares of batches' gradients
+are smaller than the mean of examples' squares, up to as many times as a batch has examples: kept at the same strength,
+another Fisher holds that much more. Mammoth (ewc-on): e_lambda = strength with half=false past=online decay=gamma
+fisher=empirical share=1, but for its Fisher, in which an example's square counts times the probability of its answer.
 Cost: a step takes no more passes than fine-tuning, only three sweeps over the weights; the end of a stage takes the
 passes of the Fisher (see fisher.py) over `most` of its examples, or a `share` of them.
 Memory: two numbers for each weight; with past=one, two for each weight and past stage.

@@ -4,6 +4,7 @@ Papers: Lopez-Paz and Ranzato 2017, "Gradient Episodic Memory"; CFST with 32 exa
 Equation: with the rows of G the gradients of past stages' kept examples, g + G'v, where v minimises
 v'GG'v / 2 + g'G'v under v >= strength; only where some entry of Gg is negative, else g. (The first paper adds the
 strength to v; its code and CFST bound v by it, which keeps every inequality.)
+Units: `strength` is the bound on v, as memory_strength in the authors' code and Avalanche and gamma in Mammoth.
 Cost: one forward and one backward pass over the batch and one over each past stage's kept examples, and the wait for
 one small matrix from the device. Memory: `examples` of each stage.
 """

@@ -10,6 +10,9 @@ the gradient's size as T grows (Hinton et al. 2015), multiply the strength by T^
 teacher has not learned a class, its logit is taken as 1 if that is the answer and 0 if not, as in RPSnet's code, which
 keeps new classes from drowning old ones) or old-heads (every head that was learned before, on the new inputs; summed
 over heads).
+Units: `strength` and `temperature` are the paper's lambda_o and T, Avalanche's (LwFPlugin) alpha and temperature, and
+Mammoth's (lwf) alpha and softmax_temp, whose cross-entropy has the same gradient; Mammoth's alpha is 0.5 by default,
+and it trains the new classes' units alone first. Codes with a factor T^2 in the loss: strength = T^2 times theirs.
 Cost: one more forward pass of the encoder (the teacher's) a step, whatever the number of old heads.
 Memory: a copy of the model.
 """

@@ -4,6 +4,9 @@ Paper: Aljundi et al. 2018, "Memory Aware Synapses: Learning what (not) to forge
 Equation: loss + strength * sum_i Omega_i (theta_i - theta*_i)^2, with theta* the weights at the end of the last stage
 and Omega the sum over past stages of the mean over examples of |d ||f(x)||^2 / d theta_i|; f is the task's output
 before any softmax, and the places of a phrase that hide no word do not count.
+Units: `strength` is the paper's lambda. Avalanche (MASPlugin): lambda_reg = strength in the second stage with batches
+of one example and share=1; its Omega is of whole batches' gradients, |mean| in place of mean of |.|, so smaller, and
+from the third stage on a moving mean (alpha), not a sum. Mammoth has no MAS.
 Cost: a step takes no more passes than fine-tuning; the end of a stage takes two forward passes and one backward pass
 over `most` of its examples, or a `share` of them. Memory: two numbers for each weight.
 """

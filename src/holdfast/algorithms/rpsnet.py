@@ -7,6 +7,8 @@ is module 0 of every layer; later ones are drawn. Kept examples are part of each
 papers' code. The loss has strength * phi * KL(softmax(teacher(x) / T) || softmax(model(x) / T)) added, from the model
 of the last stage, over all classes so far (`lwf.on=all`), where phi is 1 until `every` stages are learned,
 and then growth * (stages learned - every).
+Units: `strength` is 1 in the paper; `growth` is its gamma, 2.5 in the authors' code. Neither Avalanche nor Mammoth has
+RPSnet.
 What layers share, the heads and this path's modules learn; the modules of earlier paths stay as they are.
 Cost: `candidates` fits of a stage that begins a path but the first, else one; each as rehearsal and LwF together:
 longer epochs, by the kept examples, and the teacher's forward pass; more modules are on in time.

@@ -6,6 +6,8 @@ Equation: loss + strength * sum_i Omega_i (theta_i - theta*_i)^2, with theta* th
 Omega the sum over past stages of max(omega_i, 0) / ((theta_i(end) - theta_i(start))^2 + damping). omega_i is the fall
 of the loss along the way: the sum over steps of -g_i times the step's movement, with g the gradient without penalty.
 (The paper does not bound omega from below; a negative one would push its weight away from where it was.)
+Units: `strength` and `damping` are the paper's c and xi, and Mammoth's (si), which also clips each gradient to 1 and
+does not bound omega. Avalanche has a half, a damping of 1e-7 and an Omega of at most 0.001: si_lambda = 2 strength.
 Cost: no more passes than fine-tuning; a few sweeps over the weights in each step.
 Memory: three numbers for each weight.
 """

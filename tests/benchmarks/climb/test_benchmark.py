@@ -8,6 +8,7 @@ import torch
 
 import holdfast
 from holdfast import registry
+from holdfast.algorithms.importance import some_of
 from holdfast.bench.calibration import CASES, Case, calibration
 from holdfast.benchmarks.climb import paper
 from holdfast.benchmarks.climb.benchmark import Climb
@@ -21,7 +22,7 @@ from holdfast.experiments.runner import complete, make_learner, run
 from holdfast.experiments.store import Record, Store
 from holdfast.experiments.unread import Unread
 from holdfast.papers import table
-from holdfast.types import Score, Wants
+from holdfast.types import Score, Stage, Training, Wants
 from smallest import trained
 
 WANTS = Wants(side=32)
@@ -199,11 +200,23 @@ def test_presets_are_the_papers_and_rescaled_where_all_is_small():
     assert (replay["replay.share"], replay["replay.every"], replay["replay.mode"]) == (0.01, 100, "separate")
     assert (ewc["ewc.strength"], ewc["ewc.half"], ewc["ewc.past"]) == (100, False, "one")
     assert bottom == {"frozen-bottom.k": 9}
+    for scale in ("paper", "small", "tiny"):
+        assert paper.preset("vilt", "adapters", scale)["adapters.activation"] == "gelu"
     assert set(paper.preset("vilt-tiny", "ewc+replay", "small")) == {*ewc, *replay}
     checked = check(Request("climb", "er", scale="tiny"))
     assert checked.algorithms[0].mode == "separate"
     given = check(Request("climb", "er", scale="tiny", settings={"replay.mode": "joint", "replay.share": 0.5}))
     assert (given.algorithms[0].mode, given.algorithms[0].share) == ("joint", 0.5)
+
+
+def test_the_fisher_of_the_preset_is_of_one_percent_of_a_task_however_large():
+    """4,338 of VQAv2's training examples, and not as many as an algorithm takes where nobody says."""
+    checked = check(Request("climb", "ewc", "vilt", scale="paper", data="."))
+    (ewc,) = checked.algorithms
+    stage = Stage("vqav2", np.arange(433_757), Training())
+    assert len(some_of(stage, ewc.share, ewc.most, seed=0)) == 4338
+    (own,) = check(Request("climb", "ewc", "vilt", scale="paper", data=".", settings={"ewc.most": 50})).algorithms
+    assert len(some_of(stage, own.share, own.most, seed=0)) == 50, "what a user says comes first"
 
 
 def test_one_command_has_transfer_complete(tmp_path):
