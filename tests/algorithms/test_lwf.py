@@ -243,6 +243,20 @@ def test_refusals_come_before_training_in_one_sentence():
         LwF(on="old-heads").setup(learner)
 
 
+@pytest.mark.parametrize(
+    ("setting", "on", "warned"), [("task", "seen", 1), ("task", "old-heads", 0), ("class", "seen", 0)]
+)
+def test_a_warning_says_where_nothing_is_kept(setting, on, warned, caplog):
+    """With a head for each stage, the units of a new stage's own head were never taught: bit for bit fine-tuning."""
+    learner, _ = trained(prepared("lwf", benchmark__setting=setting, lwf__on=on))
+    assert len(caplog.records) == warned
+    plain, _ = trained(prepared("finetune", benchmark__setting=setting))
+    states = plain.model.state_dict(), learner.model.state_dict()
+    assert all(torch.equal(states[0][name], states[1][name]) for name in states[0]) == bool(warned)
+    if warned:
+        assert "head of stage 'stage-2' is new" in caplog.text
+
+
 def test_old_heads_refuse_an_encoder_with_parts_for_each_head():
     ready, block = prepared(benchmark__setting="task"), Block(4, heads=1, hidden=4)
     learner, _ = trained(ready, [])
@@ -251,7 +265,9 @@ def test_old_heads_refuse_an_encoder_with_parts_for_each_head():
     block.added["stage-1"] = nn.ModuleDict()
     with pytest.raises(UserError, match=r"parts for each head \(adapters\): set lwf\.on=seen"):
         LwF(on="old-heads").begin(learner, ready.setup.stream.stages[0])
-    LwF(on="seen").begin(learner, ready.setup.stream.stages[0])
+    plain = LwF(on="seen")
+    plain.setup(learner)
+    plain.begin(learner, ready.setup.stream.stages[0])
 
 
 # Beside algorithms that change the model as stages come

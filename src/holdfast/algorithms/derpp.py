@@ -7,7 +7,8 @@ reservoir of all that is seen, in every epoch: z are the logits of the step at w
 example that took two has both.
 Units: `beta` is the paper's, Mammoth's and Avalanche's. `alpha` is the paper's, of a sum over the logits; Mammoth
 (derpp) and Avalanche (DER) take the mean over all C classes: with fidelity=paper, alpha = theirs / C; with
-fidelity=released, alpha = theirs. Avalanche stores logits at the end of a stage, and draws one batch for both terms.
+fidelity=released, alpha = theirs. Where a head grows, C counts the classes that were open. Avalanche stores logits at
+the end of a stage, and draws one batch for both terms.
 Cost: forward and backward passes over (new + 2 size) examples a step; on several ranks, logits of new examples are
 gathered. Memory: `capacity` examples, and a row of logits for each, as wide as the widest output so far.
 """

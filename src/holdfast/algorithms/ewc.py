@@ -6,7 +6,7 @@ Equation: loss + strength (/ 2 if half) * sum_k sum_i F_ki (theta_i - theta_ki)^
 diagonal Fisher of stage k and theta_k the weights at its end. `past` is sum (all past stages), one (each step draws
 one of them), or online (F = decay * F + F_k, and only the last stage's weights).
 Presets: CLiMB strength=100 half=false where=encoder past=one share=0.01; Greco et al. strength=100, 1000 or 10000;
-CFST past=sum half=false fisher=batched with strength from 0.1 to 100 by dataset.
+CFST past=sum half=false fisher=batched share=1 with strength from 0.1 to 100 by dataset.
 Units: `strength` is the paper's lambda. Avalanche (EWCPlugin) has no half and a Fisher of whole batches: ewc_lambda =
 strength with half=false fisher=batched share=1; with half=true, strength = 2 ewc_lambda. Squares of batches' gradients
 are smaller than the mean of examples' squares, up to as many times as a batch has examples: kept at the same strength,

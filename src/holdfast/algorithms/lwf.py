@@ -20,11 +20,13 @@ Memory: a copy of the model.
 from __future__ import annotations
 
 import copy
+import logging
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NoReturn
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
@@ -42,6 +44,8 @@ from holdfast.types import Batch, Between, Part, Stage, Task
 
 if TYPE_CHECKING:
     from holdfast.engine.learner import Learner
+
+logger = logging.getLogger("holdfast")
 
 
 @dataclass
@@ -83,9 +87,15 @@ class LwF(Algorithm):
             learner.model.encoder.register_forward_hook(note)
 
     def begin(self, learner: Learner, stage: Stage) -> None:
-        """Refuse an encoder that is another one for each head; adapters are all there only now."""
+        """Refuse an encoder that is another one for each head (adapters are all there only now); warn of no effect."""
         if self.on == "old-heads" and any(len(block.added) for block in learner.model.encoder.blocks()):
             _refuse_parts("adapters")
+        if self.on == "seen" and self.seen and not self.seen.keys() & _heads(learner, stage):
+            logger.warning(
+                "lwf.on is seen, which keeps what a batch's own head was taught, and the head of stage %r is new: on "
+                "its own examples this is plain fine-tuning; set lwf.on=old-heads to keep the other heads",
+                stage.name,
+            )
 
     def batch(self, learner: Learner, batch: Batch) -> Batch:
         """Let go of what the encoder gave in the last step."""
@@ -185,6 +195,12 @@ class LwF(Algorithm):
                 teacher.encoder.rebuild(state["structure"])
             teacher.load_state_dict(state["teacher"])
             self._teach(learner, teacher)
+
+
+def _heads(learner: Learner, stage: Stage) -> set[str]:
+    """The heads that a stage's examples train."""
+    tables = np.unique(np.searchsorted(learner.data.offsets[1:-1], stage.train, side="right"))
+    return {learner.tasks[learner.data.tables[index].task].head for index in tables}
 
 
 def completed(taught: Tensor, output: Tensor, targets: Tensor, seen: Tensor) -> Tensor:

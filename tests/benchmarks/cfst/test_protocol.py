@@ -97,7 +97,7 @@ def test_every_setting_of_a_preset_can_be_set(benchmark, model, setting):
 def test_some_of_the_bold_values():
     assert paper.preset("cgqa", "resnet18", "finetune", "task")["train.learning_rate"] == 8e-3
     assert paper.preset("cgqa", "vit", "gem", "task")["train.learning_rate"] == 1e-5
-    ewc = {"ewc.strength": 10.0, "ewc.fisher": "batched", "ewc.half": False}
+    ewc = {"ewc.strength": 10.0, "ewc.fisher": "batched", "ewc.half": False, "ewc.share": 1.0}
     assert paper.preset("cobj", "resnet18", "ewc", "class") == {"train.learning_rate": 5.3e-4} | ewc
     assert paper.preset("cobj", "resnet18", "lwf", "class")["lwf.temperature"] == 1.52
     assert paper.preset("cobj", "resnet18", "lwf", "task")["lwf.strength"] == 1.0, "alpha, without T^2"

@@ -166,7 +166,8 @@ def preset(benchmark: str, model: str, algorithm: str, setting: str, stages: int
         found |= {} if name == "cifar100" else {"train.batch_size": LWF_BATCH}
         return found | {"lwf.strength": 1.0, "lwf.temperature": temperature}
     if algorithm == "ewc":
-        return found | {"ewc.strength": EWC[case][column], "ewc.fisher": "batched", "ewc.half": False}
+        of_batches = {"ewc.fisher": "batched", "ewc.half": False, "ewc.share": 1.0}  # Avalanche's, of all examples
+        return found | {"ewc.strength": EWC[case][column], **of_batches}
     return found
 
 
