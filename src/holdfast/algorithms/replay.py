@@ -2,7 +2,9 @@
 
 Papers: Chaudhry et al. 2019, "On Tiny Episodic Memories"; CLiMB, VisCOLL and CFST each have a form of it.
 Equation: joint: the loss is the mean over B_new and B_memory together. separate: a step on B_new, then one on B_memory.
-B_memory is drawn before B_new is offered to the memory.
+B_memory is drawn before B_new is offered to the memory. Over several epochs, a reservoir counts an example in each, as
+in Mammoth's ER: early in a stage it holds more of past stages than if each example counted once, and it may hold one
+twice. Chaudhry et al. and VisCOLL train for one epoch, and CLiMB's and CFST's memories take a stage when it is done.
 Cost: one forward and one backward pass over `size` more examples, every `every` steps. Memory: `capacity` examples, or
 with per-task so many, or a `share`, of each stage.
 
