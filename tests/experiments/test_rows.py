@@ -38,7 +38,7 @@ def test_it_is_the_run_that_the_setting_makes():
     assert Request.from_command(row.command).algorithm == "mir-max"
 
 
-def test_what_contradicts_the_name_is_refused():
+def test_what_contradicts_the_name_is_refused(tmp_path):
     assert only("mir-max", **{"mir.by": "max", "mir.size": 4}).size == 4
     with pytest.raises(UserError, match=r"'mir-max' says mir\.by=max, and --set says mean: give one of the two"):
         only("mir-max", **{"er-mir.by": "mean"})
@@ -50,7 +50,7 @@ def test_what_contradicts_the_name_is_refused():
     with pytest.raises(UserError, match=r"there is no algorithm 'mir-mx': did you mean mir-max"):
         only("mir-mx")
     with pytest.raises(UserError, match=r"frozen-bottom\.k is 9, but this encoder has 2 layers"):
-        run(prepare(Request(algorithm="frozen-bottom-9", scale="tiny")), Store("never"))
+        run(prepare(Request(algorithm="frozen-bottom-9", scale="tiny")), Store(tmp_path))
 
 
 def test_a_setting_reaches_the_rows_of_its_algorithm():

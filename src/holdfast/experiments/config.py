@@ -23,7 +23,7 @@ from holdfast.settings import build, fields, shown
 from holdfast.types import Between, Stream, Training
 from holdfast.world.whole import holds_world
 
-RESULT_VERSION = 3
+RESULT_VERSION = 4
 """Raised when the same configuration would give another result, so that no old record stands for a new run."""
 START = r"([0-9a-f]{12})@([1-9]\d*)"
 """How a start is written: a run's id and the number of a stage."""
