@@ -25,7 +25,7 @@ def test_a_run_leaves_its_configuration_scores_weights_and_record(tmp_path):
     assert Record.from_json(json.loads((folder / "record.json").read_text()), "here") == record
     assert len(record.scores) == 3 * 2 * 2, "before and after each of two stages; two tasks; validation and test"
     assert record.cost["steps"] == 12
-    assert record.cost["memory_bytes"] == 200 * (144 + 8), "160 examples, seen twice"
+    assert record.cost["memory_bytes"] == 200 * (144 + 8 + 8), "160 examples, seen twice"
     assert record.cost["examples_backward"] > record.cost["steps"] * 32
     assert set(record.summary) == {
         "final_accuracy", "learning_accuracy", "forgetting", "backward_transfer"
