@@ -51,6 +51,13 @@ class StopAt(Watch):
 
 
 TRANSFORMER = {"model.patch": 6, "model.depth": 2, "model.heads": 2, "model.head_width": 8, "model.hidden": 16}
+THREADED = Request(
+    "patterns",
+    model="vit-tiny",
+    scale="tiny",
+    settings={**TRANSFORMER, "benchmark.stages": 1, "train.epochs": 1, "train.batch_size": 64},
+)
+"""The smallest run whose weights tell one thread from two."""
 FOR_NEEDS: dict[str, tuple[str, dict[str, Any]]] = {
     "blocks": ("vit-tiny", TRANSFORMER),
     "modular": ("modular-perceptron", {}),

@@ -8,7 +8,6 @@ import time
 from dataclasses import replace
 
 import pytest
-import torch
 
 from holdfast.errors import UserError
 from holdfast.experiments.config import Preparation
@@ -52,12 +51,9 @@ class Asks:
 
 
 def test_ray_makes_the_records_of_one_process_though_it_is_stopped_and_a_worker_is_killed(tmp_path):
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
     plan = graph([long(), long("finetune"), long(seed=1)])
     one, store = Store(tmp_path / "one"), Store(tmp_path / "ray")
     carry_out(plan, one, Here(one, Options(), Preparation()))
-    torch.set_num_threads(threads)
     with Cluster(store, Options(save_steps=5), share=Share(cpus=1)) as cluster:
         assert cluster.ray.util.get_node_ip_address() == "127.0.0.1", "seen by no other machine"
         stopped = carry_out(plan, store, cluster, stopping=Asks(store, lambda pid: True))

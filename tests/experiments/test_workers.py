@@ -16,15 +16,7 @@ from holdfast.experiments.local import Here, Options, Workers
 from holdfast.experiments.plan import graph
 from holdfast.experiments.schedule import carry_out
 from holdfast.experiments.store import Store
-from smallest import request
-
-
-@pytest.fixture(autouse=True)
-def _one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+from smallest import THREADED, request
 
 
 def results(store, plan):
@@ -68,6 +60,20 @@ def test_workers_make_the_records_of_one_process_even_when_one_is_killed(tmp_pat
     assert not any(process.is_alive() for process in processes), "no process is left behind"
 
 
+def test_the_number_of_workers_and_of_the_callers_threads_change_no_bit(tmp_path):
+    plan, before = graph([THREADED, replace(THREADED, seed=1)]), torch.get_num_threads()
+    here, alone, side_by_side = (Store(tmp_path / name) for name in ("here", "alone", "side by side"))
+    torch.set_num_threads(2)
+    try:
+        carry_out(plan, here, Here(here, Options(), Preparation()))
+        for store, places in ((alone, 1), (side_by_side, 2)):
+            with Workers(store, Options(), places) as engine:
+                carry_out(plan, store, engine)
+    finally:
+        torch.set_num_threads(before)
+    assert results(here, plan) == results(alone, plan) == results(side_by_side, plan)
+
+
 def test_a_run_whose_process_always_dies_fails_after_its_tries_and_the_others_are_done(tmp_path):
     (tmp_path / "mine.py").write_text(
         "import os\n"
@@ -94,7 +100,7 @@ def test_a_run_whose_process_always_dies_fails_after_its_tries_and_the_others_ar
 def test_the_driver_killed_or_asked_to_stop_and_started_again_goes_on(tmp_path, number):
     words = [sys.executable, "-m", "holdfast", "run", "patterns", "-a", "replay,finetune", "-j", "2"]
     words += ["--scale", "tiny", "--set", "train.epochs=30", "--save-steps", "9", "--json"]
-    environment = {"OMP_NUM_THREADS": "1", "PATH": "/usr/bin:/bin"}
+    environment = {"PATH": "/usr/bin:/bin"}
     store, end = Store(tmp_path / "runs"), time.monotonic() + 200
 
     def wait_until(condition):

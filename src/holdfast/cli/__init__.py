@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from functools import cache
 
@@ -66,6 +67,7 @@ def _register() -> None:
 
 def main() -> None:
     """Run the command line: exit status 0 done, 1 a run failed, 2 the call or the data was wrong, 130 interrupted."""
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy is imported; PyTorch's threads: see --threads
     try:
         _register()
         app()

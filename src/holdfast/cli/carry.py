@@ -14,6 +14,7 @@ from rich.progress import BarColumn, Progress, TaskID, TaskProgressColumn, TextC
 
 from holdfast.cli import INTERRUPTED
 from holdfast.cli.bar import Bar
+from holdfast.data.threads import own_process
 from holdfast.engine.ranks import Ranks
 from holdfast.errors import RunError, UserError
 from holdfast.experiments.carry import carry_here, make
@@ -38,8 +39,8 @@ def carry(
     """
     ranks = ranks or Ranks()
     make(store)
-    # By the whole plan, not by what is left of it: the same command uses as many threads a run whenever it goes on.
-    jobs = 1 if ranks.size > 1 else min(jobs or len(devices(options.device)), len(plan.nodes))
+    own_process()
+    jobs = 1 if ranks.size > 1 else min(jobs or len(devices(options.device, threads=plan.threads)), len(plan.nodes))
     if jobs > 1:
         with Workers(store, options, jobs) as workers:
             return follow(plan, store, workers)

@@ -20,8 +20,8 @@ def launch(ranks: int, words: list[str]) -> int:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    threads = str(max((os.cpu_count() or 1) // ranks, 1))
-    shared = {"OMP_NUM_THREADS": threads, **os.environ, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    # Each rank trains with `--threads`; this is for what it does besides.
+    shared = {"OMP_NUM_THREADS": "1", **os.environ, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
     with tempfile.TemporaryFile() as errors:  # what the other ranks say, which is what the first one says
         processes = [
             subprocess.Popen(

@@ -114,7 +114,8 @@ def show(
         "model": _line(config["model"]),
         "algorithm": "; ".join(algorithms) or "finetune",
         "training": _line(config["training"][0]) + (" (first stage)" if len(config["training"]) > 1 else ""),
-        "run": f"seed={config['seed']}, precision={config.get('precision')}, data={config.get('data')}",
+        "run": f"seed={config['seed']}, precision={config.get('precision')}, data={config.get('data')}, "
+        f"threads={record.environment.get('threads', 'unknown') if record else config.get('threads', 1)}",
     }
     for name, line in lines.items():
         console.print(f"{name}: {line}", markup=False)

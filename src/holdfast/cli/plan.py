@@ -43,10 +43,15 @@ def plan(
             "--jobs", "-j", "--workers", min=0, help="How many runs at once; 0: as many as cores, or as GPUs."
         ),
     ] = 0,
+    threads: Annotated[
+        int | None, typer.Option(min=1, help="Another number of threads a run than the plan's; by default 1.")
+    ] = None,
     tries: Annotated[int, typer.Option(min=1, help="How often a run that fails or dies is tried.")] = 3,
     device: Annotated[str, typer.Option(help="cpu, cuda, cuda:N, or auto.")] = "auto",
     address: Annotated[str, typer.Option(help="The Ray cluster; without it, a local one is started.")] = "",
-    cpus: Annotated[float, typer.Option(min=0, help="CPUs that Ray gives each run.")] = 1,
+    cpus: Annotated[
+        float | None, typer.Option(min=0, help="CPUs that Ray gives each run; by default its threads.")
+    ] = None,
     gpus: Annotated[float, typer.Option(min=0, help="GPUs that Ray gives each run; a fraction shares one.")] = 0,
     memory: Annotated[float, typer.Option(min=0, help="Memory that Ray sets aside for each run, in GB.")] = 0,
     compiled: Annotated[bool, typer.Option("--compile", help="Compile the shapes that come often.")] = False,
@@ -68,7 +73,7 @@ def plan(
 
     if engine not in ENGINES:
         raise UserError(f"there is no engine {engine!r}: {nearest(engine, ENGINES)}")
-    requests = changed(read_plan(file, scale), seeds, data=data)
+    requests = changed(read_plan(file, scale), seeds, data=data, threads=threads)
     remote = Remote(out) if is_remote(out) else None
     store = local_copy(out) if remote else Store(out)
     with Console(stderr=True, highlight=False).status(f"planning {len(requests)} runs"):
@@ -85,7 +90,7 @@ def plan(
     if engine == "ray":
         from holdfast.experiments.ray import Share
 
-        share = Share(cpus, gpus, memory)
+        share = Share(found.threads if cpus is None else cpus, gpus, memory)
         result = _on_ray(found, store, options, address, share, tries, remote)
     else:
         result = _local(found, store, options, jobs, tries, remote)
@@ -94,9 +99,9 @@ def plan(
 
 def _local(plan: Plan, store: Store, options: Options, jobs: int, tries: int, remote: Remote | None) -> Result:
     from holdfast.cli.carry import follow
-    from holdfast.experiments.local import Workers
+    from holdfast.experiments.local import Workers, devices
 
-    with Workers(store, options, jobs or None) as workers:
+    with Workers(store, options, jobs or len(devices(options.device, threads=plan.threads))) as workers:
         return follow(plan, store, workers, tries, remote)
 
 

@@ -53,6 +53,9 @@ def run(
             "--jobs", "-j", "--workers", min=0, help="How many runs at once; 0: as many as cores, or as GPUs."
         ),
     ] = 0,
+    threads: Annotated[
+        int, typer.Option(min=1, help="How many threads compute a run on the CPU; another number is another run.")
+    ] = 1,
     precision: Annotated[str, typer.Option(help="float32, float64 or bfloat16.")] = "float32",
     compiled: Annotated[
         bool, typer.Option("--compile", help="Compile the shapes that come often; on a GPU, as CUDA graphs.")
@@ -100,6 +103,7 @@ def run(
             skip_bad,
             start,
             stages,
+            threads,
         )
         for name in algorithms
         for s in range(seed, seed + seeds)

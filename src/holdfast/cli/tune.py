@@ -51,6 +51,9 @@ def tune(
             "--jobs", "-j", "--workers", min=0, help="How many runs at once; 0: as many as cores, or as GPUs."
         ),
     ] = 0,
+    threads: Annotated[
+        int, typer.Option(min=1, help="How many threads compute a run on the CPU; another number is another run.")
+    ] = 1,
     out: Annotated[Path, typer.Option(help="The store: the folder of all runs.")] = Path("runs"),
     device: Annotated[str, typer.Option(help="cpu, cuda, cuda:N, or auto.")] = "auto",
     as_json: Annotated[bool, typer.Option("--json", help="As JSON on standard output.")] = False,
@@ -80,6 +83,7 @@ def tune(
         data=data,
         settings=parse_settings(settings or []),
         stages=stages,
+        threads=threads,
     )
     wanted = parse_grid(grid)
     known = measures(check(request).names["benchmark"])

@@ -16,6 +16,7 @@ from typing import Annotated, Any, Literal
 from holdfast import registry
 from holdfast.algorithms.base import Algorithm
 from holdfast.benchmarks.base import Benchmark, Need, Setup
+from holdfast.data.threads import threads
 from holdfast.errors import UserError, nearest
 from holdfast.experiments.front import through
 from holdfast.models.base import Recipe
@@ -51,6 +52,8 @@ class Request:
     """RUN@STAGE: the encoder begins with the weights that another run of the store had after a stage."""
     stages: Annotated[int, Between(1)] | None = None
     """Only so many stages, the first, are learned; None: all."""
+    threads: Annotated[int, Between(1)] = 1
+    """How many threads compute on the CPU. Another number rounds otherwise, so it is part of the run's id."""
 
     def command(self) -> str:
         """The command that asks for the same.
@@ -59,7 +62,8 @@ class Request:
         'holdfast run patterns --algorithm er --seed 2 --set replay.capacity=50'
         """
         words = ["holdfast", "run", self.benchmark, "--algorithm", self.algorithm]
-        for name in ("model", "scale", "setting", "order", "data", "skip_bad", "seed", "precision", "start", "stages"):
+        plain = ("model", "scale", "setting", "order", "data", "skip_bad", "seed", "precision", "start", "stages")
+        for name in (*plain, "threads"):
             if (value := getattr(self, name)) != getattr(Request, name):
                 words += [f"--{name.replace('_', '-')}", str(value)]
         words += ["--predictions"] if self.predictions else []
@@ -102,6 +106,7 @@ class Config:
     version: int = RESULT_VERSION
     start: str = ""
     stages: int | None = None
+    threads: int = 1
 
     @functools.cached_property
     def id(self) -> str:
@@ -112,7 +117,8 @@ class Config:
     def to_json(self) -> dict[str, Any]:
         """Plain JSON values; without what few runs have, so that the others keep the ids that they always had."""
         plain: dict[str, Any] = json.loads(json.dumps(asdict(self)))
-        return {name: value for name, value in plain.items() if value or name not in ("start", "stages")}
+        few = {"start": "", "stages": None, "threads": 1}
+        return {name: value for name, value in plain.items() if name not in few or value != few[name]}
 
 
 @dataclass(frozen=True)
@@ -197,14 +203,16 @@ class Preparation:
 
     def _setup(self, checked: Checked) -> Setup:
         """The benchmark's own setup, as this model sees it."""
-        if self._last is None or self._last[0] != (checked.benchmark, checked.recipe):
+        key = checked.benchmark, checked.recipe, checked.request.threads
+        if self._last is None or self._last[0] != key:
             self._last = None  # two at once may be too many
             wants = checked.recipe.wants()
             setup = checked.benchmark.setup(wants)
             self._outlines.setdefault((checked.benchmark, wants), Outline(setup.stream, setup.data.fingerprint()))
             if (front := checked.recipe.front()) is not None:
-                setup = through(setup, front)
-            self._last = (checked.benchmark, checked.recipe), setup
+                with threads(checked.request.threads):
+                    setup = through(setup, front)
+            self._last = key, setup
         return self._last[1]
 
 
@@ -343,6 +351,7 @@ def configured(checked: Checked, training: Sequence[Mapping[str, Any]], data: st
         predictions=request.predictions,
         data=data,
         start=request.start,
+        threads=request.threads,
     )
 
 

@@ -166,8 +166,6 @@ class Workers(Engine):
         self.store = store
         self.devices = devices(options.device, places)
         self.options, self.places = options, len(self.devices)
-        cores = len(os.sched_getaffinity(0))
-        self.threads = 1 if self.places > 1 and self.devices[0] == "cpu" else max(cores // self.places, 1)
         self.context = multiprocessing.get_context("forkserver")
         self.context.set_forkserver_preload(["holdfast.experiments.worker"])
         self.idle: list[_Worker] = []
@@ -223,9 +221,7 @@ class Workers(Engine):
         device = self.devices.pop()
         ours, theirs = self.context.Pipe()
         options = replace(self.options, device=device)
-        process = self.context.Process(
-            target=work, args=(theirs, self.store.path.absolute(), options, self.threads), daemon=True
-        )
+        process = self.context.Process(target=work, args=(theirs, self.store.path.absolute(), options), daemon=True)
         with _main_unseen():
             process.start()
         theirs.close()
@@ -249,15 +245,15 @@ class _Worker:
         return f"by {signal.Signals(-status).name}" if status < 0 else f"with status {status}"
 
 
-def devices(name: str, places: int | None = None) -> list[str]:
-    """The device of each of several processes: every GPU once, or the CPU for as many as there are cores.
+def devices(name: str, places: int | None = None, threads: int = 1) -> list[str]:
+    """The device of each of several processes: every GPU once, or the CPU as often as its cores suffice for `threads`.
 
     >>> devices("cpu", 3)
     ['cpu', 'cpu', 'cpu']
     """
     count = torch.cuda.device_count()
     if name == "cpu" or (name == "auto" and not count):
-        return ["cpu"] * (places or len(os.sched_getaffinity(0)))
+        return ["cpu"] * (places or max(len(os.sched_getaffinity(0)) // threads, 1))
     if name in ("auto", "cuda"):
         return [f"cuda:{place % count}" for place in range(places or count)]
     return [name] * (places or 1)

@@ -37,6 +37,11 @@ class Plan:
     wanted: tuple[str, ...] = ()
     """The ids of the runs that were asked for; the others are there because one of these needs them."""
 
+    @property
+    def threads(self) -> int:
+        """The most threads that one of its runs computes with."""
+        return max((node.request.threads for node in self.nodes.values()), default=1)
+
     def asked(self) -> list[Node]:
         """The runs that were asked for, in the order in which they were."""
         return [self.nodes[name] for name in self.wanted]

@@ -24,7 +24,7 @@ LISTS = {
     "scales": "scale",
 }
 """What may be a list in a file, in the plural, and the field of a request that it fills."""
-ONE = ("precision", "predictions", "data", "skip_bad", "stages")
+ONE = ("precision", "predictions", "data", "skip_bad", "stages", "threads")
 """What all runs of an experiment share."""
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from holdfast.data.threads import own_process
 from holdfast.errors import RunError, UserError
 from holdfast.experiments.config import Preparation, Request
 from holdfast.experiments.local import Options, attempt
@@ -79,8 +80,7 @@ class Cluster(Engine):
 
     def begin(self, node: Node) -> None:
         """Hand a run over."""
-        threads = max(int(self.share.cpus), 1)
-        task = self.task.remote(node.id, node.request, str(self.store), self.options, threads, str(Path.cwd()))
+        task = self.task.remote(node.id, node.request, str(self.store), self.options, str(Path.cwd()))
         self.running[task] = node.id
 
     def wait(self, seconds: float) -> Iterable[Outcome]:
@@ -119,11 +119,9 @@ _PREPARATION: list[Preparation] = []
 """Of this worker: Ray keeps its processes from run to run, and so the data of the last one."""
 
 
-def _carry_out(run: str, request: Request, store: str, options: Options, threads: int, folder: str) -> Outcome:
+def _carry_out(run: str, request: Request, store: str, options: Options, folder: str) -> Outcome:
     """One try of a run, in a worker of Ray's."""
-    import torch
-
-    torch.set_num_threads(threads)
+    own_process()
     if not _PREPARATION:
         _PREPARATION.append(Preparation())
     # A user's own algorithm, or data, may be named from where the plan was started.

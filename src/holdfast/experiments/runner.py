@@ -20,6 +20,7 @@ import torch
 
 from holdfast.benchmarks.base import Benchmark
 from holdfast.data.order import mix
+from holdfast.data.threads import threads
 from holdfast.engine import checkpoint
 from holdfast.engine.checkpoint import Checkpoints
 from holdfast.engine.files import sweep, write_json
@@ -107,7 +108,7 @@ def _first_rank(
 ) -> Record:
     config, log = prepared.config, ScoreFile(folder.path, prepared.config.predictions)
     watch = Several(watch, Progress(folder.path), *trackers)
-    here = environment(place, ranks) | {"command": prepared.command, "compiled": compiled}
+    here = environment(place, ranks) | {"threads": config.threads, "command": prepared.command, "compiled": compiled}
     here["world"] = prepared.world
     failure = folder.path / "failure.txt"
     sweep(folder.path)
@@ -203,20 +204,21 @@ def _train(
     compiled: bool,
 ) -> tuple[Position, Learner]:
     start = start_file(prepared.config.start, store) if prepared.config.start else None
-    learner = make_learner(prepared, place, ranks, compiled, start)
-    at = train(
-        learner,
-        prepared.setup.stream,
-        prepared.algorithms,
-        prepared.setup.protocol,
-        log=log,
-        checkpoints=checkpoints,
-        watch=watch,
-    )
-    if prepared.setup.finish is not None:  # a run that was stopped here takes these scores again: the log was cut
-        watch.evaluating("what was learned")
-        for score, behind in prepared.setup.finish(learner, prepared.setup.stream, at.total):
-            log.add(score, behind)
+    with threads(prepared.config.threads):
+        learner = make_learner(prepared, place, ranks, compiled, start)
+        at = train(
+            learner,
+            prepared.setup.stream,
+            prepared.algorithms,
+            prepared.setup.protocol,
+            log=log,
+            checkpoints=checkpoints,
+            watch=watch,
+        )
+        if prepared.setup.finish is not None:  # a run that was stopped here takes these scores again: the log was cut
+            watch.evaluating("what was learned")
+            for score, behind in prepared.setup.finish(learner, prepared.setup.stream, at.total):
+                log.add(score, behind)
     return at, learner
 
 
@@ -269,7 +271,7 @@ def find_device(name: str) -> torch.device:
 
 
 def environment(place: torch.device, ranks: Ranks) -> dict[str, Any]:
-    """Where a run runs: what may explain a difference, and nothing that decides the result."""
+    """Where a run runs: what may explain a difference in the last digits."""
     return {
         "holdfast": __version__,
         "python": platform.python_version(),
@@ -277,7 +279,6 @@ def environment(place: torch.device, ranks: Ranks) -> dict[str, Any]:
         "numpy": np.__version__,
         "platform": platform.platform(),
         "device": torch.cuda.get_device_name(place) if place.type == "cuda" else platform.machine(),
-        "threads": torch.get_num_threads(),
         "ranks": ranks.size,
         "started": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
     }

@@ -9,9 +9,9 @@ import threading
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-import torch
-import torch._dynamo  # a second's import, which the first optimiser of a process asks for
+import torch._dynamo  # a second's import, which the first optimiser of a process asks for  # noqa: F401
 
+from holdfast.data.threads import own_process
 from holdfast.engine.loop import Watch
 from holdfast.experiments.config import Preparation, Request
 from holdfast.experiments.local import Options, attempt
@@ -20,9 +20,9 @@ from holdfast.experiments.store import Store
 Job = tuple[str, Request]
 
 
-def work(connection: Connection, store: Path, options: Options, threads: int) -> None:
+def work(connection: Connection, store: Path, options: Options) -> None:
     """Carry out the runs that come, until the other end is closed."""
-    torch.set_num_threads(threads)
+    own_process()
     # Ctrl-C, or a termination of all processes, reaches the parent, which asks its workers to save and stop. Its own
     # end ends them too: see `_listen`.
     for number in (signal.SIGINT, signal.SIGTERM):

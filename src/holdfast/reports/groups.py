@@ -75,7 +75,7 @@ def rows_of(
 def without_seed(config: Mapping[str, Any], known: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     """A configuration as it is for every seed."""
     benchmark = {name: value for name, value in config["benchmark"].items() if name not in SEEDS}
-    plain = {**config, "benchmark": benchmark, "seed": None, "data": None}
+    plain = {**config, "benchmark": benchmark, "seed": None, "data": None, "threads": config.get("threads", 1)}
     run, at, stage = str(config.get("start", "")).partition("@")
     if run in known:
         plain["start"] = f"{_text(without_seed(known[run], known))}{at}{stage}"

@@ -65,7 +65,22 @@ def comparison(records: Sequence[Record]) -> Grid:
     for (title, reason), names in missing.items():
         alike.setdefault((", ".join(names), reason), []).append(title)
     notes += [f"{', '.join(who)}: no {names}: {reason}." for (names, reason), who in alike.items()]
+    notes += threads_note(groups)
     return Grid(benchmark, ("algorithm", *(m.head for m in shown.values())), tuple(rows), tuple(notes))
+
+
+def threads_note(rows: Mapping[str, Sequence[Record]]) -> list[str]:
+    """A note where the runs of a table computed with different numbers of threads on a CPU; else none."""
+    found: dict[int, list[str]] = {}
+    for title, records in rows.items():
+        for where in (record.environment for record in records):
+            threads, on_cpu = where.get("threads"), str(where.get("device")) in str(where.get("platform"))
+            if isinstance(threads, int) and on_cpu and title not in found.setdefault(threads, []):
+                found[threads].append(title)
+    if len(found) < 2:
+        return []
+    told = "; ".join(f"{threads}: {', '.join(titles)}" for threads, titles in sorted(found.items()))
+    return [f"Computed with different numbers of threads, which changes scores ({told}): repeat with one --threads."]
 
 
 def why_missing(record: Record, name: str, measure: Measure) -> str:

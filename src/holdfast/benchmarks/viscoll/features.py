@@ -19,6 +19,7 @@ from holdfast.benchmarks.source import Source, code_hash
 from holdfast.benchmarks.viscoll.build import OFFICIAL, captioned, of_world
 from holdfast.benchmarks.viscoll.extractor import WEIGHTS, crops, trained_extractor
 from holdfast.data.images import decode
+from holdfast.data.threads import threads
 from holdfast.datasets.base import Reading
 from holdfast.errors import UserError
 from holdfast.types import Example
@@ -113,7 +114,7 @@ def _compute(source: Source, dataset: str, most: int) -> Iterator[Row]:
     where: list[NDArray[np.float32]] = []
 
     def rows() -> Iterator[Row]:
-        with torch.inference_mode():
+        with threads(1), torch.inference_mode():  # what is kept is the same for all runs
             found = network(torch.from_numpy(np.concatenate(shown)), torch.from_numpy(np.concatenate(where))).numpy()
         parts = np.split(found, np.cumsum([len(each) for each in where])[:-1])
         yield from zip(ids, parts, where, strict=True)
