@@ -1,0 +1,235 @@
+"""The cache: what takes a while to make is kept, with a note of what made it, so that it is known when it is of no use.
+
+```
+CACHE/world/<dataset>-<scale>-<seed>-v<version>/   the world's files
+CACHE/tables/<hash>...                             prepared tables and vocabularies
+CACHE/regions/<hash>/   CACHE/viscoll/<hash>...    region features, phrases
+CACHE/stores/<hash>/                               this machine's copies of stores that lie elsewhere
+CACHE/<kind>/.<name>.about.json                    the note: the versions of the code, and the folders that were read
+```
+
+CACHE is `$HOLDFAST_CACHE`, or `holdfast` in the user's cache folder. Nothing in it is precious: it is made again.
+A module whose code decides what is kept has a `VERSION`: raise it when the code would make something else. The goldens
+in `tests/golden/cached.json` say when, and of which module.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Literal
+
+from holdfast.data.prepared import files_fingerprint
+
+STORES = "stores"
+State = Literal["current", "unused", "half-written", "being written"]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One thing in the cache: all files and folders of one name."""
+
+    kind: str
+    title: str
+    paths: tuple[Path, ...]
+    bytes: int
+    used: float
+    """When it was last asked for, in seconds since 1970."""
+    state: State
+    why: str = ""
+    """Why it is of no more use."""
+
+
+def cache_folder() -> Path:
+    """Where data is kept that can be made again."""
+    if own := os.environ.get("HOLDFAST_CACHE"):
+        return Path(own)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "holdfast"
+
+
+def version_of(module: str) -> int:
+    """The version of a module whose code decides what is kept.
+
+    >>> version_of("holdfast.data.prepared") >= 1
+    True
+    """
+    return int(import_module(module).VERSION)
+
+
+def place(kind: str, name: str, title: str, modules: Iterable[str], files: Mapping[str, str]) -> Path:
+    """Where something is kept, or is to be kept; the note beside it says which code made it, of which files."""
+    path = cache_folder() / kind / name
+    note = _note(path)
+    with suppress(OSError):  # a cache that may only be read serves as well
+        if note.exists():
+            os.utime(note)
+        else:
+            versions = {module: version_of(module) for module in modules}
+            write_json(note, {"title": title, "versions": versions, "files": dict(files)})
+    return path
+
+
+def digest(*settings: object) -> str:
+    """A name for something that depends on these settings."""
+    return hashlib.blake2b(repr(settings).encode("utf-8", "surrogateescape"), digest_size=16).hexdigest()
+
+
+def write_json(path: Path, value: object) -> None:
+    """Write a file whole or not at all, whoever else writes the same."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name.lstrip('.')}.{os.getpid()}")
+    temporary.write_text(json.dumps(value, ensure_ascii=False), encoding="utf-8")
+    temporary.rename(path)
+
+
+def entries() -> Iterator[Entry]:
+    """All that the cache holds, by kind and title."""
+    for folder in sorted(path for path in _found(cache_folder()) if path.is_dir()):
+        groups: dict[str, list[Path]] = {}
+        for path in _found(folder):
+            groups.setdefault(path.name.lstrip(".").partition(".")[0], []).append(path)
+        found = [_entry(folder / name, paths) for name, paths in groups.items()]
+        yield from sorted((each for each in found if each is not None), key=lambda each: each.title)
+
+
+def clean(everything: bool = False) -> list[Entry]:
+    """Remove what is unused or half-written, or everything; return what was removed.
+
+    What another process is writing stays, and so do the locks, on which a process may be waiting.
+    """
+    removed = []
+    for entry in entries():
+        if entry.state == "being written" or (entry.state == "current" and not everything):
+            continue
+        with _alone(entry.paths) as alone:
+            if alone:
+                for path in sorted(entry.paths, key=lambda path: path.name.startswith(".")):
+                    remove(path)
+                removed.append(entry)
+    return removed
+
+
+def remove(path: Path) -> None:
+    """Remove a file or a folder; a folder is out of sight before its first file is gone."""
+    if path.is_dir():
+        gone = path if path.name.startswith(".") else path.with_name(f".{path.name}.gone")
+        if gone != path:
+            shutil.rmtree(gone, ignore_errors=True)
+            path.rename(gone)
+        shutil.rmtree(gone, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def size(path: Path) -> int:
+    """The bytes of a file, or of all files under a folder."""
+    if path.is_file():
+        return path.stat().st_size
+    return sum(os.lstat(Path(root, name)).st_size for root, _, names in os.walk(path) for name in names)
+
+
+def _entry(path: Path, paths: Sequence[Path]) -> Entry | None:
+    """What is kept under a name; None where only a lock or a note is left."""
+    content = [each for each in paths if not each.name.startswith(".")]
+    rest = [each for each in paths if each not in content and each != _note(path) and not _is_lock(each)]
+    if not content and not rest:
+        return None
+    about = _read(_note(path))
+    with _alone(paths) as alone:
+        state: State = "unused" if content else "half-written"
+        why = (_why_unused(about) if path.parent.name != STORES else "") if content else "its process ended early"
+        if not alone:
+            state, why = "being written", ""
+        elif content and not why:
+            state = "current"
+    title = str(about.get("title", "a copy of a store elsewhere" if path.parent.name == STORES else path.name))
+    used = max(each.stat().st_mtime for each in paths)
+    own = tuple(each for each in paths if not _is_lock(each))
+    return Entry(path.parent.name, title, own, sum(map(size, own)), used, state, why)
+
+
+def _why_unused(about: Mapping[str, Mapping[str, object]]) -> str:
+    if not about:
+        return "an earlier holdfast made it"
+    for module, version in about.get("versions", {}).items():
+        try:
+            now = version_of(module)
+        except (ImportError, AttributeError):
+            return f"{module} is no more"
+        if now != version:
+            return f"{module} is at version {now}, and this is of version {version}"
+    for folder, files in about.get("files", {}).items():
+        if Path(folder).is_dir():
+            if files_fingerprint(Path(folder)) != files:
+                return f"the files in {folder} have changed"
+        elif Path(folder).is_relative_to(cache_folder()):  # others may lie on a disk that comes back
+            return f"it was made of {Path(folder).name}, which is no more"
+    return ""
+
+
+@contextmanager
+def _alone(paths: Iterable[Path]) -> Iterator[bool]:
+    """Whether no other process is writing these; while the context lasts, none begins to."""
+    with ExitStack() as open_files:
+        alone = True
+        for path in paths:
+            locks = [*path.glob("*/lock")] if path.parent.name == STORES else [path]
+            for lock in locks:
+                alone = alone and _locked(lock, open_files)
+        yield alone
+
+
+def _locked(path: Path, open_files: ExitStack) -> bool:
+    """Take the lock that a file or folder is or has, if it has one and it is free."""
+    last = path.name.rpartition(".")[2]
+    if path.name.startswith(".") and last.isdigit():  # written by the process of this number, in a moment or in long
+        return int(last) == os.getpid() or not _runs(int(last))
+    if not (_is_lock(path) or path.name.endswith(".part")):
+        return True
+    try:
+        handle = os.open(path, os.O_RDONLY)
+        open_files.callback(os.close, handle)
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return True
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _runs(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:  # another user's
+        return True
+    return True
+
+
+def _is_lock(path: Path) -> bool:
+    return path.name == "lock" or path.name.endswith(".lock")
+
+
+def _note(path: Path) -> Path:
+    return path.with_name(f".{path.name}.about.json")
+
+
+def _read(note: Path) -> dict[str, dict[str, object]]:
+    try:
+        found = json.loads(note.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _found(folder: Path) -> list[Path]:
+    return list(folder.iterdir()) if folder.is_dir() else []
