@@ -5,7 +5,6 @@ import pytest
 import torch
 
 from holdfast.benchmarks.regions import Regions, kept, open_features, read_rows
-from holdfast.benchmarks.source import cache_folder
 from holdfast.errors import UserError
 
 
@@ -14,25 +13,25 @@ def row(name, count, width=3):
     return name, np.full((count, width), value, np.float32), np.full((count, 4), value / 256, np.float32)
 
 
-def test_rows_are_arranged_and_filled_up_with_zeros():
-    found = kept("arranged", iter([row("c", 1), row("a", 2), row("b", 1)]), order=["a", "b", "nowhere", "c"])
+def test_rows_are_arranged_and_filled_up_with_zeros(tmp_path):
+    found = kept(tmp_path / "arranged", iter([row("c", 1), row("a", 2), row("b", 1)]), order=["a", "b", "nowhere", "c"])
     assert found.ids.tolist() == ["a", "b", "c"]
     assert found.shape == (2, 3)
     assert found.counts.tolist() == [2, 1, 1]
     assert found.values[:, :, 0].tolist() == [[97, 97], [98, 0], [99, 0]]
     assert found.boxes[:, :, 3].tolist() == [[97 / 256, 97 / 256], [98 / 256, 0], [99 / 256, 0]]
-    again = kept("arranged", iter([]), order=[])
+    again = kept(tmp_path / "arranged", iter([]), order=[])
     assert torch.equal(again.values, found.values), "from the cache"
-    plain = kept("plain", iter([row("c", 1), row("a", 2)]))
+    plain = kept(tmp_path / "plain", iter([row("c", 1), row("a", 2)]))
     assert plain.ids.tolist() == ["c", "a"]
 
 
-def test_features_of_two_widths_are_refused_and_leave_nothing_behind():
+def test_features_of_two_widths_are_refused_and_leave_nothing_behind(tmp_path):
     with pytest.raises(UserError, match="the features of a are 3 wide, those of b 5"):
-        kept("two widths", iter([row("a", 1), row("b", 1, width=5)]))
+        kept(tmp_path / "two widths", iter([row("a", 1), row("b", 1, width=5)]))
     with pytest.raises(UserError, match="no regions at all"):
-        kept("none", iter([]))
-    assert not [path for path in (cache_folder() / "regions").iterdir() if "two" in path.name or "none" in path.name]
+        kept(tmp_path / "none", iter([]))
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_stretch_has_the_rows_between_its_images_and_its_columns_count_from_there():

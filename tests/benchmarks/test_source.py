@@ -8,8 +8,9 @@ from multiprocessing import get_context
 import pytest
 
 from holdfast.benchmarks import source
+from holdfast.benchmarks.cache import cache_folder
 from holdfast.benchmarks.clvqa import tasks
-from holdfast.benchmarks.source import Source, cache_folder, code_hash, open_source, world
+from holdfast.benchmarks.source import Source, open_source, world
 from holdfast.datasets.clevr import DATASET
 from holdfast.errors import UserError
 
@@ -21,6 +22,7 @@ def split_of(where: Source, name: str = "val"):
         name,
         target=tasks.answer_numbers,
         notes={"function": tasks.function_numbers},
+        module=tasks.__name__,
         pictures=False,
         tokenizer=words,
         length=longest,
@@ -55,31 +57,23 @@ def test_two_processes_write_the_world_once(monkeypatch, tmp_path):
     ]
 
 
-def test_another_world_is_another_folder(monkeypatch, tmp_path):
+def test_another_version_of_a_writer_is_another_folder(monkeypatch, tmp_path):
     monkeypatch.setenv("HOLDFAST_CACHE", str(tmp_path))
     before = world("sst2", "tiny")
-    monkeypatch.setattr(source, "code_hash", lambda *modules: "f" * 32)
+    monkeypatch.setattr("holdfast.world.writers.sst2.VERSION", 99)
     assert world("sst2", "tiny") != before
 
 
-def test_the_hash_of_code_follows_imports(monkeypatch, tmp_path):
-    package = tmp_path / "pond"
-    package.mkdir()
-    monkeypatch.syspath_prepend(str(tmp_path))
-    for name, text in {
-        "__init__": "",
-        "far": "depth = 1\n",
-        "aside": "",
-        "near": "from holdfast.errors import UserError\n",
-    }.items():
-        (package / f"{name}.py").write_text(text)
-    before = code_hash.__wrapped__("pond.near"), code_hash.__wrapped__("pond.far")
-    (package / "far.py").write_text("depth = 2\n")
-    assert code_hash.__wrapped__("pond.near") == before[0]
-    assert code_hash.__wrapped__("pond.far") != before[1]
-    assert code_hash.__wrapped__("holdfast.world.writers.clevr") != code_hash.__wrapped__("holdfast.world.writers.gqa")
-    with_errors = code_hash.__wrapped__("pond.near", "holdfast.errors")
-    assert with_errors == before[0], "what it imports was in it already"
+@pytest.mark.parametrize(
+    "module",
+    ["holdfast.datasets.clevr", "holdfast.data.prepared", "holdfast.data.decoding", "holdfast.benchmarks.clvqa.tasks"],
+)
+def test_a_table_of_another_version_of_any_of_its_makers_is_prepared_anew(module, monkeypatch, folder):
+    split_of(Source(DATASET, folder))
+    monkeypatch.setattr(f"{module}.VERSION", 99)
+    unreadable = Source(DATASET.__class__(**{**vars(DATASET), "read": None}), folder)
+    with pytest.raises(TypeError):
+        split_of(unreadable)
 
 
 def test_official_files_are_found_by_their_names(folder, tmp_path):

@@ -312,7 +312,7 @@ def test_a_broken_table_is_told_and_prepared_anew(tmp_path):
         prepare("vqa", examples, folder, image_size=16)
         assert tree(folder) == whole
     index = json.loads(whole["index.json"])
-    (folder / "index.json").write_text(json.dumps({**index, "schema": 0}))
+    (folder / "index.json").write_text(json.dumps({**index, "version": 0}))
     with pytest.raises(UserError, match="another version"):
         open_prepared(folder)
 

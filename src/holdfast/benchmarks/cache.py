@@ -19,6 +19,7 @@ import fcntl
 import hashlib
 import json
 import os
+import re
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -30,6 +31,14 @@ from typing import Literal
 from holdfast.data.prepared import files_fingerprint
 
 STORES = "stores"
+NAMES = {
+    "regions": "[0-9a-f]{32}",
+    "stores": "[0-9a-f]{16}",
+    "tables": "[0-9a-f]{32}",
+    "viscoll": "[0-9a-f]{32}",
+    "world": r"\w+(-\w+)*-\d+-(v\d+|[0-9a-f]{12})(-\w+)*",
+}
+"""The kinds of things that are kept, and how they are named: whatever else lies in the folder is not ours."""
 State = Literal["current", "unused", "half-written", "being written"]
 
 
@@ -92,10 +101,12 @@ def write_json(path: Path, value: object) -> None:
 
 def entries() -> Iterator[Entry]:
     """All that the cache holds, by kind and title."""
-    for folder in sorted(path for path in _found(cache_folder()) if path.is_dir()):
-        groups: dict[str, list[Path]] = {}
-        for path in _found(folder):
-            groups.setdefault(path.name.lstrip(".").partition(".")[0], []).append(path)
+    for kind, pattern in NAMES.items():
+        folder, groups = cache_folder() / kind, dict[str, list[Path]]()
+        for path in folder.iterdir() if folder.is_dir() else ():
+            name = path.name.lstrip(".").partition(".")[0]
+            if re.fullmatch(pattern, name):
+                groups.setdefault(name, []).append(path)
         found = [_entry(folder / name, paths) for name, paths in groups.items()]
         yield from sorted((each for each in found if each is not None), key=lambda each: each.title)
 
@@ -166,12 +177,14 @@ def _why_unused(about: Mapping[str, Mapping[str, object]]) -> str:
             return f"{module} is no more"
         if now != version:
             return f"{module} is at version {now}, and this is of version {version}"
-    for folder, files in about.get("files", {}).items():
-        if Path(folder).is_dir():
-            if files_fingerprint(Path(folder)) != files:
-                return f"the files in {folder} have changed"
-        elif Path(folder).is_relative_to(cache_folder()):  # others may lie on a disk that comes back
-            return f"it was made of {Path(folder).name}, which is no more"
+    for folder, files in ((Path(folder), files) for folder, files in about.get("files", {}).items()):
+        ours = folder.is_relative_to(cache_folder().absolute())
+        if folder.is_dir() and files_fingerprint(folder) != files:
+            return f"the files in {folder} have changed"
+        if ours and not folder.is_dir():  # others may lie on a disk that comes back
+            return f"it was made of {folder.name}, which is gone"
+        if ours and (why := _why_unused(_read(_note(folder)))):
+            return f"it was made of {folder.name}, which is of no more use: {why}"
     return ""
 
 
@@ -229,7 +242,3 @@ def _read(note: Path) -> dict[str, dict[str, object]]:
     except (OSError, ValueError):
         return {}
     return found if isinstance(found, dict) else {}
-
-
-def _found(folder: Path) -> list[Path]:
-    return list(folder.iterdir()) if folder.is_dir() else []

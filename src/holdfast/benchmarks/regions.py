@@ -26,11 +26,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from holdfast import registry
-from holdfast.benchmarks.source import Source, cache_folder, progress_bar
+from holdfast.benchmarks.source import Source, progress_bar
 from holdfast.data.table import Shared
 from holdfast.datasets.base import DataError, Dataset
 from holdfast.errors import UserError
 
+VERSION = 1
 BOXES = 36
 """The most boxes of an image, unless a benchmark says otherwise."""
 Row: TypeAlias = tuple[str, NDArray[Any], NDArray[np.float32]]
@@ -143,14 +144,13 @@ def plain_id(name: str) -> str:
     return str(int(name.rpartition("_")[2])) if name.startswith("COCO_") else name
 
 
-def kept(key: str, rows: Iterator[Row], order: Iterable[str] | None = None) -> Regions:
-    """Open what the cache has, or write the rows there first: whole, or not at all.
+def kept(folder: Path, rows: Iterator[Row], order: Iterable[str] | None = None) -> Regions:
+    """Open what a folder of the cache has, or write the rows there first: whole, or not at all.
 
     Images stand in the order of the rows, or in that of `order`, which names all of them.
     """
-    folder = cache_folder() / "regions" / key
     if not folder.is_dir():
-        part = folder.with_name(f".{key}.{os.getpid()}")
+        part = folder.with_name(f".{folder.name}.{os.getpid()}")
         shutil.rmtree(part, ignore_errors=True)
         part.mkdir(parents=True)
         try:

@@ -1,25 +1,14 @@
-"""Where a benchmark's data comes from: the official files, or the world's; and where what is made of them is kept.
-
-```
-CACHE/world/<dataset>-<scale>-<seed>-<hash>/   the world's files, written once; the hash is that of the writer's code
-CACHE/tables/<hash>/                           prepared tables, by what they were made from
-```
-
-CACHE is `$HOLDFAST_CACHE`, or `holdfast` in the user's cache folder. Nothing in it is precious: it is made again.
-"""
+"""Where a benchmark's data comes from: the official files, or the world's; what is made of them goes into the cache."""
 
 from __future__ import annotations
 
-import ast
 import fcntl
-import hashlib
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
-from importlib.util import find_spec
+from functools import cached_property
 from io import StringIO
 from itertools import repeat
 from pathlib import Path
@@ -32,6 +21,8 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from torch import Tensor
 
 from holdfast import registry
+from holdfast.benchmarks.cache import digest, place, version_of, write_json
+from holdfast.data import decoding, prepared, text
 from holdfast.data.decoding import working
 from holdfast.data.prepared import Prepared, Values, files_fingerprint, prepare
 from holdfast.data.table import Column, Table
@@ -73,10 +64,10 @@ class Source:
         """A hash of the files: looked at once, since there may be a hundred thousand of them."""
         return files_fingerprint(self.folder)
 
-    def fingerprint(self, *settings: object) -> str:
-        """A hash of the files' names, sizes and times, of the code that reads them, and of any settings."""
-        known = (self._files, self.dataset.name, code_hash(_module(registry.DATASETS[self.dataset.name])), *settings)
-        return hashlib.blake2b(repr(known).encode("utf-8", "surrogateescape"), digest_size=16).hexdigest()
+    @property
+    def reader(self) -> str:
+        """The module that reads the files."""
+        return _module(registry.DATASETS[self.dataset.name])
 
     def tokenizer(
         self, texts: Callable[[], Iterator[str]], vocabulary: Path | None = None, kept: str = "all"
@@ -86,14 +77,14 @@ class Source:
         `kept` says in a word which texts these are.
         """
         words = "" if vocabulary is None else Tokenizer.load(vocabulary).fingerprint
-        place = cache_folder() / "tables" / f"{self.fingerprint('words', PIECES, words, kept)}.json"
-        if not place.exists():
+        file = place_of("tables", "words", [self], PIECES, words, kept, modules=[text.__name__]).with_suffix(".json")
+        if not file.exists():
             with progress_bar(f"reading the words of {self.dataset.name}"):
                 found = list(texts())
                 pieces = Tokenizer.load(vocabulary) if vocabulary else train(found, PIECES)
                 longest = max(int(pieces.encode(found[at : at + 10_000], 512)[1].max()) for at in _starts(found))
-                _write_json(place, {"vocabulary": pieces.vocabulary, "longest": longest})
-        known = json.loads(place.read_text(encoding="utf-8"))
+                write_json(file, {"vocabulary": pieces.vocabulary, "longest": longest})
+        known = json.loads(file.read_text(encoding="utf-8"))
         return Tokenizer(tuple(known["vocabulary"])), known["longest"]
 
     def split(
@@ -103,6 +94,7 @@ class Source:
         *,
         target: Values,
         notes: Mapping[str, Values],
+        module: str,
         keep: Callable[[Example], bool] = lambda example: True,
         kept: str = "all",
         pictures: bool = True,
@@ -111,20 +103,20 @@ class Source:
         """A split as a table (see `data.prepared.prepare` for the settings), from the cache where it is there.
 
         `notes` become arrays beside the table; `kept` says in a word which examples `keep` keeps. Functions are known
-        by their modules' code, not by their values: a table in the cache is opened without reading the dataset.
+        by the VERSION of the `module` that gives them: a table in the cache is opened without reading the dataset.
         """
         words = {name: value.fingerprint if isinstance(value, Tokenizer) else value for name, value in settings.items()}
-        source = self.fingerprint(
-            task,
-            split,
+        folder = place_of(
+            "tables",
+            f"{task}, {split}",
+            [self],
             kept,
             pictures,
             sorted(notes),
             sorted(words.items()),
-            code_hash(*sorted({function.__module__ for function in (target, keep, *notes.values())})),
+            modules=[prepared.__name__, decoding.__name__, text.__name__, module],
         )
-        folder = cache_folder() / "tables" / source
-        dropped = folder.with_name(f"{source}.dropped.json")
+        dropped = folder.with_name(f"{folder.name}.dropped.json")
 
         def rows() -> Iterator[Example]:
             reading = Reading(skip=self.skip_bad)
@@ -132,7 +124,7 @@ class Source:
                 if keep(example):
                     yield example if pictures else replace(example, images=())
             # Before the table is there: whoever finds the table finds what it lacks.
-            _write_json(dropped, [str(problem) for problem in reading.problems])
+            write_json(dropped, [str(problem) for problem in reading.problems])
 
         with progress_bar(f"preparing {self.dataset.name}, {split}") as progress:
             found: Prepared = prepare(
@@ -141,7 +133,7 @@ class Source:
                 folder,
                 target=target,
                 columns=notes,
-                source=source,
+                source=folder.name,
                 skip=self.skip_bad,
                 workers=os.cpu_count() or 1,
                 progress=progress,
@@ -154,6 +146,15 @@ class Source:
         inputs = {name: column for name, column in found.table.inputs.items() if name not in notes}
         values = {name: _array(found.table.inputs[name]) for name in notes}
         return Split(replace(found.table, inputs=inputs), found.ids, values, problems)
+
+
+def place_of(kind: str, what: str, sources: Sequence[Source], *settings: object, modules: Sequence[str] = ()) -> Path:
+    """Where the cache keeps what `modules` make of some sources with these settings."""
+    modules = sorted({*modules, *(source.reader for source in sources)})
+    read = [(source.dataset.name, source._files) for source in sources]
+    name = digest(what, read, [(module, version_of(module)) for module in modules], settings)
+    title = f"{', '.join(dict.fromkeys(source.dataset.name for source in sources))}: {what}"
+    return place(kind, name, title, modules, {str(source.folder.absolute()): source._files for source in sources})
 
 
 def open_source(name: str, *, data: str = "", scale: str = "tiny", skip_bad: int = 0) -> Source:
@@ -208,45 +209,9 @@ def _write_quietly(name: str, scale: str) -> None:
 
 
 def _world_folder(name: str, scale: str, seed: int) -> Path:
-    return cache_folder() / "world" / f"{name}-{scale}-{seed}-{code_hash(_module(registry.WRITERS[name]))[:12]}"
-
-
-def cache_folder() -> Path:
-    """Where data is kept that can be made again."""
-    if own := os.environ.get("HOLDFAST_CACHE"):
-        return Path(own)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "holdfast"
-
-
-@cache
-def code_hash(*modules: str) -> str:
-    """A hash of the source of some modules and of all of ours that they import: what other code made is made anew.
-
-    >>> code_hash("holdfast.world.scene") == code_hash("holdfast.world.scene") != code_hash("holdfast.world.blocks")
-    True
-    """
-    waiting, sources = list(modules), dict[str, bytes]()
-    while waiting:
-        name = waiting.pop()
-        found = None if name in sources else find_spec(name)
-        if found is None or found.origin is None:
-            continue
-        sources[name] = Path(found.origin).read_bytes()
-        for node in ast.walk(ast.parse(sources[name])):
-            if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("holdfast."):
-                waiting += [
-                    node.module,
-                    *(f"{node.module}.{each.name}" for each in node.names if _is_package(node.module)),
-                ]
-    digest = hashlib.blake2b(digest_size=16)
-    for name in sorted(sources):
-        digest.update(f"{name};".encode() + sources[name])
-    return digest.hexdigest()
-
-
-def _is_package(name: str) -> bool:
-    found = find_spec(name)
-    return found is not None and found.submodule_search_locations is not None
+    module = _module(registry.WRITERS[name])
+    where = f"{name}-{scale}-{seed}-v{version_of(module)}"
+    return place("world", where, f"{name} at {scale}, seed {seed}", [module], {})
 
 
 def _module(entry: registry.Entry) -> str:
@@ -270,11 +235,3 @@ def _array(column: Column) -> NDArray[np.int64]:
 
 def _starts(texts: list[str]) -> range:
     return range(0, len(texts), 10_000)
-
-
-def _write_json(path: Path, value: object) -> None:
-    """Whole or not at all, whoever else writes the same."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    temporary.write_text(json.dumps(value, ensure_ascii=False), encoding="utf-8")
-    temporary.rename(path)

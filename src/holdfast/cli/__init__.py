@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
-from functools import cache
 
 import typer
 
@@ -22,11 +22,12 @@ app = typer.Typer(
 INTERRUPTED = 130
 
 
-@cache
+@functools.cache
 def _register() -> None:
     """Add all commands, once."""
     from holdfast.cli import (
         bench,
+        cache,
         cfst,
         climb,
         clvqa,
@@ -60,6 +61,7 @@ def _register() -> None:
         features,
         papers,
         pretrain,
+        cache,
         bench,
     ):
         group.register(app)

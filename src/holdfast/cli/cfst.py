@@ -141,7 +141,7 @@ def _maps_of(run: str, out: Path, data: str, seed: int) -> tuple[str, list[Shown
     if not isinstance(model.encoder, ResNetEncoder):
         raise UserError(f"run {folder.id} is of {config['model']['name']}: maps need a plain ResNet, as resnet18 is")
     try:
-        model.load_state_dict(read(folder.weights))
+        model.load_state_dict(read(folder.final_weights()))
     except RuntimeError:
         raise UserError(f"the algorithm of run {folder.id} has added to its model: maps are of plain ones") from None
     model.eval()

@@ -136,7 +136,7 @@ def _look(run: str, out: Path, data: str) -> _Looked:
         setup = through(setup, front)
     model = recipe.build(setup.inputs, {TASK.head: TASK.reads})
     try:
-        model.load_state_dict(load_file(folder.weights))
+        model.load_state_dict(load_file(folder.final_weights()))
     except RuntimeError:
         raise UserError(
             f"the algorithm of run {folder.id} has added to its model: this looks into plain ones"

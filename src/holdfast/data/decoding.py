@@ -21,6 +21,8 @@ import numpy as np
 from holdfast.data.images import Drawing, Source, decode
 from holdfast.errors import RunError, UserError
 
+VERSION = 1
+"""Raised where a picture file gives other pixels: pictures that are decoded as a run trains are in no fingerprint."""
 SPAWN = 0.5
 """The seconds that workers take to start: where they would save less, this process decodes all."""
 _CHUNK = 32

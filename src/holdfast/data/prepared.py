@@ -38,8 +38,8 @@ from holdfast.data.text import Tokenizer
 from holdfast.errors import UserError
 from holdfast.types import Array, Example
 
-SCHEMA = 1
-"""The version of the layout and of how it is filled; a table of another version is prepared anew."""
+VERSION = 1
+"""Of the layout, and of how it is filled; a table of another version is prepared anew."""
 _RESERVED = ("id", "target", "image", "image_size", "text", "text_length")
 _CHUNK = 1024
 
@@ -114,7 +114,7 @@ def prepare(
     for name in values:
         if not name.isidentifier() or name in _RESERVED:
             raise UserError(f"a column cannot be called {name!r}: give it a plain name, none of {', '.join(_RESERVED)}")
-    settings = [SCHEMA, task, *asdict(fit).values(), pieces, length, sorted(values), drawing is not None]
+    settings = [VERSION, task, *asdict(fit).values(), pieces, length, sorted(values), drawing is not None]
     settings += [] if decode else ["files"]
     known = None if source is None else _hash(settings, [source])
     if known is not None and (found := _open(folder, known, skip, workers)):
@@ -136,7 +136,7 @@ def prepare(
             _write(partial / f"{name}.npy", len(kept), (np.asarray(function(chunk)) for chunk in _chunks(kept)))
         np.save(partial / "id.npy", np.array([row.id for row in kept], np.str_))
         names = sorted({path.name.split(".")[0] for path in partial.glob("*.npy")} - {"id", "target"})
-        index = {"schema": SCHEMA, "task": task, "fingerprint": fingerprint, "rows": len(kept), "columns": names}
+        index = {"version": VERSION, "task": task, "fingerprint": fingerprint, "rows": len(kept), "columns": names}
         text = json.dumps({**index, "problems": problems}, indent=1, ensure_ascii=False)
         (partial / "index.json").write_text(text + "\n", encoding="utf-8")
         _publish(partial, folder)
@@ -153,7 +153,7 @@ def open_prepared(folder: Path, workers: int = 1) -> Prepared:
     """
     try:
         index = json.loads((folder / "index.json").read_text(encoding="utf-8"))
-        if index["schema"] != SCHEMA:
+        if index.get("version") != VERSION:
             raise UserError(f"{folder} was prepared by another version of Holdfast: prepare it again")
         ids: NDArray[np.str_] = np.load(folder / "id.npy", mmap_mode="r")
         inputs = {name: _column(folder, name, workers) for name in index["columns"]}

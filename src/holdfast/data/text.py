@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 Numbers: TypeAlias = NDArray[np.int32]
 Pair: TypeAlias = tuple[str, str]
 
+VERSION = 1
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 VACUOUS_TEXT = "This is an image."
 """The text beside an image in tasks that have only images."""

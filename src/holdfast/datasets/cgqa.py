@@ -16,6 +16,7 @@ from holdfast.datasets.formats.files import first_folder
 from holdfast.datasets.formats.image_files import ImageFiles
 from holdfast.types import Example
 
+VERSION = 1
 _FILES = {
     "train": "continual/train/train.json",
     "val": "continual/val/val.json",

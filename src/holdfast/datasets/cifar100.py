@@ -23,6 +23,7 @@ from holdfast.datasets.formats.files import first_folder
 from holdfast.datasets.formats.hub import Hub, Row, class_number, picture, with_hub
 from holdfast.types import Example
 
+VERSION = 1
 _REMEDY = "download cifar-100-python.tar.gz again, from a place that you trust"
 
 

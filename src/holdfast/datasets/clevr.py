@@ -18,6 +18,7 @@ from holdfast.datasets.formats.image_files import ImageFiles
 from holdfast.datasets.formats.json_stream import stream_arrays
 from holdfast.types import Example
 
+VERSION = 1
 _SPLITS = ("train", "val", "test")
 _COLOURS = ("blue", "brown", "cyan", "gray", "green", "purple", "red", "yellow")
 _OTHERS = ("yes", "no", "cube", "cylinder", "sphere", "large", "small", "metal", "rubber")

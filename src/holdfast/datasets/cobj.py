@@ -18,6 +18,7 @@ from holdfast.datasets.formats.files import first_folder
 from holdfast.datasets.formats.image_files import ImageFiles
 from holdfast.types import Example
 
+VERSION = 1
 _CONTINUAL = ("train", "val", "test")
 _SPLITS = (*_CONTINUAL, "sys", "pro", "non", "noc")
 _REMEDY = "unpack the COBJ archive again"

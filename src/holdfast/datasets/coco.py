@@ -20,6 +20,7 @@ from holdfast.datasets.formats.image_files import ImageFiles, coco_names, coco_r
 from holdfast.datasets.formats.json_stream import stream_arrays
 from holdfast.types import Example
 
+VERSION = 1
 _COUNTS = {"train2014": 82_783, "val2014": 40_504, "train2017": 118_287, "val2017": 5_000}
 _KINDS = ("instances", "captions")
 

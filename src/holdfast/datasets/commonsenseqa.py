@@ -15,6 +15,7 @@ from holdfast.datasets.formats.fields import identifier, words
 from holdfast.datasets.formats.hub import Hub, Row, with_hub
 from holdfast.types import Example
 
+VERSION = 1
 _FILES = {
     "train": "train_rand_split.jsonl",
     "dev": "dev_rand_split.jsonl",

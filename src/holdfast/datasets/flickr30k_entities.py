@@ -15,6 +15,7 @@ from holdfast.datasets.formats.boxes import corner_box
 from holdfast.datasets.formats.image_files import ImageFiles
 from holdfast.types import Example
 
+VERSION = 1
 _CAPTIONS = 5
 _NOT_ANNOTATED = "0"
 _OPENING = re.compile(r"\[/EN#([0-9]+)((?:/[A-Za-z]+)+)", re.ASCII)

@@ -18,6 +18,7 @@ from holdfast.datasets.formats.image_files import ImageFiles
 from holdfast.datasets.formats.json_members import stream_members
 from holdfast.types import Example
 
+VERSION = 1
 _GRAPHS = ("train", "val")
 _QUESTIONS = ("train", "val", "testdev", "test", "challenge")
 _UNANSWERED = ("test", "challenge")

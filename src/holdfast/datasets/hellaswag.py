@@ -15,6 +15,7 @@ from holdfast.datasets.formats.fields import label, optional, words
 from holdfast.datasets.formats.hub import Hub, Row, with_hub
 from holdfast.types import Example
 
+VERSION = 1
 _FILES = {
     "train": ("hellaswag_train.jsonl",),
     "val": ("hellaswag_val.jsonl", "hellaswag_validation.jsonl"),

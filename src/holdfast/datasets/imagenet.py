@@ -20,6 +20,7 @@ from holdfast.datasets.formats.files import first_folder, lines_of, names_in
 from holdfast.datasets.formats.hub import Hub, Row, class_number, picture, picture_name, with_hub
 from holdfast.types import Example
 
+VERSION = 1
 _WNID = re.compile(r"n[0-9]{8}")
 _PICTURE = re.compile(r"(.+)\.(?:jpe?g|png)", re.IGNORECASE)
 _HUB_NAME = re.compile(r"(?P<id>(?:(?P<train>n[0-9]{8})|ILSVRC2012_(?:val|test))_[0-9]+)(?:_(?P<wnid>n[0-9]{8}))?")

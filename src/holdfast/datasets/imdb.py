@@ -16,6 +16,7 @@ from holdfast.datasets.formats.files import first_folder, names_in
 from holdfast.datasets.formats.hub import Hub, Row, class_number, with_hub
 from holdfast.types import Example
 
+VERSION = 1
 _NAME = re.compile(r"([0-9]{1,9})_([0-9]{1,2})\.txt")
 _FOLDERS: dict[str, tuple[tuple[str, int | None, range], ...]] = {
     "train": (("train/neg", 0, range(1, 5)), ("train/pos", 1, range(7, 11))),

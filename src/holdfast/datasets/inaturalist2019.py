@@ -16,6 +16,7 @@ from holdfast.datasets.formats.image_files import ImageFiles
 from holdfast.datasets.formats.json_members import stream_objects
 from holdfast.types import Example
 
+VERSION = 1
 _SPLITS = ("train", "val", "test")
 
 

@@ -10,6 +10,7 @@ from holdfast.datasets.base import DataError, Dataset, Problem, Reading, first_f
 from holdfast.datasets.formats.image_files import ImageFiles, coco_names, coco_roots
 from holdfast.types import Example
 
+VERSION = 1
 _PAIRS = (
     *("black_cat", "big_bird", "red_bus", "small_plane", "eat_man", "lie_woman"),
     *("brown_dog", "small_cat", "white_truck", "big_plane", "ride_woman", "fly_bird"),

@@ -17,6 +17,7 @@ from holdfast.datasets.formats.hub import Hub, Row, picture, with_hub
 from holdfast.datasets.formats.image_files import ImageFiles
 from holdfast.types import Example
 
+VERSION = 1
 _FILES = {
     "train": "train.json",
     "dev": "dev.json",

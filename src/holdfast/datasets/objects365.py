@@ -15,6 +15,7 @@ from holdfast.datasets.formats.arrays import read_boxes
 from holdfast.datasets.formats.image_files import ImageFiles
 from holdfast.types import Example
 
+VERSION = 1
 _FLAGS = ("iscrowd", "isfake", "isreflected")
 
 

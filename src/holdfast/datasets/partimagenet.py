@@ -19,6 +19,7 @@ from holdfast.datasets.formats.files import first_folder
 from holdfast.datasets.formats.image_files import ImageFiles
 from holdfast.types import Example
 
+VERSION = 1
 _SPLITS = ("train", "val", "test")
 _NAME = re.compile(r"(n[0-9]{8})_[0-9]+\.\w+")
 

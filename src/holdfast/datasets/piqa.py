@@ -15,6 +15,7 @@ from holdfast.datasets.formats.files import first_folder, lines_of
 from holdfast.datasets.formats.hub import Hub, Row, class_number, with_hub
 from holdfast.types import Example
 
+VERSION = 1
 _NAMES = {"train": ("train",), "valid": ("valid", "dev"), "test": ("tests", "test")}
 
 

@@ -16,6 +16,7 @@ from holdfast.datasets.formats.files import first_folder, lines_of, names_in
 from holdfast.datasets.formats.image_files import ImageFiles
 from holdfast.types import Example
 
+VERSION = 1
 _LISTS = {"train": "places365_train_standard.txt", "val": "places365_val.txt", "test": "places365_test.txt"}
 _CATEGORIES = "categories_places365.txt"
 _CLASSES = 365

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from holdfast.datasets.base import DataError, Dataset, Problem, Reading, first_file, open_file, read_json, read_lines
 from holdfast.types import Example
 
+VERSION = 1
 _WIDTHS = (2048, 1024)
 _MOST_BOXES = 1_000
 _MOST_IMAGES = 10_000_000

@@ -11,6 +11,7 @@ from holdfast.datasets.formats.fields import named_label, text
 from holdfast.datasets.formats.image_files import ImageFiles
 from holdfast.types import Example
 
+VERSION = 1
 _LABELS = {"entailment": 0, "contradiction": 1, "neutral": 2}  # in CLiMB's order: the dataset itself fixes none
 _NO_LABEL = "-"
 _IMAGE_KEYS = ("Flickr30K_ID", "Flickr30kID", "Flikr30kID")  # the owner's own files spell it in three ways

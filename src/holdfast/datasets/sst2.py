@@ -14,6 +14,8 @@ from holdfast.datasets.formats.files import first_folder, lines_of
 from holdfast.datasets.formats.hub import Hub, Row, class_number, with_hub
 from holdfast.types import Example
 
+VERSION = 1
+
 
 def _root(folder: Path) -> Path:
     return first_folder(folder, ["SST-2"], ["train.tsv", "dev.tsv", "test.tsv"])

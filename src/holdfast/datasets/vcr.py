@@ -20,6 +20,7 @@ from holdfast.datasets.formats.hub import Hub, Row, picture, with_hub
 from holdfast.datasets.formats.image_files import ImageFiles
 from holdfast.types import Example
 
+VERSION = 1
 _Tokens: TypeAlias = tuple[str | tuple[int, ...], ...]
 _Metadata: TypeAlias = tuple[tuple[tuple[float, ...], ...], int, int]
 _CHOICES = 4

@@ -17,6 +17,7 @@ from holdfast.datasets.formats.image_files import ImageFiles, coco_names, coco_r
 from holdfast.datasets.formats.json_stream import stream_arrays
 from holdfast.types import Example
 
+VERSION = 1
 _SUBTYPES = {"train": "train2014", "val": "val2014", "test": "test2015", "test-dev": "test-dev2015"}
 _FOLDERS = {
     "train": ("train2014", "train2017", "val2017"),

@@ -23,7 +23,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from holdfast.benchmarks.source import cache_folder
+from holdfast.benchmarks.cache import cache_folder
 from holdfast.errors import RunError, Stopped, UserError
 from holdfast.experiments.config import Request
 from holdfast.experiments.store import Store

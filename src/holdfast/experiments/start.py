@@ -23,8 +23,8 @@ def start_file(start: str, store: Store) -> Path:
         return path
     if (record := folder.record()) is None:
         raise UserError(f"--start {start}: there is no run {folder.id} in {store.path} that is done: run it first")
-    if stage == len(record.config["training"]) and folder.weights.exists():
-        return folder.weights
+    if stage == len(record.config["training"]) or not folder.weights.exists():
+        return folder.final_weights()
     raise UserError(
         f"--start {start}: the weights after stage {stage} were not kept; "
         f"those after its last stage, {len(record.config['training'])}, are there"

@@ -166,6 +166,19 @@ class RunFolder:
             raise UserError(f"{path} is no configuration of a run: delete its folder if it should not be there")
         return config
 
+    def final_weights(self) -> Path:
+        """The file of the final weights, or how to get them where they were dropped."""
+        if not self.weights.exists():
+            raise UserError(f"the weights of run {self.id} were dropped: {self.again()}")
+        return self.weights
+
+    def again(self) -> str:
+        """What to do to have a run's weights again."""
+        try:
+            return f"delete {self.path}, and make it again with: {self.command()}{out_option(self.path.parent)}"
+        except UserError:
+            return f"delete {self.path}, and run it again"
+
     def command(self) -> str:
         """The command that repeats the run."""
         path = self.path / "environment.json"

@@ -17,14 +17,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.benchmarks.base import Benchmark, Setup
+from holdfast.benchmarks.cache import place, version_of
 from holdfast.benchmarks.cfst import combinations, fewshot, paper, protocol, stream, tasks
 from holdfast.benchmarks.cfst.build import MARK, READERS, build
 from holdfast.benchmarks.cfst.combinations import of_folder
 from holdfast.benchmarks.cfst.plan import LAYOUTS
 from holdfast.benchmarks.cfst.stream import Rows
 from holdfast.benchmarks.cfst.testing import FewShotTest, FewShotTests
-from holdfast.benchmarks.source import Source, Split, code_hash, open_source, world
-from holdfast.data.prepared import class_numbers
+from holdfast.benchmarks.source import Source, Split, open_source, world
+from holdfast.data.prepared import class_numbers, files_fingerprint
 from holdfast.data.sampling import cut
 from holdfast.data.table import Data, Table
 from holdfast.datasets.base import DataError
@@ -167,7 +168,9 @@ class Composed(Cfst):
 
         def read(split: str) -> Split:
             notes = {"concepts": tasks.concept_bits(listed.concepts)}
-            return ordered.split("cfst", split, target=class_numbers, notes=notes, kept=order, image_size=side)
+            return ordered.split(
+                "cfst", split, target=class_numbers, notes=notes, module=stream.__name__, kept=order, image_size=side
+            )
 
         train, val, test = (read(split) for split in ("train", "val", "test"))
         places = stream.places_of([train, val, test])
@@ -256,7 +259,10 @@ class Cpin(Composed):
     def _built(self) -> Path:
         """What is built of the world's PartImageNet, once."""
         source = world("partimagenet", self.scale)
-        folder = source.with_name(f"{self.name}-{source.name}-{code_hash('holdfast.benchmarks.cfst.build')[:12]}")
+        title = f"{self.name}, built of the world's partimagenet at {self.scale}"
+        modules = [build.__module__, "holdfast.datasets.partimagenet", "holdfast.datasets.cgqa"]
+        name = "-".join([self.name, source.name, *(f"v{version_of(module)}" for module in modules)])
+        folder = place("world", name, title, modules, {str(source): files_fingerprint(source)})
         if not (folder / MARK).is_file():
             build(self.name, source, folder, per_combination=BUILT[self.scale], smallest=1)
         return folder
@@ -274,7 +280,15 @@ class Cifar100(Cfst):
         order, side = stream.cifar_order(), self.side or 32
         source = replace(source, dataset=stream.by_number(source.dataset, order))
         train, test = (
-            source.split("cfst", split, target=class_numbers, notes={}, kept=stream.mark(order), image_size=side)
+            source.split(
+                "cfst",
+                split,
+                target=class_numbers,
+                notes={},
+                module=stream.__name__,
+                kept=stream.mark(order),
+                image_size=side,
+            )
             for split in ("train", "test")
         )
         known, asked = stream.places_of([train, test])

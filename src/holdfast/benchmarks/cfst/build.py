@@ -28,6 +28,7 @@ from holdfast.datasets import cgqa, cobj
 from holdfast.datasets.base import Dataset
 from holdfast.errors import RunError, UserError, nearest
 
+VERSION = 1
 MARK = "holdfast-build.json"
 """The file that says what a folder was built from, and what is in it."""
 MARKS = ".building"

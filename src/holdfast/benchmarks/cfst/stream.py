@@ -21,6 +21,7 @@ from holdfast.datasets.base import Dataset, Reading
 from holdfast.errors import UserError
 from holdfast.types import Example, Ids
 
+VERSION = 1
 USUAL = 10
 """Classes in a stage, where nothing else is asked for and there are enough."""
 

@@ -54,6 +54,7 @@ from holdfast.types import (
     Wants,
 )
 
+VERSION = 1
 SIDES = {"tiny": 32, "small": 64, "large": 96, "paper": 384}
 """Of images, where the model has no wish."""
 MOST = {"tiny": (40, 80), "small": (100, 400), "large": (1000, None), "paper": (None, None)}
@@ -217,6 +218,7 @@ class LowShot(Benchmark):
                 test if name == "test" else train,
                 target=unimodal.indicators if kind.kind == "label" else class_numbers,
                 notes={},
+                module=__name__,
                 keep=_among(parts, name),
                 kept=f"{name}/{self._kept(name)}",
                 **fit,

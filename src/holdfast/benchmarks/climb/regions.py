@@ -18,12 +18,13 @@ from holdfast.benchmarks.climb.paper import TASKS
 from holdfast.benchmarks.climb.stream import PARTS
 from holdfast.benchmarks.climb.tasks import Place, listing, official, picture_names
 from holdfast.benchmarks.regions import kept, open_features, read_rows
-from holdfast.benchmarks.source import Split, code_hash
+from holdfast.benchmarks.source import Split, place_of
 from holdfast.data.images import header_size
 from holdfast.data.table import Column, Shared
 from holdfast.errors import UserError
 from holdfast.types import Array, Inputs, Wants
 
+VERSION = 1
 FILES = {
     "vqav2": (
         ("train2014_obj36", "val2014_obj36"),
@@ -131,8 +132,10 @@ def _with_features(name: str, splits: Sequence[Split], place: Place, features: s
     shown = {example: names for each in lists for example, names in zip(each.ids, each.pictures, strict=True)}
     pictures = [[shown[example] for example in split.ids.tolist()] for split in splits]
     wanted = dict.fromkeys(picture for part in pictures for names in part for picture in names)
-    key = source.fingerprint("regions", name, list(wanted), files.fingerprint(), code_hash(__name__))
-    found = kept(key, read_rows(files, FILES[name], wanted, _sides(name, place), of=name), order=wanted)
+    where = place_of(
+        "regions", f"regions of {name}", [source, files], list(wanted), modules=[__name__, read_rows.__module__]
+    )
+    found = kept(where, read_rows(files, FILES[name], wanted, _sides(name, place), of=name), order=wanted)
     made = []
     for split, part in zip(splits, pictures, strict=True):
         own = found.stretch(picture for names in part for picture in names)

@@ -27,7 +27,8 @@ import numpy as np
 from holdfast import registry
 from holdfast.benchmarks.climb import paper
 from holdfast.benchmarks.climb.paper import TASKS
-from holdfast.benchmarks.source import PIECES, Source, Split, cache_folder, code_hash, open_source
+from holdfast.benchmarks.source import PIECES, Source, Split, open_source, place_of
+from holdfast.data import text
 from holdfast.data.images import LINE_WIDTH, Drawing
 from holdfast.data.prepared import class_numbers
 from holdfast.data.sampling import answer_vocabulary, cut, soft_answers
@@ -38,6 +39,7 @@ from holdfast.metrics import normalise_answer
 from holdfast.tasks import Choose, Classify, SoftLabel
 from holdfast.types import Array, Example, Task, Wants
 
+VERSION = 1
 T = TypeVar("T")
 Part = Literal["train", "validation", "test"]
 
@@ -138,6 +140,7 @@ def read(
         split,
         target=target,
         notes={},
+        module=__name__,
         keep=lambda example: example.id in own,
         kept=f"{part}/{kept}",
         tokenizer=words,
@@ -220,8 +223,8 @@ def vocabulary_file(wants: Wants, place: Place) -> Path:
     if wants.vocabulary is not None:
         return wants.vocabulary
     sources = [place.source(name) for name in TASKS]
-    known = _digest([source.fingerprint("pieces", PIECES, code_hash(__name__)) for source in sources])
-    path = cache_folder() / "tables" / f"{known}.vocab.txt"
+    modules = [__name__, text.__name__]
+    path = place_of("tables", "word pieces", sources, PIECES, modules=modules).with_suffix(".txt")
     if not path.exists():
         texts = (text for source in sources for text in _texts(source, "train"))
         _publish(path, train_pieces(texts, PIECES).save)
@@ -242,7 +245,7 @@ def _listing(name: str, split: str, place: Place) -> Listing:
     source = place.source(name)
 
     def find() -> Listing:
-        path = cache_folder() / "tables" / f"{source.fingerprint('listing', split, code_hash(__name__))}.json"
+        path = place_of("tables", f"list of {split}", [source], modules=[__name__]).with_suffix(".json")
         if not path.exists():
             rows = [(e.id, str(e.target), _group(e), picture_names(name, e)) for e in source.examples(split)]
             _publish(path, lambda file: file.write_text(json.dumps(list(zip(*rows, strict=True))), encoding="utf-8"))

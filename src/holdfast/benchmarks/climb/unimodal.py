@@ -16,13 +16,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from holdfast.benchmarks.source import Source, cache_folder, open_source
+from holdfast.benchmarks.source import Source, open_source, place_of
 from holdfast.data import images
 from holdfast.data.table import Shared, Table
 from holdfast.data.text import VACUOUS_TEXT, Tokenizer
 from holdfast.errors import UserError
 from holdfast.types import Array, Example
 
+VERSION = 1
 Vacuous: TypeAlias = Literal["mean", "zero", "none"]
 
 PLACES = 40
@@ -157,7 +158,7 @@ def _coco(data: str, scale: str) -> Source:
 def _mean(coco: Source, side: int) -> images.Pixels:
     """The mean image, from the cache where it is there."""
     split, _ = _release(coco)
-    place = cache_folder() / "tables" / f"{coco.fingerprint('mean', split, side)}.npy"
+    place = place_of("tables", f"mean of {split}", [coco], side, modules=[__name__]).with_suffix(".npy")
     if not place.exists():
         found = images.mean_image((image for each in coco.examples(split) for image in each.images), side)
         place.parent.mkdir(parents=True, exist_ok=True)

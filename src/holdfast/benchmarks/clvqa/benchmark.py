@@ -109,6 +109,7 @@ class Clvqa(Benchmark):
                 split,
                 target=tasks.answer_numbers,
                 notes={"function": tasks.function_numbers, "picture": tasks.image_numbers},
+                module=tasks.__name__,
                 keep=self._asked,
                 kept=self.setting,
                 pictures=maps is None,

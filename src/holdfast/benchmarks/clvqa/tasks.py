@@ -9,6 +9,7 @@ import numpy as np
 from holdfast.tasks import Classify
 from holdfast.types import Array, Example, Ids
 
+VERSION = 1
 CATEGORIES: dict[str, tuple[str, ...]] = {
     "query_color": ("blue", "brown", "cyan", "gray", "green", "purple", "red", "yellow"),
     "query_shape": ("cube", "cylinder", "sphere"),

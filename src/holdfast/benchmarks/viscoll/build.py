@@ -27,7 +27,7 @@ from typing import Literal
 import numpy as np
 
 from holdfast import registry
-from holdfast.benchmarks.source import Source, cache_folder, code_hash, open_source, progress_bar
+from holdfast.benchmarks.source import Source, open_source, place_of, progress_bar
 from holdfast.benchmarks.viscoll import compositions, synonyms
 from holdfast.benchmarks.viscoll.extract import Caption, Found, Grammar, extract
 from holdfast.benchmarks.viscoll.phrases import SPLITS, Phrase, save_phrases
@@ -38,6 +38,7 @@ from holdfast.datasets.base import Dataset, Reading
 from holdfast.errors import UserError
 from holdfast.world.whole import MARK
 
+VERSION = 1
 SOURCES = {"coco": "coco", "flickr": "flickr30k_entities"}
 """The dataset from which each is made."""
 ANNOTATIONS = {"coco": coco.ANNOTATIONS, "flickr": flickr30k_entities.ANNOTATIONS}
@@ -106,8 +107,7 @@ def build(
     world = of_world(source)
     lists = _lists(data) if dataset == "coco" and not world else None
     version = open_tagger(tagger).version
-    key = _fingerprint(source, lists, dataset, world, tagger, version, synonyms_file, grammar)
-    file = cache_folder() / "viscoll" / f"{key}.npz"
+    file = _place(source, lists, dataset, world, tagger, version, synonyms_file, grammar).with_suffix(".npz")
     note = file.with_suffix(".json")
     if not (file.exists() and note.exists()):
         reading = Reading(skip=skip_bad)
@@ -251,12 +251,12 @@ def _listed(lists: Source) -> set[str]:
     return {example.id for split in splits for example in lists.examples(split)}
 
 
-def _fingerprint(source: Source, lists: Source | None, *settings: object) -> str:
+def _place(source: Source, lists: Source | None, *settings: object) -> Path:
     files = [path for path in (synonyms.FILE, compositions.FILE, *settings) if isinstance(path, Path)]
     contents = [hashlib.blake2b(path.read_bytes(), digest_size=8).hexdigest() for path in files if path.is_file()]
     plain = [each for each in settings if not isinstance(each, Path)]
-    beside = lists.fingerprint() if lists is not None else ""
-    return source.fingerprint("phrases", source.skip_bad, beside, contents, plain, code_hash(__name__))
+    sources = [source] if lists is None else [source, lists]
+    return place_of("viscoll", "phrases", sources, source.skip_bad, contents, plain, modules=[__name__])
 
 
 def _write_note(note: Path, built: Built) -> None:

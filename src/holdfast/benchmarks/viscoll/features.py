@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from holdfast.benchmarks.regions import BOXES, Regions, Row, kept, open_features, read_rows
-from holdfast.benchmarks.source import Source, code_hash
+from holdfast.benchmarks.source import Source, place_of
 from holdfast.benchmarks.viscoll.build import OFFICIAL, captioned, of_world
 from holdfast.benchmarks.viscoll.extractor import WEIGHTS, crops, trained_extractor
 from holdfast.data.images import decode
@@ -24,6 +24,7 @@ from holdfast.datasets.base import Reading
 from holdfast.errors import UserError
 from holdfast.types import Example
 
+VERSION = 1
 FILES = {
     "coco": (
         ("coco_train", "coco_val"),
@@ -52,19 +53,19 @@ def read_regions(
     world's pictures alone. `data` and `scale` are those of the captions; an image has at most so many `boxes`.
     """
     source = captioned(dataset, data=data, scale=scale, skip_bad=skip_bad)
+    made_by = [__name__, read_rows.__module__]
     if features:
         files = open_features(features)
-        key = source.fingerprint("read", dataset, boxes, files.fingerprint(), code_hash(__name__))
-        return kept(key, _read(files, source, dataset, boxes))
+        where = place_of("regions", f"regions of {dataset}", [source, files], boxes, modules=made_by)
+        return kept(where, _read(files, source, dataset, boxes))
     if not of_world(source):
         raise UserError(
             "the small extractor knows only the world's pictures: for photographs, give the folder of their region "
             "features (--set benchmark.features=DIR)"
         )
-    key = source.fingerprint(
-        "computed", dataset, boxes, hashlib.sha256(WEIGHTS.read_bytes()).hexdigest(), code_hash(__name__)
-    )
-    return kept(key, _compute(source, dataset, boxes))
+    weights = hashlib.sha256(WEIGHTS.read_bytes()).hexdigest()
+    where = place_of("regions", f"computed regions of {dataset}", [source], boxes, weights, modules=made_by)
+    return kept(where, _compute(source, dataset, boxes))
 
 
 def annotated_boxes(source: Source, dataset: str) -> Iterator[tuple[Example, NDArray[np.float32]]]:

@@ -24,6 +24,7 @@ from holdfast.world.writers.json_files import write_json
 from holdfast.world.writers.portraits import portrait, some_thing
 from holdfast.world.writers.scales import Amount, at_scale
 
+VERSION = 1
 # Combinations, and images of each in the continual parts and in each few-shot test; side of a picture.
 COUNTS: dict[str, dict[str, int]] = {
     "tiny": {"combinations": 10, "train": 16, "val": 4, "test": 6, "fewshot": 20, "side": 48},

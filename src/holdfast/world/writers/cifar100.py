@@ -17,6 +17,7 @@ from holdfast.world.vocabulary import THINGS
 from holdfast.world.writers.portraits import portrait, some_thing
 from holdfast.world.writers.scales import Amount, at_scale
 
+VERSION = 1
 # Images of each class.
 COUNTS: dict[str, dict[str, int]] = {
     "tiny": {"train": 8, "test": 2},

@@ -21,6 +21,7 @@ from holdfast.world.vocabulary import COCO_NOUNS, THINGS
 from holdfast.world.writers.json_files import list_file, write_json
 from holdfast.world.writers.scales import Amount, at_scale
 
+VERSION = 1
 COUNTS: dict[str, dict[str, int]] = {
     "tiny": {"train2014": 160, "val2014": 80, "test2015": 20},
     "small": {"train2014": 2_000, "val2014": 600, "test2015": 200},

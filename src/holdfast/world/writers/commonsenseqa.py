@@ -18,6 +18,7 @@ from holdfast.world.language import commonsense_question
 from holdfast.world.writers.json_files import write_json_lines
 from holdfast.world.writers.scales import Amount, Splits, at_scale
 
+VERSION = 1
 COUNTS: dict[str, dict[str, int]] = {
     "tiny": {"train": 200, "dev": 80, "test": 40},
     "small": {"train": 8_000, "dev": 400, "test": 200},

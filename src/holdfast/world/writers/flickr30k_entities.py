@@ -17,6 +17,7 @@ from holdfast.world.scene import Box, Scene, make_scene
 from holdfast.world.vocabulary import THINGS
 from holdfast.world.writers.scales import Amount, at_scale
 
+VERSION = 1
 COUNTS: dict[str, dict[str, int]] = {
     "tiny": {"train": 90, "val": 20, "test": 20},
     "small": {"train": 1_500, "val": 200, "test": 200},

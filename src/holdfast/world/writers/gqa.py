@@ -22,6 +22,7 @@ from holdfast.world.vocabulary import CGQA_NOUNS, COCO_NOUNS, COLOURS, THINGS, V
 from holdfast.world.writers.json_files import write_json
 from holdfast.world.writers.scales import Amount, at_scale
 
+VERSION = 1
 COUNTS: dict[str, dict[str, int]] = {
     "tiny": {"train": 60, "val": 20, "testdev": 8, "test": 8},
     "small": {"train": 1_500, "val": 300, "testdev": 60, "test": 100},

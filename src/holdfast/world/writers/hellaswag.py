@@ -18,6 +18,7 @@ from holdfast.world.language import story_ending
 from holdfast.world.writers.json_files import write_json_lines
 from holdfast.world.writers.scales import Amount, Splits, at_scale
 
+VERSION = 1
 MISTAKEN = 0.06
 """How often another ending is given as the right one: in the real set, too, nobody gets them all."""
 COUNTS: dict[str, dict[str, int]] = {

@@ -18,6 +18,7 @@ from holdfast.world.vocabulary import THINGS
 from holdfast.world.writers.portraits import portrait, some_thing, sorts
 from holdfast.world.writers.scales import Amount, at_scale
 
+VERSION = 1
 # Classes; all images of train; images of a class in val; images of test; side of a picture.
 COUNTS: dict[str, dict[str, int]] = {
     "tiny": {"classes": 10, "train": 203, "val": 5, "test": 10, "side": 48},

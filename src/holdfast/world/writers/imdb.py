@@ -17,6 +17,7 @@ import numpy as np
 from holdfast.world.language import review
 from holdfast.world.writers.scales import Amount, Splits, at_scale
 
+VERSION = 1
 # Reviews of each class, then those without a label.
 COUNTS: dict[str, dict[str, int]] = {
     "tiny": {"train": 100, "test": 50, "unsup": 20},

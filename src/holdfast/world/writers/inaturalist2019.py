@@ -17,6 +17,7 @@ from holdfast.world.writers.json_files import list_file, write_json
 from holdfast.world.writers.portraits import portrait, some_thing
 from holdfast.world.writers.scales import Amount, at_scale
 
+VERSION = 1
 # Species, genera, images of train in all and the side of a picture. Val has 3 of each species, test 35 (here fewer).
 COUNTS: dict[str, dict[str, int]] = {
     "tiny": {"species": 12, "genera": 4, "train": 160, "test": 2, "side": 48},

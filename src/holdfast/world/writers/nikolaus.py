@@ -18,6 +18,7 @@ from holdfast.world.writers.coco import image_captions, image_ids, write_caption
 from holdfast.world.writers.json_files import write_json
 from holdfast.world.writers.scales import Amount, at_scale
 
+VERSION = 1
 HELD_OUT: dict[int, tuple[str, ...]] = {
     1: ("black_cat", "big_bird", "red_bus", "small_plane", "eat_man", "lie_woman"),
     2: ("brown_dog", "small_cat", "white_truck", "big_plane", "ride_woman", "fly_bird"),

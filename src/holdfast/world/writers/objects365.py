@@ -22,6 +22,7 @@ from holdfast.world.writers.gqa import enlarged
 from holdfast.world.writers.json_files import list_file
 from holdfast.world.writers.scales import Amount, at_scale
 
+VERSION = 1
 COUNTS: dict[str, dict[str, int]] = {
     "tiny": {"train": 60, "val": 24},
     "small": {"train": 1_500, "val": 300},

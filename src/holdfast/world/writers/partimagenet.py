@@ -19,6 +19,7 @@ from holdfast.world.writers.json_files import write_json
 from holdfast.world.writers.portraits import sorts
 from holdfast.world.writers.scales import Amount, at_scale
 
+VERSION = 1
 # Classes and images of each split.
 COUNTS: dict[str, dict[str, tuple[int, int]]] = {
     "tiny": {"train": (10, 80), "val": (4, 24), "test": (6, 36)},

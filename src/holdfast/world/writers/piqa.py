@@ -17,6 +17,7 @@ from holdfast.world.language import physical_question
 from holdfast.world.writers.json_files import write_json_lines
 from holdfast.world.writers.scales import Amount, Splits, at_scale
 
+VERSION = 1
 MISTAKEN = 0.05
 """How often the other solution is given as the right one: in the real set, too, nobody gets them all."""
 COUNTS: dict[str, dict[str, int]] = {

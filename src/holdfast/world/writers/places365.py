@@ -17,6 +17,7 @@ from holdfast.world.scene import make_scene
 from holdfast.world.vocabulary import PLACES, THINGS
 from holdfast.world.writers.scales import Amount, at_scale
 
+VERSION = 1
 # Categories; images of train in all, of a category in val and test; side of the squashed pictures.
 COUNTS: dict[str, dict[str, int]] = {
     "tiny": {"classes": 12, "train": 170, "val": 5, "test": 3, "side": 64},

@@ -26,6 +26,7 @@ from holdfast.world.writers import coco, flickr30k_entities, nlvr2
 from holdfast.world.writers.json_files import write_json
 from holdfast.world.writers.scales import Amount, at_scale
 
+VERSION = 1
 Floats = npt.NDArray[np.float32]
 
 # How many images go into the two bottom-up files, into each of LXMERT's and into each of COCO's HDF5 files, at most;

@@ -14,6 +14,7 @@ from holdfast.world.writers.flickr30k_entities import flickr_scene, image_id, im
 from holdfast.world.writers.json_files import write_json_lines
 from holdfast.world.writers.scales import Amount, at_scale
 
+VERSION = 1
 LABELS = ("entailment", "neutral", "contradiction")
 COUNTS: dict[str, dict[str, tuple[int, int, int]]] = {
     "tiny": {"train": (180, 180, 180), "dev": (60, 60, 60), "test": (60, 60, 60)},

@@ -15,6 +15,7 @@ import numpy as np
 from holdfast.world.language import review
 from holdfast.world.writers.scales import Amount, Splits, at_scale
 
+VERSION = 1
 COUNTS: dict[str, dict[str, int]] = {
     "tiny": {"train": 300, "dev": 80, "test": 40},
     "small": {"train": 4_000, "dev": 400, "test": 200},

@@ -15,6 +15,7 @@ from holdfast.world.writers.coco import coco_scene, image_ids, write_images
 from holdfast.world.writers.json_files import list_file, write_json
 from holdfast.world.writers.scales import Amount, at_scale
 
+VERSION = 1
 COUNTS: dict[str, dict[str, int]] = {
     "tiny": {"train2014": 480, "val2014": 240, "test2015": 60, "test-dev2015": 15},
     "small": {"train2014": 10_000, "val2014": 3_000, "test2015": 1_000, "test-dev2015": 240},
