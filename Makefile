@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: setup demo test check format clean
+.PHONY: setup demo test check format goldens clean
 
 setup: .venv/.done
 
@@ -33,6 +33,10 @@ check: setup
 format: setup
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+# Record what was made by a part whose version was raised.
+goldens: setup
+	PYTHONPATH=tests $(BIN)/python tests/golden/cached.py
 
 clean:
 	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache

@@ -1,13 +1,10 @@
-import os
-
 import pytest
 
 
 @pytest.fixture(scope="session")
-def cache(tmp_path_factory):
+def cache(tiny_cache):
     """One cache for all of these tests, in whichever process they run: four worlds are written once."""
-    base = tmp_path_factory.getbasetemp()
-    return base.parent / "climb-cache" if "PYTEST_XDIST_WORKER" in os.environ else base / "climb-cache"
+    return tiny_cache
 
 
 @pytest.fixture(autouse=True)

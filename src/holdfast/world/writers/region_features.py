@@ -128,12 +128,13 @@ def features(scene: Scene, seen: list[tuple[Box, Thing | None]], random: np.rand
     >>> features(scene, regions(scene, random, 10), random, 1024).shape
     (10, 1024)
     """
-    rows = np.zeros((len(seen), len(_WORDS)), dtype=np.float32)
+    rows = np.zeros((len(seen), width), dtype=np.float32)
     for row, (_, thing) in zip(rows, seen, strict=True):
         words = (scene.place,) if thing is None else _words(thing)
-        row[[_WORDS.index(word) for word in words]] = 1.0
+        for number in sorted({_WORDS.index(word) for word in words}):  # one by one: so any machine rounds alike
+            row += _projection(width)[number]
     noise = random.standard_normal((len(seen), width), dtype=np.float32) * np.float32(NOISE)
-    return np.maximum(rows @ _projection(width) + noise, np.float32(0)).astype(np.float32)
+    return np.maximum(rows + noise, np.float32(0)).astype(np.float32)
 
 
 def _words(thing: Thing) -> tuple[str, ...]:
