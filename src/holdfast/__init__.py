@@ -36,7 +36,7 @@ def run(
     The runs that its measures are taken against, such as CLiMB's direct fine-tuning, are carried out as well where the
     store does not have them; `needs=False` leaves them out, as `--no-needs` does. Nothing is printed. Ctrl-C saves
     before it is raised. `request` takes the other words of the command: model, scale, setting, order, seed, precision,
-    predictions, and settings={"replay.capacity": 50}.
+    predictions, threads, and settings={"replay.capacity": 50}.
 
     >>> import tempfile
     >>> record = run("patterns", "replay", scale="tiny", out=tempfile.mkdtemp(), settings={"benchmark.stages": 2})
