@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: setup demo test check format goldens clean
+.PHONY: setup demo test check format goldens mutants clean
 
 setup: .venv/.done
 
@@ -29,6 +29,10 @@ check: setup
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -n 2 --dist loadfile
+
+# Changes constants and operators of algorithms and memories, one at a time, and lists what no test notices.
+mutants: setup
+	$(BIN)/python tests/mutants.py
 
 format: setup
 	$(BIN)/ruff format .

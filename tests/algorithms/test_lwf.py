@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from holdfast.algorithms.lwf import LwF, divergence
+from holdfast.algorithms.lwf import LwF, _same, divergence
 from holdfast.engine import compiled
 from holdfast.engine.checkpoint import Checkpoints
 from holdfast.engine.loop import NoLog, train
@@ -345,3 +345,10 @@ def test_old_heads_take_one_pass_of_a_compiled_encoder_too(monkeypatch):
     assert passes == [0] * 2 * 4 * 3, "two runs of four epochs of three steps"
     for one, other in zip(learners[0].model.parameters(), learners[1].model.parameters(), strict=True):
         torch.testing.assert_close(one, other)
+
+
+def test_noted_features_are_those_of_the_very_same_columns():
+    image = torch.zeros(2, 3)
+    assert _same({"image": image}, {"image": image})
+    assert not _same({"image": image}, {"image": image.clone()})
+    assert not _same({"image": image}, {"image": image, "text": image})

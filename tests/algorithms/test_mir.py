@@ -11,6 +11,7 @@ from holdfast.algorithms.derpp import DarkReplay
 from holdfast.algorithms.mir import Mir, most_harmed, virtual_step
 from holdfast.data.table import Data, Table
 from holdfast.engine.learner import Learner
+from holdfast.engine.loop import Watch
 from holdfast.errors import UserError
 from holdfast.experiments.runner import make_learner
 from holdfast.models.resnet import TinyResNet18
@@ -115,6 +116,27 @@ class Look(Algorithm):
 def largest_difference(one, other):
     states = one.model.state_dict(), other.model.state_dict()
     return max((states[0][key] - states[1][key]).abs().max().item() for key in states[0])
+
+
+class Losses(Watch):
+    """Notes the loss of each step, as a run reports it."""
+
+    def __init__(self):
+        self.found = []
+
+    def step(self, stage_step, loss):
+        self.found.append(float(loss))
+
+
+def test_the_reported_loss_is_that_of_the_joint_batch():
+    """With the gradient of the new examples known, too: and that of the first batches, beside which nothing is kept."""
+    settings = {"mir__capacity": 50, "mir__size": 9}
+    ready, whole = prepared("mir", **settings), prepared("mir", **settings)
+    fast, slow = Losses(), Losses()
+    trained(ready, watch=fast)
+    trained(whole, [*whole.algorithms, Look()], watch=slow)
+    assert len(fast.found) == len(slow.found) > 6
+    assert max(abs(a - b) for a, b in zip(fast.found, slow.found, strict=True)) < 1e-9
 
 
 @pytest.mark.parametrize("setting", ["class", "task"])

@@ -106,3 +106,14 @@ def test_a_stage_is_not_changed_where_the_stream_shows_no_boundaries():
     learner, _ = trained(prepared(benchmark__boundaries=False, train__epochs=1), [fewer])
     assert fewer.seen == {"learn": 80}
     assert learner.examples_backward == 160
+
+
+def test_a_stream_of_which_some_stages_hold_the_one_before_is_served():
+    """Only where all do, as in cumulative training, would nothing be added."""
+    stream = prepared(benchmark__stages=3).setup.stream
+    first, second, third = stream.stages
+    both = replace(second, train=np.concatenate([first.train, second.train]))
+    Rehearsal().check(replace(stream, stages=(first, both, third)))
+    every = replace(third, train=np.concatenate([both.train, third.train]))
+    with pytest.raises(UserError, match="already holds all of them"):
+        Rehearsal().check(replace(stream, stages=(first, both, every)))
