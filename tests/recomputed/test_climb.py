@@ -346,3 +346,24 @@ def test_the_comparisons(store, everyone):
             if task in CHANCE:
                 assert same(cell["value"], 100 * CHANCE[task])
     assert seen == 2 + 4
+
+
+def test_the_pooled_measures_of_each_record(everyone):
+    """Over the tasks that the run learned, or where a baseline is another run's, over those that this learned."""
+    for run in (*of(everyone), *of(everyone, "ewc")):
+        for name, own in shares(run, everyone).items():
+            expected = pooled(own, [task for task, (_, _, learned) in own.items() if learned])
+            assert same(run.summary[name], expected), (run.algorithm, run.seed, name)
+
+
+def test_pooled_measures_beside_each_other(store, everyone):
+    """Over the tasks that every compared run learned; the notes name those that are left out."""
+    for table, algorithm, expected, printed in compared(store, everyone, lambda name: name in POOLED):
+        own, texts = narrowed(table, printed, expected)
+        check_row(own, algorithm, expected, texts)
+        group = [shares(run, everyone) for a in ("finetune", "ewc") for run in of(everyone, a)]
+        for head in expected:
+            each = [own[MEASURES[head][0]] for own in group if MEASURES[head][0] in own]
+            for task in {task for own in each for task, (_, _, learned) in own.items() if not learned}:
+                if f"{'>'.join(ORDER)} " in table["title"]:
+                    assert any(head in note and task in note for note in table["notes"]), (head, task)
