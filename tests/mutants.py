@@ -309,6 +309,8 @@ def main() -> None:
         print("\n".join(mutant.key for mutant in every))
         return
     reasons: dict[str, str] = json.loads(EXPLAINED.read_text())
+    for key in reasons.keys() - {mutant.key for file in files() for mutant in mutants(file)}:
+        print(f"{EXPLAINED.name} explains what is no mutant any more: {key}", file=sys.stderr)
     tried = [mutant for mutant in every if mutant.key not in reasons]
     began, verdicts = time.monotonic(), dict[str, str]()
 
