@@ -239,3 +239,16 @@ def test_logits_that_would_fill_the_device_are_refused_with_their_bytes():
 def test_a_memory_smaller_than_a_batch_is_refused():
     with pytest.raises(UserError, match=r"derpp\.capacity is 31"):
         trained(prepared(), [DarkReplay(capacity=31)])
+
+
+def test_a_kept_example_that_left_the_batch_before_the_pass_has_no_logits():
+    """Nor those of the example whose place it took."""
+    ready = prepared("derpp", derpp__capacity=40)
+    trained(ready)
+    (algorithm,) = ready.algorithms
+    taken, width = np.array([3, 7]), algorithm.logits.shape[1]
+    assert not algorithm.logits[taken].isnan().all(dim=1).any()
+    algorithm._new = [(algorithm.memory.ids[taken[:1]], torch.ones(1, width, dtype=algorithm.logits.dtype))]
+    algorithm._store(taken)
+    assert (algorithm.logits[3] == 1).all()
+    assert algorithm.logits[7].isnan().all()

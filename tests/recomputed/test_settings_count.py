@@ -58,7 +58,7 @@ def test_the_id_follows_each_setting_of_training(field):
 
 @pytest.mark.parametrize(
     "changed",
-    [{"seed": 1}, {"precision": "float64"}, {"predictions": True}, {"start": "0123456789ab@1"}],
+    [{"seed": 1}, {"precision": "float64"}, {"predictions": True}, {"start": "0123456789ab@1"}, {"threads": 2}],
     ids=lambda changed: next(iter(changed)),
 )
 def test_the_id_follows_the_words_of_a_request(changed):
