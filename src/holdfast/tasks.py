@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -29,6 +30,8 @@ class Classify(_HeadTask):
     >>> Classify("colours", head="colours", outputs=4, chance=0.25).score([1, 2, 3], [1, 2, 0])
     0.6666666666666666
     """
+
+    version: ClassVar[int] = 1
 
     name: str
     head: str
@@ -71,6 +74,8 @@ class SoftLabel(_HeadTask):
     0.3
     """
 
+    version: ClassVar[int] = 1
+
     name: str
     head: str
     outputs: int
@@ -105,6 +110,8 @@ class SoftLabel(_HeadTask):
 class MultiLabel(_HeadTask):
     """Any number of classes at once, scored by micro-averaged F1; a target is a row of zeros and ones."""
 
+    version: ClassVar[int] = 1
+
     name: str
     head: str
     outputs: int
@@ -128,6 +135,8 @@ class MultiLabel(_HeadTask):
 class Choose(Classify):
     """One of several texts is right: multiple choice. `outputs` is their number."""
 
+    version: ClassVar[int] = 1
+
     @property
     def reads(self) -> Head:
         """A head with one number for each text."""
@@ -140,6 +149,8 @@ class MaskedPhrase(_HeadTask):
 
     The score is minus the log-perplexity: the mean over a phrase's words, then over phrases.
     """
+
+    version: ClassVar[int] = 1
 
     name: str
     head: str

@@ -39,6 +39,7 @@ CHUNK = 256
 class AdapterLibrary(Algorithm):
     """A set of adapters for each stage; each example is given the set whose stage it resembles most."""
 
+    version: ClassVar[int] = 1
     needs: ClassVar[frozenset[str]] = frozenset({"blocks", "boundaries"})
 
     reduction: Annotated[int, Between(1)] = 16

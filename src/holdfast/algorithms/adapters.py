@@ -51,6 +51,7 @@ class AddedSets(Algorithm, ABC):
 class Adapters(AddedSets):
     """A set of adapters for each head learns, and the heads; the encoder does not."""
 
+    version: ClassVar[int] = 1
     name: ClassVar[str] = "adapters"
 
     reduction: Annotated[int, Between(1)] = 16

@@ -9,7 +9,7 @@ Cost: two forward and two backward passes a step, once something is kept. Memory
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -36,11 +36,17 @@ class AGem(Algorithm):
     no gradient, that lets AdamW's momentum and weight decay move it: keep the decay small, as with CLiMB's 0.01.
     """
 
+    version: ClassVar[int] = 1
+
     capacity: Annotated[int, Between(1)] = 200
     size: Annotated[int, Between(1)] | None = None
     """How many kept examples are asked; None: as many as are in the batch."""
     memory: Reservoir = field(init=False, repr=False, compare=False)
     bounded: bool = field(init=False, repr=False, compare=False)
+
+    def uses(self) -> tuple[type, ...]:
+        """Its memory."""
+        return (Reservoir,)
 
     def check(self, stream: Stream) -> None:
         """Refuse a memory that cannot fill a batch."""

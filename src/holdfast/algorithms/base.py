@@ -68,6 +68,10 @@ class Algorithm:
     def __str__(self) -> str:
         return self.called or type(self).__name__
 
+    def uses(self) -> tuple[type, ...]:
+        """The kinds of memory and the other algorithms that it makes: a run's id covers their versions as well."""
+        return ()
+
     def check(self, stream: Stream) -> None:
         """Refuse, with a `UserError`, a stream that it cannot serve: before anything is built."""
 

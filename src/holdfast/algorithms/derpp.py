@@ -43,6 +43,7 @@ LARGEST = 2 << 30
 class DarkReplay(Algorithm):
     """Kept examples with their targets and the logits of their time."""
 
+    version: ClassVar[int] = 1
     strengths: ClassVar[tuple[str, ...]] = ("alpha", "beta")
 
     capacity: Annotated[int, Between(1)] = 200
@@ -59,6 +60,10 @@ class DarkReplay(Algorithm):
     """A row for each place of the memory.
 
     NaN: a unit that was not there, a class that was not open, or a place of a phrase that hides no word."""
+
+    def uses(self) -> tuple[type, ...]:
+        """Its memory."""
+        return (Reservoir,)
 
     def check(self, stream: Stream) -> None:
         """Refuse a memory that cannot fill one batch, and pieces: kept examples are drawn once for the whole batch."""

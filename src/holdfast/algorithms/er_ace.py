@@ -11,7 +11,7 @@ Cost: one forward and one backward pass over (new + size) examples a step. Memor
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -30,10 +30,16 @@ if TYPE_CHECKING:
 class AsymmetricReplay(Algorithm):
     """New examples compete only with the classes of their own batch; kept ones with all."""
 
+    version: ClassVar[int] = 1
+
     capacity: Annotated[int, Between(1)] = 200
     size: Annotated[int, Between(1)] | None = None
     """How many kept examples are replayed at once; None: as many as are new."""
     memory: Reservoir = field(init=False, repr=False, compare=False)
+
+    def uses(self) -> tuple[type, ...]:
+        """Its memory."""
+        return (Reservoir,)
 
     def check(self, stream: Stream) -> None:
         """Refuse a memory that cannot fill one batch, and pieces: the loss is over the classes of the whole batch."""

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 class EWC(Algorithm):
     """A quadratic penalty weighted by the Fisher information of past stages."""
 
+    version: ClassVar[int] = 1
     needs: ClassVar[frozenset[str]] = frozenset({"boundaries"})
     instead: ClassVar[Mapping[str, str]] = {"most": "share"}
     strengths: ClassVar[tuple[str, ...]] = ("strength",)

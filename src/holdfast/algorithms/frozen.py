@@ -8,7 +8,7 @@ Cost: no more passes than fine-tuning; the backward pass ends at the lowest trai
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from holdfast.algorithms.base import Algorithm
 from holdfast.errors import UserError
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 class FrozenEncoder(Algorithm):
     """Only the heads learn."""
 
+    version: ClassVar[int] = 1
+
     def setup(self, learner: Learner) -> None:
         """Freeze the whole encoder."""
         _freeze(learner, learner.model.encoder)
@@ -32,6 +34,8 @@ class FrozenEncoder(Algorithm):
 @dataclass
 class FrozenBottom(Algorithm):
     """The embeddings and the lowest k layers stay as they are."""
+
+    version: ClassVar[int] = 1
 
     k: Annotated[int, Between(0)] = 1
 

@@ -28,12 +28,17 @@ if TYPE_CHECKING:
 class GDumb(Algorithm):
     """Each stage trains anew on a class-balanced memory of all stages so far."""
 
+    version: ClassVar[int] = 1
     needs: ClassVar[frozenset[str]] = frozenset({"boundaries"})
 
     capacity: Annotated[int, Between(1)] = 200
     memory: GreedyBalanced = field(init=False, repr=False, compare=False)
     stages: int = field(init=False, default=0, repr=False, compare=False)
     start: dict[str, Tensor] = field(init=False, default_factory=dict, repr=False, compare=False)
+
+    def uses(self) -> tuple[type, ...]:
+        """Its memory."""
+        return (ClassBalanced,)
 
     def check(self, stream: Stream) -> None:
         """Refuse a memory that cannot fill one batch."""

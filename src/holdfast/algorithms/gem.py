@@ -34,6 +34,7 @@ PIECE, TOGETHER = 2**14, 2**8
 class Gem(Algorithm):
     """The gradient is projected so that the mean loss of each past stage's kept examples does not rise."""
 
+    version: ClassVar[int] = 1
     needs: ClassVar[frozenset[str]] = frozenset({"boundaries"})
     strengths: ClassVar[tuple[str, ...]] = ("strength",)
 
@@ -45,6 +46,10 @@ class Gem(Algorithm):
     """Which examples are kept: those seen last of a stage, by when they were first seen, or any."""
     kept: list[Ids] = field(init=False, repr=False, compare=False)
     recent: Latest = field(init=False, repr=False, compare=False)
+
+    def uses(self) -> tuple[type, ...]:
+        """Its memory."""
+        return (Latest,)
 
     def setup(self, learner: Learner) -> None:
         """No past stage."""

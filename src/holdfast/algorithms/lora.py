@@ -23,6 +23,7 @@ from holdfast.types import Between
 class LowRank(AddedSets):
     """Low-rank additions for each head learn, and the heads; the encoder does not."""
 
+    version: ClassVar[int] = 1
     name: ClassVar[str] = "lora"
 
     rank: Annotated[int, Between(1)] = 8

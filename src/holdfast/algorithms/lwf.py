@@ -52,6 +52,7 @@ logger = logging.getLogger("holdfast")
 class LwF(Algorithm):
     """Distils the model of the last stage into the new one, on the new data."""
 
+    version: ClassVar[int] = 1
     needs: ClassVar[frozenset[str]] = frozenset({"boundaries"})
     strengths: ClassVar[tuple[str, ...]] = ("strength",)
 

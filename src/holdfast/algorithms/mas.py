@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 class MAS(Algorithm):
     """A quadratic penalty weighted by how much the outputs' norm moves with each weight."""
 
+    version: ClassVar[int] = 1
     needs: ClassVar[frozenset[str]] = frozenset({"boundaries"})
     instead: ClassVar[Mapping[str, str]] = {"most": "share"}
     strengths: ClassVar[tuple[str, ...]] = ("strength",)

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, cast
 
 import numpy as np
 import torch
@@ -47,6 +47,8 @@ class _New:
 class Mir(Algorithm):
     """The kept examples whose loss a step on the new ones would raise most join the batch."""
 
+    version: ClassVar[int] = 1
+
     capacity: Annotated[int, Between(1)] = 200
     size: Annotated[int, Between(1)] | None = None
     """How many kept examples join a batch; None: as many as are new."""
@@ -62,6 +64,10 @@ class Mir(Algorithm):
     """Whether nobody else looks at the batch or its gradients before they are whole."""
     _new: _New | None = field(init=False, repr=False, compare=False)
     _scored: tuple[Batch, int, list[Tensor]] | None = field(init=False, repr=False, compare=False)
+
+    def uses(self) -> tuple[type, ...]:
+        """Its memory."""
+        return (Reservoir,)
 
     def check(self, stream: Stream) -> None:
         """Refuse a memory, or candidates, that cannot fill a batch."""

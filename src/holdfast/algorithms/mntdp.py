@@ -38,6 +38,7 @@ class Mntdp(Algorithm):
     A layer whose new module was not chosen holds it until the next stage, which draws it anew.
     """
 
+    version: ClassVar[int] = 1
     needs: ClassVar[frozenset[str]] = frozenset({"boundaries", "modular"})
 
     neighbours: Annotated[int, Between(1)] = 5

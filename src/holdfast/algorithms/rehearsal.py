@@ -35,11 +35,16 @@ def joined(stage: Stage, memory: Memory) -> Stage:
 class Rehearsal(Algorithm):
     """Some examples of each stage are mixed into the data of all later ones."""
 
+    version: ClassVar[int] = 1
     needs: ClassVar[frozenset[str]] = frozenset({"boundaries"})
 
     count: Annotated[int, Between(1)] = 1000
     """How many examples of each stage are kept; all, where it has fewer."""
     memory: PerTask = field(init=False, repr=False, compare=False)
+
+    def uses(self) -> tuple[type, ...]:
+        """Its memory."""
+        return (PerTask,)
 
     def check(self, stream: Stream) -> None:
         """Refuse a stream whose stages already hold all that came before."""

@@ -44,6 +44,14 @@ if TYPE_CHECKING:
     from holdfast.engine.learner import Learner
     from holdfast.tasks import MaskedPhrase
 
+MEMORIES: Mapping[str, type[Memory]] = {
+    "reservoir": Reservoir,
+    "per-task": PerTask,
+    "experience-balanced": ExperienceBalanced,
+    "class-balanced": ClassBalanced,
+    "balanced-sqrt": TargetBalanced,
+    "balanced-forget": TargetBalanced,
+}
 BY_STAGE = ("per-task", "experience-balanced")
 BY_GROUP = ("class-balanced", "balanced-sqrt", "balanced-forget")
 
@@ -52,6 +60,7 @@ BY_GROUP = ("class-balanced", "balanced-sqrt", "balanced-forget")
 class Replay(Algorithm):
     """Kept examples join each batch, or have a step of their own."""
 
+    version: ClassVar[int] = 1
     instead: ClassVar[Mapping[str, str]] = {"capacity": "share"}
 
     capacity: Annotated[int, Between(1)] = 200
@@ -92,6 +101,10 @@ class Replay(Algorithm):
             raise UserError("replay.by is 'word', but an example has many words: set replay.memory=balanced-sqrt")
         if self.fidelity == "released" and self.mode == "joint":
             raise UserError("replay.fidelity=released is about separate steps: set replay.mode=separate as well")
+
+    def uses(self) -> tuple[type, ...]:
+        """Its memory."""
+        return (MEMORIES[self.memory],)
 
     def check(self, stream: Stream) -> None:
         """Refuse a memory that cannot fill a batch, and settings that ask for stages where there are none to see."""

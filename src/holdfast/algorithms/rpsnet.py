@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 class RpsNet(Algorithm):
     """Random paths through a modular network, with rehearsal and distillation."""
 
+    version: ClassVar[int] = 1
     needs: ClassVar[frozenset[str]] = frozenset({"boundaries", "modular"})
     strengths: ClassVar[tuple[str, ...]] = ("strength", "growth")
 
@@ -64,6 +65,10 @@ class RpsNet(Algorithm):
     search: Search | None = field(init=False, repr=False, compare=False)
     memory: ExperienceBalanced = field(init=False, repr=False, compare=False)
     teacher: LwF = field(init=False, repr=False, compare=False)
+
+    def uses(self) -> tuple[type, ...]:
+        """Its memory, and the teacher."""
+        return (ExperienceBalanced, LwF)
 
     def check(self, stream: Stream) -> None:
         """Refuse stages without data to choose by."""

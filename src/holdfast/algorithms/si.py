@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 class SI(Algorithm):
     """A quadratic penalty weighted by each weight's part in the fall of past losses."""
 
+    version: ClassVar[int] = 1
     needs: ClassVar[frozenset[str]] = frozenset({"boundaries"})
     strengths: ClassVar[tuple[str, ...]] = ("strength",)
 

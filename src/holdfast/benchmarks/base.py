@@ -101,6 +101,10 @@ class Benchmark(ABC):
         """Settings of a run with this model and algorithm (its row's name), where a user sets nothing else."""
         return {}
 
+    def reads(self) -> Collection[str]:
+        """The names of the datasets that it reads, whose readers' versions a run's id covers."""
+        return ()
+
     def needs(self, title: str) -> Mapping[str, Need]:
         """The other runs that the measures of a run need, by names of the benchmark's own; `title` is the run's row."""
         return {}

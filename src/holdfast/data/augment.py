@@ -21,6 +21,7 @@ from torch.nn import functional
 from holdfast.errors import UserError, nearest
 from holdfast.types import Batch, Part
 
+VERSION = 1
 FILL = (124, 116, 104)
 """ImageNet's mean colour: what stands where an image was moved away or erased."""
 STRENGTH = 0.9

@@ -8,6 +8,7 @@ import numpy as np
 
 from holdfast.types import Stage, Stream
 
+VERSION = 1
 OFFLINE = 10
 """How many times the epochs of joint training offline training takes."""
 

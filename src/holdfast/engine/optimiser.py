@@ -14,6 +14,8 @@ from torch import Tensor, nn
 
 from holdfast.types import Training
 
+VERSION = 1
+
 
 class Group:
     """Parameters of one precision that decay alike, with what is kept for each that has had a gradient."""

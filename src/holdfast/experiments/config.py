@@ -18,14 +18,13 @@ from holdfast.algorithms.base import Algorithm
 from holdfast.benchmarks.base import Benchmark, Need, Setup
 from holdfast.data.threads import threads
 from holdfast.errors import UserError, nearest
+from holdfast.experiments import parts
 from holdfast.experiments.front import through
 from holdfast.models.base import Recipe
 from holdfast.settings import build, fields, shown
 from holdfast.types import Between, Stream, Training
 from holdfast.world.whole import holds_world
 
-RESULT_VERSION = 4
-"""Raised when the same configuration would give another result, so that no old record stands for a new run."""
 START = r"([0-9a-f]{12})@([1-9]\d*)"
 """How a start is written: a run's id and the number of a stage."""
 
@@ -103,7 +102,8 @@ class Config:
     precision: str
     predictions: bool
     data: str
-    version: int = RESULT_VERSION
+    parts: Mapping[str, int]
+    """The version of each built-in part that the run uses: see `parts`."""
     start: str = ""
     stages: int | None = None
     threads: int = 1
@@ -160,6 +160,7 @@ class Outline:
 
     stream: Stream
     data: str
+    parts: Mapping[str, int]
 
 
 class Preparation:
@@ -182,7 +183,7 @@ class Preparation:
         stream = _stream(outline.stream, checked)
         fewer = checked.request.stages if (checked.request.stages or 0) < len(outline.stream.stages) else None
         training = [_training(stage.training) for stage in stream.stages]
-        config = configured(checked, training, outline.data, checked.recipe.source())
+        config = configured(checked, training, outline.data, checked.recipe.source(), outline.parts)
         return replace(config, stages=fewer), stream
 
     def prepared(self, checked: Checked) -> Prepared:
@@ -208,7 +209,8 @@ class Preparation:
             self._last = None  # two at once may be too many
             wants = checked.recipe.wants()
             setup = checked.benchmark.setup(wants)
-            self._outlines.setdefault((checked.benchmark, wants), Outline(setup.stream, setup.data.fingerprint()))
+            outline = Outline(setup.stream, setup.data.fingerprint(), parts.of_setup(setup))
+            self._outlines.setdefault((checked.benchmark, wants), outline)
             if (front := checked.recipe.front()) is not None:
                 with threads(checked.request.threads):
                     setup = through(setup, front)
@@ -334,8 +336,13 @@ def _stream(given: Stream, checked: Checked) -> Stream:
     return stream
 
 
-def configured(checked: Checked, training: Sequence[Mapping[str, Any]], data: str, weights: str) -> Config:
-    """The configuration of a run whose stages are trained so, on this data and from these weights, by their hashes."""
+def configured(
+    checked: Checked, training: Sequence[Mapping[str, Any]], data: str, weights: str, further: Mapping[str, int]
+) -> Config:
+    """The configuration of a run whose stages are trained so, on this data and from these weights, by their hashes.
+
+    `further` has the versions of the parts that follow from the data.
+    """
     request = checked.request
     return Config(
         benchmark={"name": checked.names["benchmark"], **_plain(checked.benchmark, checked.benchmark.places)},
@@ -350,6 +357,12 @@ def configured(checked: Checked, training: Sequence[Mapping[str, Any]], data: st
         precision=request.precision,
         predictions=request.predictions,
         data=data,
+        parts={
+            **parts.of_training(training),
+            **parts.of_benchmark(checked.benchmark, checked.recipe),
+            **parts.of_algorithms(checked.algorithms, checked.transforms),
+            **further,
+        },
         start=request.start,
         threads=request.threads,
     )

@@ -11,7 +11,8 @@ from typing import Any
 
 from holdfast.benchmarks.base import Benchmark
 from holdfast.errors import UserError
-from holdfast.experiments.config import RESULT_VERSION, Checked, Config, Preparation, Request, check, configured
+from holdfast.experiments.config import Checked, Config, Preparation, Request, check, configured
+from holdfast.experiments.parts import of_any_data
 from holdfast.experiments.store import Store, read_json
 from holdfast.settings import build, fields
 from holdfast.types import Stream, Training
@@ -46,17 +47,19 @@ def provisional(checked: Checked) -> Config:
     known: dict[str, Any] = {name: getattr(asked, name) for name in sorted(checked.training)}
     named = sorted(Benchmark.places & fields(type(checked.benchmark)).keys())  # where the data lies, for what it is
     data = "unread: " + ", ".join(f"{name}={getattr(checked.benchmark, name)}" for name in named)
-    return replace(configured(checked, [known], data, weights=""), stages=checked.request.stages)
+    return replace(configured(checked, [known], data, weights="", further={}), stages=checked.request.stages)
 
 
 def made(store: Store) -> set[str]:
     """The provisional ids of the runs that a store has done, by the commands that made them."""
     commands: dict[str, str] = {}
     sources: dict[str, list[str | None]] = {}
+    recorded: dict[str, dict[str, int]] = {}
     for path in store.path.glob("*/record.json"):
         try:
             record = read_json(path)
-            if record["config"]["version"] == RESULT_VERSION:
+            if parts := record["config"].get("parts"):  # none: it was made before parts had versions
+                recorded[path.parent.name] = dict(parts)
                 sources[path.parent.name] = [each.get("source") for each in record["config"]["algorithms"]]
                 commands[path.parent.name] = str(record["environment"]["command"])
         except (UserError, KeyError, TypeError):
@@ -72,8 +75,10 @@ def made(store: Store) -> set[str]:
                 start = f"{name(first)}@{stage}" if at else ""
                 checked = check(replace(request, start=start))
                 files = [each.get("source") for each in checked.names["algorithms"]]
-                if all(now in (None, then) for now, then in zip(files, sources[run], strict=True)):  # the same as then
-                    found[run] = provisional(checked).id
+                same = all(now in (None, then) for now, then in zip(files, sources[run], strict=True))
+                config = provisional(checked)
+                if same and recorded[run].items() <= {**of_any_data(), **config.parts}.items():
+                    found[run] = config.id
             except (UserError, KeyError, TypeError, ValueError, StopIteration):
                 pass  # made by what is no longer there: a user's algorithm, or the run that it began with
         return found[run]

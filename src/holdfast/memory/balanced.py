@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from bisect import bisect_left, insort
 from collections import Counter
-from typing import Any, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -126,6 +126,8 @@ class ClassBalanced(_Counted):
     [0, 0, 1, 1]
     """
 
+    version: ClassVar[int] = 1
+
     def __init__(self, capacity: int, seed: int, group: Group) -> None:
         super().__init__(capacity, seed, group)
         self.full = np.empty(0, dtype=np.bool_)
@@ -206,6 +208,8 @@ class TargetBalanced(_Counted):
     >>> np.bincount(memory.groups).tolist()  # as 20 to 10
     [20, 10]
     """
+
+    version: ClassVar[int] = 1
 
     def __init__(
         self,

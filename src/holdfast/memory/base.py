@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
@@ -150,6 +150,8 @@ class Reservoir(Memory):
     (2, 3, True)
     """
 
+    version: ClassVar[int] = 1
+
     def __init__(self, capacity: int, seed: int, group: Group | None = None) -> None:
         super().__init__(seed, group)
         self.capacity = capacity
@@ -196,6 +198,8 @@ class Latest(Distinct):
     ([8, 9], 0)
     """
 
+    version: ClassVar[int] = 1
+
     def __init__(self, capacity: int, seed: int) -> None:
         super().__init__(seed)
         self.capacity = capacity
@@ -220,6 +224,8 @@ class PerTask(Distinct):
     >>> memory.groups.tolist()
     [0, 0, 0, 0, 0, 1, 1, 1]
     """
+
+    version: ClassVar[int] = 1
 
     def __init__(self, seed: int, count: int = 0, share: float | None = None) -> None:
         super().__init__(seed)
@@ -254,6 +260,8 @@ class ExperienceBalanced(Distinct):
     >>> np.bincount(memory.groups).tolist()
     [2, 2, 3]
     """
+
+    version: ClassVar[int] = 1
 
     def __init__(self, capacity: int, seed: int) -> None:
         super().__init__(seed)

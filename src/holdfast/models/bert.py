@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -170,6 +170,8 @@ class BertEncoder(Encoder):
 @dataclass(frozen=True)
 class Bert(Recipe):
     """BERT on text alone, at the size of bert-base."""
+
+    version: ClassVar[int] = 1
 
     width: Annotated[int, Between(1)] = 768
     depth: Annotated[int, Between(1)] = 12

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -53,6 +53,8 @@ class Perceptron(nn.Sequential):
 class Classify(nn.Module):
     """The example's vector, or its images' vectors side by side, through a classifier."""
 
+    version: ClassVar[int] = 1
+
     def __init__(self, classifier: nn.Module) -> None:
         super().__init__()
         self.classifier = classifier
@@ -65,6 +67,8 @@ class Classify(nn.Module):
 
 class Choose(nn.Module):
     """One number for each choice of text."""
+
+    version: ClassVar[int] = 1
 
     def __init__(self, width: int, dropout: float = 0.1) -> None:
         super().__init__()
@@ -82,6 +86,8 @@ class Phrase(nn.Module):
 
     Only the masked places go through: a few of each text, not all.
     """
+
+    version: ClassVar[int] = 1
 
     def __init__(self, embedding: nn.Embedding) -> None:
         super().__init__()

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -159,6 +159,8 @@ class LxmertEncoder(Encoder):
 @dataclass(frozen=True)
 class Lxmert(Recipe):
     """LXMERT as VisCOLL trains it, over region features."""
+
+    version: ClassVar[int] = 1
 
     width: Annotated[int, Between(1)] = 384
     language: Annotated[int, Between(1)] = 9

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 import torch
 from torch import Tensor, nn
@@ -185,6 +185,8 @@ class _Mean(nn.Module):
 class ModularResNet18(ResNet18):
     """ResNet-18 of modules: 9 layers of branches (the first convolution, 8 residual branches), or 5 stages."""
 
+    version: ClassVar[int] = 1
+
     parts: Parts = "branches"
 
     def encoder(self, inputs: Inputs) -> Encoder:
@@ -254,6 +256,8 @@ class _Whole(nn.Module):
 class ModularVit(Vit):
     """ViT of modules: feed-forward networks that share a layer's attention, or whole blocks."""
 
+    version: ClassVar[int] = 1
+
     parts: Parts = "branches"
 
     def encoder(self, inputs: Inputs) -> Encoder:
@@ -297,6 +301,8 @@ def _connected(width: int) -> nn.Module:
 @dataclass(frozen=True)
 class ModularPerceptron(Recipe):
     """Fully connected layers of modules over pixels: the smallest network that has paths."""
+
+    version: ClassVar[int] = 1
 
     width: Annotated[int, Between(1)] = 128
     depth: Annotated[int, Between(1)] = 2

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from torch import Tensor, nn
 
@@ -44,6 +44,8 @@ class PerceptronEncoder(Encoder):
 @dataclass(frozen=True)
 class Perceptron(Recipe):
     """Fully connected layers over pixels."""
+
+    version: ClassVar[int] = 1
 
     width: Annotated[int, Between(1)] = 128
     depth: Annotated[int, Between(0)] = 2

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
@@ -156,6 +156,8 @@ class ResNetEncoder(Encoder):
 @dataclass(frozen=True)
 class ResNet18(Recipe):
     """ResNet-18; its start is CFST's (128x128 pixels), CIFAR's (32x32) or ImageNet's (224x224)."""
+
+    version: ClassVar[int] = 1
 
     start: Literal["cfst", "cifar", "imagenet"] = "cfst"
     channels: Annotated[int, Between(1)] = 64

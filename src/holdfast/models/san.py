@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
@@ -221,6 +221,8 @@ def _facing(query: Tensor, cells: Tensor, text: Tensor, inputs: Mapping[str, Ten
 @dataclass(frozen=True)
 class San(Recipe):
     """LSTM + CNN + stacked attention over a feature map, or over pixels where the benchmark gives no map."""
+
+    version: ClassVar[int] = 1
 
     embedding: Annotated[int, Between(1)] = 300
     recurrent: Annotated[int, Between(1)] = 1024

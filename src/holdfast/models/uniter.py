@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -190,6 +190,8 @@ def words_and_regions(model: str, inputs: Inputs) -> int:
 @dataclass(frozen=True)
 class Uniter(Recipe):
     """UNITER-base, over region features."""
+
+    version: ClassVar[int] = 1
 
     width: Annotated[int, Between(1)] = 768
     depth: Annotated[int, Between(1)] = 12

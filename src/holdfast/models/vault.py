@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -72,6 +72,8 @@ class VaultEncoder(Encoder):
 @dataclass(frozen=True)
 class Vault(Vilt):
     """VAuLT at the paper's size."""
+
+    version: ClassVar[int] = 1
 
     bert: str = "bert-base-uncased"
     """A folder with a BERT in the published format, or its name on the hub; empty: a random one, for trials."""

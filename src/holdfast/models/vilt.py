@@ -13,7 +13,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -259,6 +259,8 @@ def tiled(table: Tensor, places: int) -> Tensor:
 @dataclass(frozen=True)
 class Vilt(Recipe):
     """ViLT at the paper's size, from a published checkpoint or from scratch."""
+
+    version: ClassVar[int] = 1
 
     width: Annotated[int, Between(1)] = 768
     depth: Annotated[int, Between(1)] = 12

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -81,6 +81,8 @@ class VitEncoder(Encoder):
 @dataclass(frozen=True)
 class Vit(Recipe):
     """ViT, 9 layers of 384 with 16 heads of 64, over patches of 16x16."""
+
+    version: ClassVar[int] = 1
 
     patch: Annotated[int, Between(1)] = 16
     width: Annotated[int, Between(1)] = 384

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
@@ -155,6 +155,8 @@ class VLBertEncoder(Encoder):
 @dataclass(frozen=True)
 class VLBert(Recipe):
     """VL-BERT as VisCOLL trains it, over region features."""
+
+    version: ClassVar[int] = 1
 
     width: Annotated[int, Between(1)] = 384
     depth: Annotated[int, Between(1)] = 6

@@ -145,12 +145,18 @@ class Cfst(Benchmark):
 class Composed(Cfst):
     """What CGQA, COBJ and CPIN have in common: combinations of concepts, and few-shot tests of others."""
 
+    version: ClassVar[int] = 1
+
     tests: Annotated[int, Between(2)] = fewshot.TASKS
     """How many few-shot tasks each test has."""
     way: Annotated[int, Between(2)] | None = None
     """The classes of a few-shot task; by default ten, or as many as there are."""
     frozen: bool = True
     """Whether the extractor stays as it is in the tests; else it is fine-tuned for each few-shot task, and slowly."""
+
+    def reads(self) -> tuple[str, ...]:
+        """The dataset behind it."""
+        return (READERS[self.name].name,)
 
     @abstractmethod
     def _source(self) -> Source:
@@ -272,7 +278,12 @@ class Cpin(Composed):
 class Cifar100(Cfst):
     """CIFAR-100 in stages; images keep their 32 pixels, whatever the model was made for."""
 
+    version: ClassVar[int] = 1
     name: ClassVar[str] = "cifar100"
+
+    def reads(self) -> tuple[str, ...]:
+        """The dataset behind it."""
+        return ("cifar100",)
 
     def setup(self, wants: Wants) -> Setup:
         """Read the images, and cut the validation data from the training data, never from the test data."""

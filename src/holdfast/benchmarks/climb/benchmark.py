@@ -31,6 +31,7 @@ SIDES = {"tiny": 32, "small": 64, "large": 96, "paper": paper.SIDE}
 class Climb(Benchmark):
     """VQAv2, NLVR2, SNLI-VE and VCR, one after another, each with a head of its own."""
 
+    version: ClassVar[int] = 1
     default_model: ClassVar[str] = "vilt-tiny"
     places: ClassVar[frozenset[str]] = Benchmark.places | {"downstream", "single_task", "joint"}
 
@@ -82,6 +83,11 @@ class Climb(Benchmark):
     def first(self, stages: int) -> tuple[str, ...]:
         """The tasks of the first stages."""
         return task_order(self.order)[:stages]
+
+    def reads(self) -> tuple[str, ...]:
+        """The dataset of each task, and features where they come from files."""
+        features = ["region_features"] if self.features else []
+        return (*(TASKS[name].dataset for name in task_order(self.order)), *features)
 
     def setup(self, wants: Wants) -> Setup:
         """Read the tasks, and lay them out in stages."""

@@ -74,6 +74,7 @@ FASTER = {"tiny": 1.0, "small": 1.0, "large": 5.0, "paper": 1.0}
 class LowShot(Benchmark):
     """A task of CLiMB, multimodal, language or vision, learned from few examples."""
 
+    version: ClassVar[int] = 1
     default_model: ClassVar[str] = "vilt-tiny"
 
     task: str = "sst-2"
@@ -106,6 +107,12 @@ class LowShot(Benchmark):
     def model(self, algorithm: str = "finetune") -> str:
         """The paper's own at its scale, a small one elsewhere."""
         return "vilt" if self.scale == "paper" else self.default_model
+
+    def reads(self) -> tuple[str, ...]:
+        """The dataset of the task, and features where they come from files."""
+        features = ["region_features"] if self.features else []
+        known: Mapping[str, Unimodal | paper.Facts] = {**paper.TASKS, **unimodal.LANGUAGE, **unimodal.VISION}
+        return (known[self.task].dataset, *features)
 
     def setup(self, wants: Wants) -> Setup:
         """Draw the few examples, and read what validates and tests them."""

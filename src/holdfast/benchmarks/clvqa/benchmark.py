@@ -47,6 +47,7 @@ RATES = {"tiny": 3e-3, "small": 3e-3, "large": 1e-3, "paper": 5e-4}
 class Clvqa(Benchmark):
     """Wh- and yes/no-questions on CLEVR, one after the other, with one output layer for all answers."""
 
+    version: ClassVar[int] = 1
     default_model: ClassVar[str] = "san-tiny"
 
     scale: Literal["tiny", "small", "large", "paper"] = "small"
@@ -73,6 +74,10 @@ class Clvqa(Benchmark):
         """The cumulative run, for intransigence; a task learned alone has none."""
         alone = len(task_order(self.order, self.setting)) == 1
         return {} if alone else {protocol.REFERENCE: Need({"algorithm": "cumulative"}, stage=2)}
+
+    def reads(self) -> tuple[str, ...]:
+        """The dataset behind it."""
+        return ("clevr",)
 
     def setup(self, wants: Wants) -> Setup:
         """Read the questions, and lay them out in stages."""

@@ -23,6 +23,7 @@ SPLITS: tuple[Literal["train", "validation", "test"], ...] = ("train", "validati
 class Patterns(Benchmark):
     """Procedural image classes, a few new ones each stage."""
 
+    version: ClassVar[int] = 1
     default_model: ClassVar[str] = "perceptron"
 
     scale: Literal["tiny", "small", "large"] = "small"

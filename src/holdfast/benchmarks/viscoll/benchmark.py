@@ -16,7 +16,7 @@ import numpy as np
 
 from holdfast.benchmarks.base import Benchmark, Setup
 from holdfast.benchmarks.viscoll import paper, protocol, tasks
-from holdfast.benchmarks.viscoll.build import build
+from holdfast.benchmarks.viscoll.build import SOURCES, build
 from holdfast.benchmarks.viscoll.features import read_regions
 from holdfast.benchmarks.viscoll.phrases import SPLITS, Phrase, load_phrases
 from holdfast.benchmarks.viscoll.stream import INTERVAL, Order, arranged, density, learned_by
@@ -59,6 +59,7 @@ EVALUATIONS = 10
 class Viscoll(Benchmark):
     """What COCO-shift and Flickr-shift have in common: phrases in a stream."""
 
+    version: ClassVar[int] = 1
     default_model: ClassVar[str] = "vlbert-tiny"
     places: ClassVar[frozenset[str]] = Benchmark.places | {"vocabulary"}
     dataset: ClassVar[Literal["coco", "flickr"]]
@@ -107,6 +108,10 @@ class Viscoll(Benchmark):
             for name in names
             for setting, value in {"capacity": MEMORY[self.scale], **own[name]}.items()
         }
+
+    def reads(self) -> tuple[str, ...]:
+        """Its captions and pictures, and features where they come from files."""
+        return (SOURCES[self.dataset], *(["region_features"] if self.features else []))
 
     def setup(self, wants: Wants) -> Setup:
         """Read the phrases, hide them in their captions, and lay them out in a stream."""

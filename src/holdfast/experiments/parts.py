@@ -1,0 +1,101 @@
+"""The built-in parts that decide a run's result, each with its version.
+
+A class says its version as `version`, a module of functions as `VERSION`. Raise it when the same configuration would
+give another result: the tests in `tests/golden` say when, and which.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from importlib import import_module
+from typing import Any, get_args
+
+from holdfast import engine, registry, tasks
+from holdfast.algorithms.base import Algorithm
+from holdfast.benchmarks.base import Benchmark, Setup
+from holdfast.data import augment, decoding, text
+from holdfast.data.lazy import ImageFiles
+from holdfast.engine import optimiser
+from holdfast.models import heads
+from holdfast.models.base import Recipe
+from holdfast.settings import fields
+from holdfast.types import Training
+
+KINDS = {
+    "holdfast.algorithms": "algorithm",
+    "holdfast.memory": "memory",
+    "holdfast.models.heads": "head",
+    "holdfast.models": "model",
+    "holdfast.tasks": "task",
+    "holdfast.benchmarks": "benchmark",
+}
+"""What the classes of a room are, the more particular rooms first."""
+HEADS = {"classify": heads.Classify, "choose": heads.Choose, "phrase": heads.Phrase}
+
+
+def versions(*kinds: type) -> dict[str, int]:
+    """The versions of classes and of the classes that they extend; a class without one of its own counts by these.
+
+    >>> from holdfast.models.vilt import TinyVilt
+    >>> list(versions(TinyVilt))
+    ['model Vilt']
+    """
+    found = {}
+    for each in (each for kind in kinds for each in kind.__mro__ if "version" in vars(each)):
+        for room, name in KINDS.items():
+            if f"{each.__module__}.".startswith(f"{room}."):
+                found[f"{name} {each.__name__}"] = int(vars(each)["version"])
+                break
+    return found
+
+
+def of_algorithms(algorithms: Iterable[Algorithm], transforms: Iterable[str]) -> dict[str, int]:
+    """The versions of algorithms, of what they use, and of transforms of the stream."""
+    found = {f"transform {name}": _module_version(registry.TRANSFORMS[name]) for name in transforms}
+    for algorithm in algorithms:
+        found |= versions(type(algorithm), *algorithm.uses())
+    return found
+
+
+def of_training(training: Iterable[Mapping[str, Any]]) -> dict[str, int]:
+    """The versions of the engine, and of the optimisers and augmentations as far as these settings name them."""
+    found = {"engine": engine.VERSION}
+    for stage in training:
+        if "optimiser" in stage:
+            found[f"optimiser {stage['optimiser']}"] = optimiser.VERSION
+        if stage.get("augment", "none") != "none":
+            found[f"augment {stage['augment']}"] = augment.VERSION
+    return found
+
+
+def of_benchmark(benchmark: Benchmark, recipe: Recipe) -> dict[str, int]:
+    """The versions of a benchmark, of the readers of its files, and of a model."""
+    readers = {name: _reader_version(name) for name in benchmark.reads()}
+    found = {f"reader {name}": version for name, version in readers.items() if version is not None}
+    return versions(type(benchmark), type(recipe)) | found
+
+
+def of_setup(setup: Setup) -> dict[str, int]:
+    """The versions of tasks and heads, of word pieces, and of what decodes pictures while a run trains."""
+    found = versions(*(kind for task in setup.tasks.values() for kind in (type(task), HEADS[task.reads.kind])))
+    if setup.inputs.text:
+        found["tokenizer"] = text.VERSION
+    if any(isinstance(column, ImageFiles) for table in setup.data.tables for column in table.inputs.values()):
+        found["decoding"] = decoding.VERSION
+    return found
+
+
+def of_any_data() -> dict[str, int]:
+    """The versions of all that a run may use beside its benchmark, model and algorithms, whatever its data."""
+    kinds = fields(Training)
+    found = of_training({name: value} for name in ("optimiser", "augment") for value in get_args(kinds[name]))
+    found |= {"tokenizer": text.VERSION, "decoding": decoding.VERSION}
+    return found | versions(*HEADS.values(), *(each for each in vars(tasks).values() if isinstance(each, type)))
+
+
+def _module_version(entry: registry.Entry) -> int:
+    return int(import_module(entry.place.partition(":")[0]).VERSION)
+
+
+def _reader_version(name: str) -> int | None:
+    return getattr(import_module(registry.DATASETS[name].place.partition(":")[0]), "VERSION", None)
