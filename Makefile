@@ -41,6 +41,7 @@ format: setup
 # Record what was made by a part whose version was raised.
 goldens: setup
 	PYTHONPATH=tests $(BIN)/python tests/golden/cached.py
+	PYTHONPATH=tests $(BIN)/python tests/golden/goldens.py
 
 clean:
 	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache

@@ -1,0 +1,264 @@
+"""What is measured of all parts but algorithms."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from golden.small import Outcome, exactly, model_values, table_of, tensors
+from holdfast import registry
+from holdfast.data.augment import augment
+from holdfast.data.decoding import Fit
+from holdfast.data.images import decode
+from holdfast.data.text import train
+from holdfast.experiments import parts
+from holdfast.memory import ClassBalanced, ExperienceBalanced, Latest, Memory, PerTask, Reservoir, TargetBalanced
+from holdfast.models.base import Encoder, Recipe
+from holdfast.settings import build, fields
+from holdfast.types import Head, Inputs, Part, Score, Stream
+from smallest import prepared
+
+ROWS, STEPS, RATE = 4, 3, 0.05
+TEXT = {"text": 6, "vocabulary": 30}
+SMALL = {"width": 16, "depth": 2, "heads": 2, "hidden": 24, "head_width": 8, "patch": 8, "positions": 12, "side": 16}
+SMALL |= {"channels": 8, "language": 1, "vision": 1, "crossing": 1, "embedding": 6, "recurrent": 8, "attention": 8}
+IMAGE = Inputs(image=(3, 16, 16))
+BOTH = Inputs(image=(3, 16, 16), **TEXT)
+REGIONS = Inputs(regions=(5, 7), **TEXT)
+PADDED = Inputs(image=(3, 16, 16), padded=True, **TEXT)
+MODELS: dict[str, list[tuple[str, Inputs, dict[str, Any]]]] = {
+    "perceptron": [("default", IMAGE, {})],
+    "vilt": [("default", BOTH, {"dropout": 0.1}), ("padded", PADDED, {}), ("texts", BOTH, {"text_positions": 9})],
+    "vilt-tiny": [("shipped", Inputs(image=(3, 64, 64), text=8, vocabulary=3000), {"weights": "holdfast/vilt-tiny"})],
+    "bert": [("default", Inputs(**TEXT), {})],
+    "bert-tiny": [("default", Inputs(**TEXT), {})],
+    "vault-tiny": [("shipped", Inputs(image=(3, 64, 64), text=8, vocabulary=3000), {"bert": "holdfast/bert-tiny"})],
+    "uniter": [("default", REGIONS, {})],
+    "vlbert": [("default", REGIONS, {}), ("other", REGIONS, {"whole": "mean", "visual_scale": 0.3, "geometry": True})],
+    "lxmert": [("default", REGIONS, {})],
+    "san": [("default", BOTH, {}), ("apart", BOTH, {"apart": True}), ("grid", Inputs(grid=(6, 4, 4), **TEXT), {})],
+    "resnet18": [(start, IMAGE, {"start": start}) for start in ("cfst", "cifar", "imagenet")],
+    "vit": [("default", IMAGE, {})],
+    "modular-resnet18": [("branches", IMAGE, {}), ("stages", IMAGE, {"parts": "stages"})],
+    "modular-vit": [("branches", IMAGE, {}), ("stages", IMAGE, {"parts": "stages"})],
+    "modular-perceptron": [("branches", IMAGE, {}), ("stages", IMAGE, {"parts": "stages"})],
+}
+"""Small models, with what they see; the sizes are those of SMALL that a recipe has, unless weights give them."""
+BENCHMARKS = ("patterns", "cfst:cgqa", "cfst:cifar100", "climb", "climb:lowshot", "clvqa", "viscoll:coco")
+BENCHMARKS += ("viscoll:flickr",)
+"""All but cobj and cpin, whose stream is that of cgqa: their data takes a minute to make."""
+
+
+def columns(inputs: Inputs, rows: int = ROWS) -> dict[str, Tensor]:
+    """Random rows of all columns of these inputs."""
+    random = np.random.default_rng(3)
+    found: dict[str, Tensor] = {}
+    if inputs.image:
+        found["image"] = torch.from_numpy(random.integers(0, 256, (rows, *inputs.image), np.uint8))
+        if inputs.padded:
+            found["image_size"] = torch.tensor([[16, 16], [8, 16], [16, 12], [10, 9]])[:rows]
+    if inputs.text:
+        found["text"] = torch.from_numpy(random.integers(5, inputs.vocabulary, (rows, inputs.text)))
+        found["text_length"] = torch.from_numpy(random.integers(2, inputs.text + 1, rows))
+    if inputs.regions:
+        count, width = inputs.regions
+        found["regions"] = torch.from_numpy(random.standard_normal((rows, count, width)))
+        found["boxes"] = torch.from_numpy(np.sort(random.random((rows, count, 2, 2)), axis=2).reshape(rows, count, 4))
+        found["region_count"] = torch.from_numpy(random.integers(1, count + 1, rows))
+    if inputs.grid:
+        found["grid"] = torch.from_numpy(random.standard_normal((rows, *inputs.grid)))
+    return found
+
+
+def _descend(module: nn.Module, loss: Callable[[], Tensor]) -> None:
+    """A few steps of plain gradient descent."""
+    for step in range(STEPS):
+        torch.manual_seed(step)
+        module.zero_grad()
+        loss().backward()
+        with torch.no_grad():
+            for weight in module.parameters():
+                if weight.grad is not None:
+                    weight -= RATE * weight.grad
+
+
+def of_model(name: str, inputs: Inputs, given: Mapping[str, Any]) -> Outcome:
+    kind: type[Recipe] = registry.MODELS[name].load()
+    sizes = {} if {"weights", "bert"} & given.keys() else {n: v for n, v in SMALL.items() if n in fields(kind)}
+    recipe = build(kind, {**sizes, **given}, name)
+    with exactly():
+        torch.manual_seed(1)
+        model = recipe.build(inputs, {"head": Head("classify", 3)})
+        model.double()
+        seen, targets = columns(inputs), torch.tensor([0, 1, 2, 1])
+        _descend(model.train(), lambda: nn.functional.cross_entropy(model(seen, "head"), targets))
+        with torch.no_grad():
+            output = model.eval()(seen, "head")
+    used = parts.versions(kind, parts.HEADS["classify"])
+    return Outcome(used, {"outputs": output.flatten().tolist(), **model_values(model)})
+
+
+class _Still(Encoder):
+    """An encoder that gives fixed numbers, for heads alone."""
+
+    width = 6
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table = nn.Embedding(9, self.width)
+
+    def stem(self) -> list[nn.Module]:
+        return []
+
+    def layers(self) -> list[nn.Module]:
+        return []
+
+    def forward(self, inputs: Mapping[str, Tensor]) -> Tensor:
+        return inputs["vector"]
+
+    def words(self, inputs: Mapping[str, Tensor]) -> Tensor:
+        return inputs["vector"]
+
+    def word_embedding(self) -> nn.Embedding:
+        return self.table
+
+
+def of_head(kind: str, growing: bool) -> Outcome:
+    with exactly():
+        torch.manual_seed(2)
+        encoder = _Still()
+        head = encoder.head(Head(kind, 3, images=2 if kind == "classify" else 1, growing=growing))  # type: ignore[arg-type]
+        if growing:
+            head.classifier.open_classes([0, 2])
+        vectors = torch.from_numpy(np.random.default_rng(4).standard_normal((ROWS, 2, encoder.width)))
+        given = {"vector": vectors, "masked": torch.tensor([[0, 1], [1, -1], [0, -1], [1, 0]])}
+        _descend(head.train(), lambda: head(encoder, given).clamp(min=-10).square().mean())
+        output = head.eval()(encoder, given)
+    return Outcome(parts.versions(parts.HEADS[kind]), {"outputs": output.flatten().tolist(), **model_values(head)})
+
+
+def of_task(task: Any) -> Outcome:
+    table = table_of(task, np.random.default_rng(6))
+    shape = (len(table), 2, task.outputs) if task.reads.kind == "phrase" else (len(table), task.outputs)
+    drawn = torch.from_numpy(np.random.default_rng(8).standard_normal(shape))
+    part = Part(task.name, table.inputs, table.targets)
+    output = task.forward(lambda inputs, head: drawn.requires_grad_(), part)
+    task.loss(output, part).backward()
+    predicted = task.predictions(output.detach(), part)
+    assert drawn.grad is not None
+    values = {
+        "losses": task.losses(output, part).tolist(),
+        "loss": [task.loss(output, part).item()],
+        "score": [task.score(predicted.numpy(), table.targets.numpy()), task.chance],
+    }
+    return Outcome(parts.versions(type(task)), values | tensors([drawn.grad]))
+
+
+def _group(ids: Any) -> Any:
+    return (ids % 7) * (ids % 7 < 4)
+
+
+_WORDS = np.array([[0, 1], [2, -1], [3, 0], [1, 3], [4, 4], [5, -1], [6, 2]])
+MEMORIES: dict[str, Callable[[], Memory]] = {
+    "small": lambda: Reservoir(11, 3),
+    "grouped": lambda: Reservoir(20, 3, _group),
+    "latest": lambda: Latest(9, 3),
+    "count": lambda: PerTask(3, 5),
+    "share": lambda: PerTask(3, share=0.13),
+    "experience": lambda: ExperienceBalanced(11, 3),
+    "class": lambda: ClassBalanced(13, 3, _group),
+    "greedy": lambda: ClassBalanced(13, 3, _group, greedy=True),
+    "sqrt": lambda: TargetBalanced(14, 3, _group, "sqrt"),
+    "forget": lambda: TargetBalanced(14, 3, _group, "forget"),
+    "words": lambda: TargetBalanced(14, 3, lambda ids: ids % 7, "sqrt", _WORDS),
+    "forgotten words": lambda: TargetBalanced(14, 3, lambda ids: ids % 7, "forget", _WORDS),
+}
+
+
+def of_memory(make: Callable[[], Memory]) -> Outcome:
+    """Offer a stream in batches, some of them twice; draw in between."""
+    memory, drawn, losses = make(), list[float](), np.random.default_rng(9)
+    for turn, start in enumerate(range(0, 150, 15)):
+        ids = np.arange(start, start + 15) * 3 % 151
+        for offered in (ids, ids[:6]) if turn % 3 == 2 else (ids,):
+            memory.add(offered)
+        if isinstance(memory, TargetBalanced):
+            memory.observe(np.arange(7), losses.random(7).round(2))
+            drawn += memory.distribution().tolist()
+        drawn += [float(each) for each in memory.sample(4)]
+        if len(memory.groups):
+            group = memory.draw_group(but=0)
+            drawn += [] if group is None else [float(group), *map(float, memory.sample_group(group, 3))]
+        if isinstance(memory, Latest) and turn % 4 == 3:
+            drawn += map(float, memory.take())
+    return Outcome(parts.versions(type(memory)), {"kept": memory.ids.astype(float).tolist(), "drawn": drawn})
+
+
+def of_augmentation(kind: str) -> Outcome:
+    torch.manual_seed(4)
+    image = columns(Inputs(image=(3, 16, 16)), 24)["image"]
+    seen = tensors(augment(image, kind).split(4))
+    version = {f"augment {kind}": parts.of_any_data()[f"augment {kind}"]}
+    return Outcome(version, seen)
+
+
+def of_pieces() -> Outcome:
+    texts = ["A red cup, two red cups.", "The cup isn't there!", "Two théâtres: 12 cups; reds", "red-ish things"]
+    pieces = train(texts, 60)
+    numbers, lengths = pieces.encode(texts, 12)
+    pairs, _ = pieces.encode(texts, 9, pairs=texts[::-1])
+    found = [zlib.crc32(" ".join(pieces.vocabulary).encode()), *numbers.flatten(), *lengths, *pairs.flatten()]
+    version = {"tokenizer": parts.of_any_data()["tokenizer"]}
+    return Outcome(version, {"numbers": [float(each) for each in found]})
+
+
+def of_decoding() -> Outcome:
+    pixels = np.random.default_rng(2).integers(0, 256, (20, 31, 3), np.uint8)
+    fits = (Fit(size=8), Fit(shorter=10, longest=12), Fit(longest=16))
+    shown = [decode(pixels, fit.size, shorter=fit.shorter, longest=fit.longest) for fit in fits]
+    version = {"decoding": parts.of_any_data()["decoding"]}
+    return Outcome(version, {"sums": [float(each.astype(float).sum()) for each in shown]})
+
+
+def of_benchmark(name: str) -> Outcome:
+    """Its stream, its evaluations, and its measures of scores that are drawn at random."""
+    kind = registry.BENCHMARKS[name].load()
+    benchmark = build(kind, {"scale": "tiny"}, name)
+    recipe: Recipe = registry.MODELS[benchmark.model()].load()()
+    setup = benchmark.setup(recipe.wants())
+    random = np.random.default_rng(12)
+    log = [
+        Score(stage, 10 * stage, each.name, each.split, len(each.ids), float(random.random()))
+        for stage in range(0 if setup.protocol.initial else 1, len(setup.stream.stages) + 1)
+        for each in setup.protocol.evaluations
+    ]
+    measured = benchmark.summary(log)
+    found = {**parts.of_benchmark(benchmark, recipe), **parts.of_setup(setup)}
+    kept = {part: version for part, version in found.items() if not part.startswith(("model", "head"))}
+    words = [*measured, *setup.tasks, *(each.name for each in setup.protocol.evaluations)]
+    values = {
+        "stages": [number for stage in setup.stream.stages for number in _ids(stage.train)],
+        "training": [float(zlib.crc32(repr(stage.training).encode())) for stage in setup.stream.stages],
+        "evaluations": [number for each in setup.protocol.evaluations for number in _ids(each.ids)],
+        "words": [float(zlib.crc32(" ".join(words).encode()))],
+        "chance": list(setup.chance.values()),
+        "measures": [value for value in measured.values() if value == value],
+        "every": [float(setup.protocol.every or 0), float(setup.protocol.initial)],
+    }
+    return Outcome(kept, values)
+
+
+def _ids(ids: Any) -> Iterable[float]:
+    """How many, and which in which order."""
+    return float(len(ids)), float(zlib.crc32(np.asarray(ids, dtype="<i8").tobytes()))
+
+
+def of_transform(name: str) -> Outcome:
+    changed: Stream = registry.TRANSFORMS[name].load()(prepared(benchmark__stages=3).setup.stream)
+    values = [number for stage in changed.stages for number in (*_ids(stage.train), float(stage.training.epochs))]
+    return Outcome(parts.of_algorithms([], [name]), {"stages": values})
