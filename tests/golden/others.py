@@ -20,7 +20,7 @@ from holdfast.experiments import parts
 from holdfast.memory import ClassBalanced, ExperienceBalanced, Latest, Memory, PerTask, Reservoir, TargetBalanced
 from holdfast.models.base import Encoder, Recipe
 from holdfast.settings import build, fields
-from holdfast.types import Head, Inputs, Part, Score, Stream
+from holdfast.types import Head, Inputs, Part, Score, Stream, Training
 from smallest import prepared
 
 ROWS, STEPS, RATE = 4, 3, 0.05
@@ -243,7 +243,7 @@ def of_benchmark(name: str) -> Outcome:
     words = [*measured, *setup.tasks, *(each.name for each in setup.protocol.evaluations)]
     values = {
         "stages": [number for stage in setup.stream.stages for number in _ids(stage.train)],
-        "training": [float(zlib.crc32(repr(stage.training).encode())) for stage in setup.stream.stages],
+        "training": [float(zlib.crc32(_chosen(stage.training).encode())) for stage in setup.stream.stages],
         "evaluations": [number for each in setup.protocol.evaluations for number in _ids(each.ids)],
         "words": [float(zlib.crc32(" ".join(words).encode()))],
         "chance": list(setup.chance.values()),
@@ -251,6 +251,12 @@ def of_benchmark(name: str) -> Outcome:
         "every": [float(setup.protocol.every or 0), float(setup.protocol.initial)],
     }
     return Outcome(kept, values)
+
+
+def _chosen(training: Training) -> str:
+    """What is not as it is by default: a setting that is new later changes nothing here."""
+    values = {name: getattr(training, name) for name in sorted(fields(Training))}
+    return repr({name: value for name, value in values.items() if value != getattr(Training, name)})
 
 
 def _ids(ids: Any) -> Iterable[float]:

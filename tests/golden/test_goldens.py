@@ -77,7 +77,7 @@ def test_an_algorithm_names_each_memory_that_it_makes(name, monkeypatch):
 @pytest.mark.parametrize(
     ("constant", "case"),
     [
-        ("holdfast.memory.balanced.FLOOR", "memory TargetBalanced: sqrt"),
+        ("holdfast.memory.balanced.FLOOR", "memory TargetBalanced: forget"),
         ("holdfast.memory.balanced.SMOOTHING", "memory TargetBalanced: forget"),
         ("holdfast.algorithms.adapter_library.SHRINK", "algorithm AdapterLibrary: default"),
         ("holdfast.data.streams.OFFLINE", "transform offline: stream"),
