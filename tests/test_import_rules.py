@@ -16,7 +16,9 @@ ALLOWED = {
     "errors": set(),
     "version": set(),
     "settings": {"types", "errors"},
-    "registry": {"errors", "algorithms"},  # a user's file is checked to hold an Algorithm
+    "usercode": {"errors"},
+    "foreign": {"usercode"},
+    "registry": {"errors", "usercode", "algorithms"},  # a user's file is checked to hold an Algorithm
     "metrics": set(),
     "papers": {"metrics"},
     "data": set(),
@@ -28,7 +30,18 @@ ALLOWED = {
     "memory": set(),
     "algorithms": {"data", "memory", "models", "tasks"},
     "engine": {"algorithms", "data", "memory", "models", "metrics", "tasks"},
-    "experiments": {"registry", "settings", "algorithms", "benchmarks", "data", "engine", "models", "tasks", "world"},
+    "experiments": {
+        "registry",
+        "foreign",
+        "settings",
+        "algorithms",
+        "benchmarks",
+        "data",
+        "engine",
+        "models",
+        "tasks",
+        "world",
+    },
     "reports": {"metrics", "papers", "benchmarks", "experiments"},
     "bench": {
         "registry",

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
 import importlib
-import importlib.util
 import re
-import sys
-import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from holdfast.errors import UserError, nearest
+from holdfast.usercode import load
 
 
 @dataclass(frozen=True)
@@ -232,36 +229,20 @@ def _plain(name: str) -> str:
     return name.strip().lower().replace("_", "-")
 
 
-def algorithm_from_file(word: str) -> tuple[Any, str]:
-    """The class that `path/to/file.py:Class` names, and a hash of the file, so that changed code is a new run."""
+def algorithm_from_file(word: str) -> Any:
+    """The class that `path/to/file.py:Class` names."""
     path, colon, name = word.rpartition(":")
     if not colon:
         raise UserError(f"{word!r} names no class: write it as {word}:Class")
-    file = Path(path)
-    if not file.is_file():
+    if not Path(path).is_file():
         raise UserError(f"there is no file {path!r} to take the algorithm {name!r} from")
-    source = hashlib.blake2b(file.read_bytes(), digest_size=8).hexdigest()
-    # A name of its own, so that it hides no module that someone else imports, nor another file of the same name.
-    module_name = f"holdfast_user_{file.stem}_{source}"
-    spec = importlib.util.spec_from_file_location(module_name, file)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[module_name] = module  # dataclasses look their module up by name
-    try:
-        spec.loader.exec_module(module)
-    except SyntaxError as error:
-        raise UserError(f"{path}, line {error.lineno}: {error.msg}") from None
-    except Exception as error:
-        lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename == str(file)]
-        place = f"{path}, line {lines[-1]}" if lines else path
-        raise UserError(f"{place}: {type(error).__name__}: {error}") from error
+    module = load(Path(path)).module
     from holdfast.algorithms.base import Algorithm
 
-    own = {n: k for n, k in vars(module).items() if isinstance(k, type) and k.__module__ == module_name}
+    own = {n: k for n, k in vars(module).items() if isinstance(k, type) and k.__module__ == module.__name__}
     kinds = {n: k for n, k in own.items() if issubclass(k, Algorithm)}
     if name not in kinds:
         raise UserError(f"{path} has no algorithm {name!r}: {nearest(name, kinds)}")
     if "__dataclass_fields__" not in vars(kinds[name]):
         raise UserError(f"{path}: {name} must be a dataclass: write @dataclass above it")
-    return kinds[name], source
+    return kinds[name]

@@ -131,7 +131,7 @@ def _maps_of(run: str, out: Path, data: str, seed: int) -> tuple[str, list[Shown
         raise UserError(f"run {folder.id} is {folder.status()}: look into it when it is done")
     settings = {key: value for key, value in config["benchmark"].items() if key != "name"}
     benchmark = build(registry.BENCHMARKS[name].load(), settings | {"data": data}, "benchmark")
-    sizes = {key: value for key, value in config["model"].items() if key not in ("name", "source")}
+    sizes = {key: value for key, value in config["model"].items() if key not in ("name", "code", "source")}
     recipe = build(registry.MODELS[config["model"]["name"]].load(), sizes, "model")
     setup = benchmark.setup(recipe.wants())
     if setup.data.fingerprint() != config["data"]:

@@ -126,7 +126,7 @@ def _look(run: str, out: Path, data: str) -> _Looked:
         raise UserError(f"run {folder.id} is {folder.status()}: look into it when it is done")
     settings = {name: value for name, value in config["benchmark"].items() if name != "name"}
     benchmark = build(Clvqa, settings | {"data": data}, "benchmark")
-    sizes = {name: value for name, value in config["model"].items() if name not in ("name", "source")}
+    sizes = {name: value for name, value in config["model"].items() if name not in ("name", "code", "source")}
     recipe = build(registry.MODELS[config["model"]["name"]].load(), sizes, "model")
     setup = benchmark.setup(recipe.wants())
     if setup.data.fingerprint() != config["data"]:

@@ -204,7 +204,7 @@ def _density_of_runs(
         return None
     own = {name: value for name, value in run.config["benchmark"].items() if name != "name"}
     benchmark = build(registry.BENCHMARKS[run.config["benchmark"]["name"]].load(), own | dict(places), "benchmark")
-    sizes = {name: value for name, value in run.config["model"].items() if name not in ("name", "source")}
+    sizes = {name: value for name, value in run.config["model"].items() if name not in ("name", "code", "source")}
     setup = benchmark.setup(build(registry.MODELS[run.config["model"]["name"]].load(), sizes, "model").wants())
     if setup.data.fingerprint() != run.config["data"]:
         where = f"{places['data']} holds" if places["data"] else "the world makes"

@@ -20,6 +20,7 @@ from holdfast.data.threads import threads
 from holdfast.errors import UserError, nearest
 from holdfast.experiments import parts
 from holdfast.experiments.front import through
+from holdfast.foreign import identity
 from holdfast.models.base import Recipe
 from holdfast.settings import build, fields, shown
 from holdfast.types import Between, Stream, Training
@@ -132,7 +133,7 @@ class Checked:
     transforms: tuple[str, ...]
     training: dict[str, Any]
     names: Mapping[str, Any]
-    """The registered names of all of these, and the source of a user's own algorithm, for the configuration."""
+    """The registered names of all of these, with a hash of the code of those that are not ours."""
 
     @property
     def title(self) -> str:
@@ -227,7 +228,7 @@ def check(request: Request) -> Checked:
         raise UserError(f"--start is {request.start!r}: write it as RUN@STAGE, a run's id and the number of a stage")
     words, named = _named(request.algorithm)
     transforms, entries = _algorithms(words)
-    names = [name for name, _, _ in entries]
+    names = [name for name, _ in entries]
     settings = _by_owner(request.settings, names)
     for owner, own in _by_owner(named, names).items():
         for name, value in own.items():
@@ -258,18 +259,19 @@ def check(request: Request) -> Checked:
     model_name = registry.resolve(request.model or benchmark.model(title), "model", registry.MODELS)
     preset = _by_owner(benchmark.preset(model_name, title), names)
     assert not preset["benchmark"], "a preset follows from the benchmark's settings, and changes none of them"
-    for name, kind_of, _ in entries:
+    for name, kind_of in entries:
         for given_name in kind_of.instead.keys() & settings[name].keys():
             preset[name].pop(kind_of.instead[given_name], None)
     settings = {owner: {**preset[owner], **own} for owner, own in settings.items()}
     recipe: Recipe = build(registry.MODELS[model_name].load(), settings["model"], "model")
-    algorithms = tuple(build(kind, settings[name], name) for name, kind, _ in entries)
+    algorithms = tuple(build(kind, settings[name], name) for name, kind in entries)
     for name, algorithm in zip(names, algorithms, strict=True):
         algorithm.called = name  # what messages call it
     found = {
         "benchmark": benchmark_name,
         "model": model_name,
-        "algorithms": [{"name": name, **source} for name, _, source in entries],
+        "code": {"benchmark": identity(kind), "model": identity(type(recipe))},
+        "algorithms": [{"name": name, **identity(kind)} for name, kind in entries],
     }
     return Checked(request, benchmark, recipe, algorithms, tuple(transforms), settings["train"], found)
 
@@ -343,10 +345,11 @@ def configured(
 
     `further` has the versions of the parts that follow from the data.
     """
-    request = checked.request
+    request, code, source = checked.request, checked.names["code"], {"source": weights} if weights else {}
+    drawn = _plain(checked.benchmark, checked.benchmark.places)
     return Config(
-        benchmark={"name": checked.names["benchmark"], **_plain(checked.benchmark, checked.benchmark.places)},
-        model={"name": checked.names["model"], **_plain(checked.recipe), **({"source": weights} if weights else {})},
+        benchmark={"name": checked.names["benchmark"], **code["benchmark"], **drawn},
+        model={"name": checked.names["model"], **code["model"], **_plain(checked.recipe), **source},
         algorithms=[
             {**name, **_plain(algorithm)}
             for name, algorithm in zip(checked.names["algorithms"], checked.algorithms, strict=True)
@@ -374,7 +377,7 @@ def settings_for(algorithms: Sequence[str], settings: Mapping[str, Any]) -> dict
     >>> settings_for(["finetune", "er"], {"train.epochs": 3, "replay.size": 8})
     {'finetune': {'train.epochs': 3}, 'er': {'train.epochs': 3, 'replay.size': 8}}
     """
-    owners = {word: {name for name, _, _ in _algorithms(_named(word)[0])[1]} for word in algorithms}
+    owners = {word: {name for name, _ in _algorithms(_named(word)[0])[1]} for word in algorithms}
     own = {key: _owner(key)[0] for key in settings}
     elsewhere = {word: set().union(*owners.values()) - mine for word, mine in owners.items()}
     return {word: {k: v for k, v in settings.items() if own[k] not in elsewhere[word]} for word in algorithms}
@@ -399,23 +402,23 @@ def _named(words: str) -> tuple[str, dict[str, str]]:
     return "+".join(names), settings
 
 
-def _algorithms(words: str) -> tuple[list[str], list[tuple[str, type[Algorithm], dict[str, str]]]]:
-    """The stream transforms that `A+B` names, and its algorithms: name, class, and the hash of a user's own file."""
+def _algorithms(words: str) -> tuple[list[str], list[tuple[str, type[Algorithm]]]]:
+    """The stream transforms that `A+B` names, and its algorithms: name and class."""
     transforms, entries = [], []
     names = [word.strip() for word in words.split("+")]
     for name in names:
         if ".py" in name:
-            kind, source = registry.algorithm_from_file(name)
-            entries.append((kind.__name__, kind, {"source": source}))
+            kind = registry.algorithm_from_file(name)
+            entries.append((kind.__name__, kind))
             continue
         found = registry.resolve(name, "algorithm", registry.ALGORITHMS, registry.PLAIN, registry.TRANSFORMS)
         if found in registry.TRANSFORMS:
             transforms.append(found)
         elif found in registry.ALGORITHMS:
-            entries.append((found, registry.ALGORITHMS[found].load(), {}))
+            entries.append((found, registry.ALGORITHMS[found].load()))
         elif len(names) > 1:
             raise UserError(f"{name!r} is plain fine-tuning: there is nothing to combine in {words!r}")
-    if len({*transforms, *(name for name, _, _ in entries)}) < len(transforms) + len(entries):
+    if len({*transforms, *(name for name, _ in entries)}) < len(transforms) + len(entries):
         raise UserError(f"{words!r} names one algorithm twice")
     return transforms, entries
 

@@ -16,6 +16,7 @@ from holdfast.benchmarks.base import Benchmark, Setup
 from holdfast.data import augment, decoding, text
 from holdfast.data.lazy import ImageFiles
 from holdfast.engine import optimiser
+from holdfast.foreign import taken
 from holdfast.models import heads
 from holdfast.models.base import Recipe
 from holdfast.settings import fields
@@ -36,12 +37,15 @@ HEADS = {"classify": heads.Classify, "choose": heads.Choose, "phrase": heads.Phr
 def versions(*kinds: type) -> dict[str, int]:
     """The versions of classes and of the classes that they extend; a class without one of its own counts by these.
 
+    A class that is not ours counts by all of ours that its code has at hand.
+
     >>> from holdfast.models.vilt import TinyVilt
     >>> list(versions(TinyVilt))
     ['model Vilt']
     """
     found = {}
-    for each in (each for kind in kinds for each in kind.__mro__ if "version" in vars(each)):
+    whole = [each for kind in kinds for each in (kind, *taken(kind))]
+    for each in (each for kind in whole for each in kind.__mro__ if "version" in vars(each)):
         for room, name in KINDS.items():
             if f"{each.__module__}.".startswith(f"{room}."):
                 found[f"{name} {each.__name__}"] = int(vars(each)["version"])
@@ -90,7 +94,8 @@ def of_any_data() -> dict[str, int]:
     kinds = fields(Training)
     found = of_training({name: value} for name in ("optimiser", "augment") for value in get_args(kinds[name]))
     found |= {"tokenizer": text.VERSION, "decoding": decoding.VERSION}
-    return found | versions(*HEADS.values(), *(each for each in vars(tasks).values() if isinstance(each, type)))
+    kinds_of_task = (each for each in vars(tasks).values() if isinstance(each, type) and hasattr(each, "version"))
+    return found | versions(*HEADS.values(), *kinds_of_task)
 
 
 def _module_version(entry: registry.Entry) -> int:

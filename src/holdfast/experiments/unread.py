@@ -53,14 +53,12 @@ def provisional(checked: Checked) -> Config:
 def made(store: Store) -> set[str]:
     """The provisional ids of the runs that a store has done, by the commands that made them."""
     commands: dict[str, str] = {}
-    sources: dict[str, list[str | None]] = {}
-    recorded: dict[str, dict[str, int]] = {}
+    configs: dict[str, dict[str, Any]] = {}
     for path in store.path.glob("*/record.json"):
         try:
             record = read_json(path)
-            if parts := record["config"].get("parts"):  # none: it was made before parts had versions
-                recorded[path.parent.name] = dict(parts)
-                sources[path.parent.name] = [each.get("source") for each in record["config"]["algorithms"]]
+            if record["config"].get("parts"):  # none: it was made before parts had versions
+                configs[path.parent.name] = record["config"]
                 commands[path.parent.name] = str(record["environment"]["command"])
         except (UserError, KeyError, TypeError):
             continue  # a foreign or broken record is no run that is done
@@ -74,13 +72,21 @@ def made(store: Store) -> set[str]:
                 first, at, stage = request.start.partition("@")
                 start = f"{name(first)}@{stage}" if at else ""
                 checked = check(replace(request, start=start))
-                files = [each.get("source") for each in checked.names["algorithms"]]
-                same = all(now in (None, then) for now, then in zip(files, sources[run], strict=True))
                 config = provisional(checked)
-                if same and recorded[run].items() <= {**of_any_data(), **config.parts}.items():
+                if _code(config.to_json()) == _code(configs[run]) and not _outdated(configs[run]["parts"], config):
                     found[run] = config.id
             except (UserError, KeyError, TypeError, ValueError, StopIteration):
                 pass  # made by what is no longer there: a user's algorithm, or the run that it began with
         return found[run]
 
     return {known for run in commands if (known := name(run)) is not None}
+
+
+def _outdated(recorded: dict[str, int], config: Config) -> bool:
+    """Whether the version of some part was raised since."""
+    return not recorded.items() <= {**of_any_data(), **config.parts}.items()
+
+
+def _code(config: dict[str, Any]) -> list[str | None]:
+    """The hashes of the code that is not ours."""
+    return [each.get("code") for each in (config["benchmark"], config["model"], *config["algorithms"])]

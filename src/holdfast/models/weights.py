@@ -277,10 +277,12 @@ def source(name: str, setting: str) -> str:
 
 
 def digest(folder: Path) -> str:
-    """A hash of a folder's weights: of what the files hold, not of where they are."""
+    """A hash of all that is read from a folder of weights: of what the files hold, not of where they are."""
     whole = hashlib.sha256()
-    for path in weight_files(folder):
+    beside = [path for path in (folder / name for name in _KEPT) if path.is_file()]
+    for path in (*beside, *weight_files(folder)):
         status = path.stat()
+        whole.update(path.name.encode("utf-8", "surrogateescape"))
         whole.update(_file_digest(path, status.st_size, status.st_mtime_ns))
     return whole.hexdigest()[:16]
 

@@ -1,0 +1,213 @@
+"""Code that is not ours, in a run's id: changed code is a new run.
+
+A class counts by its file and the files that it imports from its folder or package, by the built-in parts that it
+extends or takes, and, where its file was not executed by us, also by what stands in memory: a file that was edited
+after it was imported is not what runs. What code reads from files that are no code is in no hash.
+"""
+
+from __future__ import annotations
+
+import enum
+import hashlib
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from types import CodeType, FunctionType, ModuleType
+from typing import Any
+
+from holdfast.usercode import INSTALLED, PREFIX, dotted, file_of, hashed, imported, loaded
+
+OURS = "holdfast."
+BORROWED = ("holdfast.algorithms.", "holdfast.memory.", "holdfast.models.", "holdfast.tasks")
+"""Rooms of whose functions and smaller classes nothing has a version: whoever takes one counts its file."""
+_SKIPPED = {"__dict__", "__weakref__", "__module__", "__firstlineno__", "__static_attributes__", "__builtins__"}
+
+
+def identity(kind: type) -> dict[str, Any]:
+    """What a configuration says of the code of a class: nothing of one that is ours, whose version it has.
+
+    >>> from fractions import Fraction
+    >>> from holdfast.errors import UserError
+    >>> list(identity(Fraction)), identity(UserError)
+    (['code'], {})
+    """
+    if kind.__module__.startswith(OURS):
+        return {}
+    module, files = sys.modules[kind.__module__], files_of(kind)
+    digest = hashlib.blake2b(digest_size=8)
+    if (file := file_of(module)) is not None:
+        digest.update(hashed(file, files).encode())
+    if not kind.__module__.startswith(PREFIX):
+        _Reader(digest, module, in_files=bool(files)).read(kind)
+    for path in sorted({path for value in _named(kind) if (path := _borrowed(value)) is not None}):
+        digest.update(path.read_bytes())
+    return {"code": digest.hexdigest(), **({} if files else {"without_file": True})}
+
+
+def files_of(kind: type) -> frozenset[Path]:
+    """The files of a class's code; none where it was typed into a shell."""
+    module = sys.modules[kind.__module__]
+    if (known := loaded(kind.__module__)) is not None:
+        return known.files
+    if (file := file_of(module)) is None or not file.is_file():
+        return frozenset()
+    folder, root = _folder(module)
+    return frozenset({file}) if folder.name in INSTALLED else imported(file, folder, root)
+
+
+def taken(kind: type) -> Iterator[type]:
+    """The classes of ours that code which is not ours extends, makes or calls: all that it has a name for."""
+    if not kind.__module__.startswith(OURS):
+        yield from (
+            each for each in _named(kind) if issubclass(type(each), type) and str(each.__module__).startswith(OURS)
+        )
+
+
+def _named(kind: type) -> Iterator[Any]:
+    """All that the modules of a class's code have by a name, and what they reach as `package.module.name`."""
+    files = files_of(kind)
+    for module in list(sys.modules.values()):
+        if module.__name__ == kind.__module__ or (module.__name__ != "__main__" and file_of(module) in files):
+            yield from list(vars(module).values())
+            file = file_of(module)
+            for first, *rest in set() if file is None else dotted(file):
+                value = vars(module).get(first)
+                while rest and issubclass(type(value), ModuleType):
+                    value = vars(value).get(rest.pop(0))
+                yield value
+
+
+def _folder(module: ModuleType) -> tuple[Path, Path]:
+    """The folder whose code counts, and the one where the names of its modules begin."""
+    file = file_of(module)
+    assert file is not None
+    if module.__name__.startswith(PREFIX):
+        folder = Path(next(iter(sys.modules[module.__name__.partition(".")[0]].__path__)))
+        return folder, folder
+    depth = len(module.__name__.split(".")) - (file.name != "__init__.py")
+    folder = file.parents[max(depth - 1, 0)]
+    return folder, folder.parent if depth else folder
+
+
+def _borrowed(value: Any) -> Path | None:
+    """The file of a function or class of ours that has no version."""
+    if not issubclass(type(value), type | FunctionType) or not str(value.__module__).startswith(BORROWED):
+        return None
+    return None if hasattr(value, "version") else file_of(sys.modules[value.__module__])
+
+
+class _Reader:
+    """Feeds a hash with code as it stands in memory, and with all that it refers to in modules of its own.
+
+    Where there are files, they have the lists and tables that a module begins with; in memory these may be caches.
+    """
+
+    def __init__(self, digest: Any, module: ModuleType, in_files: bool) -> None:
+        self.digest, self.own, self.in_files = digest, module.__name__.partition(".")[0], in_files
+        self.seen: set[int] = set()
+        self.kept: list[Any] = []
+
+    def read(self, value: Any) -> None:
+        """Feed a value."""
+        if isinstance(value, bool | int | float | complex | str | bytes | None):
+            self._say(type(value).__name__, repr(value))
+            return
+        if id(value) in self.seen:
+            return
+        self.seen.add(id(value))
+        self.kept.append(value)  # or its place could be another's
+        self._say(type(value).__qualname__)
+        if isinstance(value, tuple):
+            self._all(value)
+        elif isinstance(value, frozenset):
+            self._all(sorted(value, key=repr))
+        elif isinstance(value, list | set | dict) or hasattr(value, "__array__"):
+            if not self.in_files:
+                self._mutable(value)
+        elif isinstance(value, enum.Enum):
+            self._say(str(value))
+        elif isinstance(value, CodeType):
+            self._say(value.co_name, str(value.co_argcount), str(value.co_flags))
+            self._all((value.co_code, value.co_names, value.co_varnames, value.co_consts))
+        elif isinstance(value, FunctionType):
+            self._function(value)
+        elif isinstance(value, staticmethod | classmethod):
+            self.read(value.__func__)
+        elif isinstance(value, property):
+            self._all((value.fget, value.fset))
+        elif isinstance(value, type):
+            self._class(value)
+        elif isinstance(value, ModuleType):
+            self._module(value)
+        elif isinstance(value, partial):
+            self._all((value.func, value.args, *(each for item in sorted(value.keywords.items()) for each in item)))
+        elif hasattr(value, "__wrapped__"):
+            self.read(value.__wrapped__)
+
+    def _mutable(self, value: Any) -> None:
+        if isinstance(value, list):
+            self._all(value)
+        elif isinstance(value, set):
+            self._all(sorted(value, key=repr))
+        elif isinstance(value, dict):
+            self._all(each for key in sorted(value, key=repr) for each in (key, value[key]))
+        elif hasattr(value, "tolist"):
+            self.read(value.tolist())
+
+    def _all(self, values: Any) -> None:
+        for each in values:
+            self.read(each)
+        self._say(";")
+
+    def _function(self, value: FunctionType, of_class: bool = False) -> None:
+        self._say(str(value.__module__), value.__qualname__)
+        if not of_class and not self._is_own(value.__module__):
+            return
+        self._all((value.__code__, value.__defaults__, *sorted((value.__kwdefaults__ or {}).items())))
+        for cell in value.__closure__ or ():
+            with suppress(ValueError):  # one that is still empty
+                self.read(cell.cell_contents)
+        for name in sorted(_names(value.__code__)):
+            if name in value.__globals__:
+                self._say(name)
+                self.read(value.__globals__[name])
+
+    def _class(self, value: type) -> None:
+        self._say(value.__module__, value.__qualname__)
+        if self._is_own(value.__module__):
+            self._all(value.__bases__)
+            for name, each in sorted(vars(value).items()):
+                if name not in _SKIPPED:
+                    self._say(name)
+                    if isinstance(each, FunctionType):
+                        self._function(each, of_class=True)
+                    else:
+                        self.read(each)
+
+    def _module(self, value: ModuleType) -> None:
+        self._say(value.__name__)
+        if self._is_own(value.__name__):
+            for name, each in sorted(vars(value).items()):
+                if isinstance(each, type | FunctionType | int | float | str | tuple) and name not in _DUNDERS:
+                    self._say(name)
+                    self.read(each)
+
+    def _is_own(self, name: str | None) -> bool:
+        return name is not None and name.partition(".")[0] == self.own
+
+    def _say(self, *words: str) -> None:
+        self.digest.update("\0".join(words).encode("utf-8", "surrogatepass") + b"\0\0")
+
+
+_DUNDERS = {"__name__", "__file__", "__path__", "__cached__", "__package__", "__doc__"}
+
+
+def _names(code: CodeType) -> set[str]:
+    """The names that code refers to, in functions within it as well."""
+    found = set(code.co_names)
+    for each in code.co_consts:
+        if isinstance(each, CodeType):
+            found |= _names(each)
+    return found
