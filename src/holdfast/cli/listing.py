@@ -117,6 +117,8 @@ def show(
         "run": f"seed={config['seed']}, precision={config.get('precision')}, data={config.get('data')}, "
         f"threads={record.environment.get('threads', 'unknown') if record else config.get('threads', 1)}",
     }
+    if "parts" in config:
+        lines["versions"] = ", ".join(f"{part}={version}" for part, version in sorted(config["parts"].items()))
     for name, line in lines.items():
         console.print(f"{name}: {line}", markup=False)
     if record is not None:

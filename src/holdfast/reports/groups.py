@@ -18,6 +18,9 @@ BOUNDS = ("joint", "offline", "cumulative")
 """Transforms that give the learner all data at once: what they reach is a bound, and never the best of a table."""
 SEEDS = ("seed", "sample")
 """Settings of a benchmark that only draw anew: a row is the mean over them."""
+SHARED = ("engine", "benchmark", "reader", "tokenizer", "decoding", "task", "head", "model")
+"""Parts that all rows of a table have in common: what was measured with other versions of them stands in another."""
+OLDEST = "by holdfast 0.1"
 MOST = 3
 """A title names at most so many settings; where more differ, it names the run."""
 
@@ -136,12 +139,16 @@ def _conditions(record: Record) -> dict[str, Any]:
     config = record.config
     benchmark = {name: value for name, value in config["benchmark"].items() if name not in SEEDS}
     plain = {"benchmark": benchmark, "model": config["model"], "precision": config.get("precision", "float32")}
-    return plain | {"data": "the world's" if _on_world(record) else "given"}
+    if "parts" not in config:  # what its parts were like, nothing tells
+        plain["by"] = OLDEST
+    shared = {part: version for part, version in config.get("parts", {}).items() if part.startswith(SHARED)}
+    return plain | {"data": "the world's" if _on_world(record) else "given", "parts": shared}
 
 
 def _title(conditions: Mapping[str, Any]) -> str:
     benchmark = conditions["benchmark"]
     words = [benchmark["name"], *(benchmark.get(name) for name in SETTINGS), conditions["model"]["name"]]
+    words.append(conditions.get("by"))
     return " · ".join(str(word) for word in words if word)
 
 
