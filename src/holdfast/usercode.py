@@ -172,7 +172,12 @@ def _belongs(path: Path, folder: Path) -> bool:
 def file_of(module: ModuleType) -> Path | None:
     """The file of a module; None where it has none."""
     file = getattr(module, "__file__", None)
-    return Path(file).resolve() if isinstance(file, str) else None
+    return _resolved(file) if isinstance(file, str) else None
+
+
+@lru_cache(maxsize=8192)
+def _resolved(file: str) -> Path:
+    return Path(file).resolve()
 
 
 def _execute(path: Path, file: Path, name: str) -> ModuleType:

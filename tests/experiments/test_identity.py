@@ -166,6 +166,15 @@ def test_a_users_algorithm_counts_the_built_in_parts_that_it_takes(tmp_path, imp
     assert prepare(Request("patterns", word, scale="tiny")).config.id != first.id
 
 
+def test_a_helper_of_ours_without_a_version_counts_by_its_file(tmp_path, monkeypatch):
+    word = mine(tmp_path, "from holdfast.algorithms.rows import weighted", "1")
+    first = prepare(Request("patterns", word, scale="tiny")).config
+    original = Path.read_bytes
+    edited = lambda self: original(self) + (b"# edited" if self.name == "rows.py" else b"")  # noqa: E731
+    monkeypatch.setattr(Path, "read_bytes", edited)
+    assert prepare(Request("patterns", word, scale="tiny")).config.id != first.id
+
+
 # ------------------------------------------------------------------------------------------------- built-in parts
 
 

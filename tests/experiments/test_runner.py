@@ -225,7 +225,7 @@ def test_records_of_every_schema_stay_readable():
 
 
 def test_the_golden_scores_are_kept(tmp_path):
-    """A change that is no more than a refactor keeps these numbers; one that changes results raises a version (see tests/golden/parts)."""
+    """A change that is no more than a refactor keeps these numbers; one that changes results raises a version."""
     golden = json.loads((GOLDEN / "record-schema-1.json").read_text(encoding="utf-8"))
     record = runner.run(prepared("replay", train__epochs=6), Store(tmp_path))
     assert [s.score for s in record.scores] == pytest.approx([s["score"] for s in golden["scores"]], abs=1e-12)

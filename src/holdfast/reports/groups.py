@@ -53,6 +53,8 @@ def experiments(records: Sequence[Record]) -> list[Experiment]:
     known = {record.id: record.config for record in records}
     ordered = sorted(records, key=lambda record: str(record.config["benchmark"]["name"]))
     conditions, groups = _alike((_conditions(record), record) for record in ordered)
+    if all("by" in each for each in conditions):  # there are no others to tell them from
+        conditions = [{name: value for name, value in each.items() if name != "by"} for each in conditions]
     titles = distinct([_title(each) for each in conditions], conditions, list(range(len(conditions))))
     found = [
         Experiment(title, group[0].config["benchmark"]["name"], _on_world(group[0]), *pooled(rows_of(group, known)))
@@ -148,7 +150,7 @@ def _conditions(record: Record) -> dict[str, Any]:
 def _title(conditions: Mapping[str, Any]) -> str:
     benchmark = conditions["benchmark"]
     words = [benchmark["name"], *(benchmark.get(name) for name in SETTINGS), conditions["model"]["name"]]
-    words.append(conditions.get("by"))
+    words.append(conditions.get("by", ""))
     return " · ".join(str(word) for word in words if word)
 
 
