@@ -69,7 +69,7 @@ def _named(kind: type) -> Iterator[Any]:
     """All that the modules of a class's code have by a name, and what they reach as `package.module.name`."""
     files = files_of(kind)
     for module in list(sys.modules.values()):
-        if module.__name__ == kind.__module__ or (module.__name__ != "__main__" and file_of(module) in files):
+        if module.__name__ == kind.__module__ or (_goes_with(kind, module.__name__) and file_of(module) in files):
             yield from list(vars(module).values())
             file = file_of(module)
             for first, *rest in set() if file is None else dotted(file):
@@ -77,6 +77,12 @@ def _named(kind: type) -> Iterator[Any]:
                 while rest and issubclass(type(value), ModuleType):
                     value = vars(value).get(rest.pop(0))
                 yield value
+
+
+def _goes_with(kind: type, module: str) -> bool:
+    """Not what was typed into a shell, nor what an earlier execution of a user's file left."""
+    own = kind.__module__.partition(".")[0]
+    return module != "__main__" and (not module.startswith(PREFIX) or module.partition(".")[0] == own)
 
 
 def _folder(module: ModuleType) -> tuple[Path, Path]:

@@ -60,6 +60,12 @@ def test_an_edited_helper_is_a_new_run_and_is_executed(tmp_path):
     assert run(word) == first
 
 
+def test_what_a_file_once_took_does_not_count(tmp_path):
+    first = run(mine(tmp_path, "", "1"))
+    assert run(mine(tmp_path, "from holdfast.memory import Reservoir", "1"))[0] != first[0]
+    assert run(mine(tmp_path, "", "1")) == first
+
+
 def test_a_file_next_to_it_that_nothing_imports_does_not_count(tmp_path):
     word = mine(tmp_path, helper="VALUE = 1", other="VALUE = 1")
     first = run(word)

@@ -17,7 +17,16 @@ from holdfast.data.decoding import Fit
 from holdfast.data.images import decode
 from holdfast.data.text import train
 from holdfast.experiments import parts
-from holdfast.memory import ClassBalanced, ExperienceBalanced, Latest, Memory, PerTask, Reservoir, TargetBalanced
+from holdfast.memory import (
+    ClassBalanced,
+    ExperienceBalanced,
+    GreedyBalanced,
+    Latest,
+    Memory,
+    PerTask,
+    Reservoir,
+    TargetBalanced,
+)
 from holdfast.models.base import Encoder, Recipe
 from holdfast.settings import build, fields
 from holdfast.types import Head, Inputs, Part, Score, Stream, Training
@@ -172,7 +181,7 @@ MEMORIES: dict[str, Callable[[], Memory]] = {
     "share": lambda: PerTask(3, share=0.13),
     "experience": lambda: ExperienceBalanced(11, 3),
     "class": lambda: ClassBalanced(13, 3, _group),
-    "greedy": lambda: ClassBalanced(13, 3, _group, greedy=True),
+    "greedy": lambda: GreedyBalanced(13, 3, _group),
     "sqrt": lambda: TargetBalanced(14, 3, _group, "sqrt"),
     "forget": lambda: TargetBalanced(14, 3, _group, "forget"),
     "words": lambda: TargetBalanced(14, 3, lambda ids: ids % 7, "sqrt", _WORDS),

@@ -38,7 +38,7 @@ class GDumb(Algorithm):
 
     def uses(self) -> tuple[type, ...]:
         """Its memory."""
-        return (ClassBalanced,)
+        return (GreedyBalanced,)
 
     def check(self, stream: Stream) -> None:
         """Refuse a memory that cannot fill one batch."""

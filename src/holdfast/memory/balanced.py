@@ -167,6 +167,8 @@ class GreedyBalanced(_Counted):
     [0, 1, 1]
     """
 
+    version: ClassVar[int] = 1
+
     def _add(self, ids: Ids) -> None:
         assert self._group is not None
         groups = self._group(ids)
