@@ -31,6 +31,7 @@ DIGITS = 10
 ROOT = Path(__file__).parents[2]
 FILES = {"engine": "engine/__init__.py", "optimiser": "engine/optimiser.py", "augment": "data/augment.py"}
 FILES |= {"transform": "data/streams.py", "tokenizer": "data/text.py", "decoding": "data/decoding.py"}
+FILES |= {"reader": "datasets/{}.py"}
 
 
 @dataclass(frozen=True)
@@ -118,12 +119,12 @@ def _word(part: str) -> str:
 def file_of(part: str) -> str:
     """The file in which a part's version stands.
 
-    >>> file_of("memory TargetBalanced"), file_of("optimiser sgd")
-    ('src/holdfast/memory/balanced.py', 'src/holdfast/engine/optimiser.py')
+    >>> file_of("memory TargetBalanced"), file_of("reader vcr")
+    ('src/holdfast/memory/balanced.py', 'src/holdfast/datasets/vcr.py')
     """
     kind, _, name = part.partition(" ")
     if kind in FILES:
-        return f"src/holdfast/{FILES[kind]}"
+        return f"src/holdfast/{FILES[kind].format(name)}"
     rooms = [room for room, known in KINDS.items() if known == kind]
     entries = (*registry.ALGORITHMS.values(), *registry.MODELS.values(), *registry.BENCHMARKS.values())
     rooms += [entry.place.partition(":")[0] for entry in entries]
