@@ -24,7 +24,7 @@ def identity(benchmark="patterns", algorithm="finetune", model=None, settings=No
     """The id of a run, as far as it follows from what was asked: of the data and the weights it has their hashes."""
     checked = check(Request(benchmark, algorithm, model, settings=settings or {}, **request))
     training = dataclasses.asdict(build(Training, checked.training, "train"))
-    return configured(checked, [training], "data", "weights").id
+    return configured(checked, [training], "data", "weights", {}).id
 
 
 @pytest.mark.parametrize(("name", "field"), settings_of(registry.ALGORITHMS))
