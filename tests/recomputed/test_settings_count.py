@@ -41,12 +41,15 @@ def test_the_id_follows_each_setting_of_a_model(name, field):
 
 @pytest.mark.parametrize(("name", "field"), settings_of(registry.BENCHMARKS))
 def test_the_id_follows_each_setting_of_a_benchmark(name, field):
-    """But for the places of its data, for which stands the data's hash, and for what only asks for further runs."""
+    """But for the places of its data, for which stands the data's hash, and for what only asks for further runs.
+
+    Features from files are read by a reader of their own, whose version counts.
+    """
     kind = registry.BENCHMARKS[name].load()
     value = other(name, kind, field)
     one = identity(name)
     another = identity(name, seed=1) if field == "seed" else identity(name, settings={f"benchmark.{field}": value})
-    assert (one == another) == (field in kind.places)
+    assert (one == another) == (field in kind.places - {"features"})
 
 
 @pytest.mark.parametrize("field", fields(Training))
