@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol
 
 import numpy as np
 from torch import Tensor
@@ -20,7 +20,7 @@ from holdfast.engine.health import LARGEST, advice, weight_norm
 from holdfast.engine.learner import Learner
 from holdfast.engine.ranks import Ranks
 from holdfast.errors import RunError, Stopped, UserError
-from holdfast.types import Array, Batch, EvaluationSet, Score, Stage, Stream
+from holdfast.types import Array, Batch, EvaluationSet, Ids, Score, Stage, Stream
 from holdfast.types import Protocol as Evaluations
 
 AGREE_STEPS, AGREE_SECONDS = 16, 0.5
@@ -124,184 +124,257 @@ def train(
 ) -> Position:
     """Train a learner on a stream with a list of algorithms, evaluating as the protocol says.
 
-    Where `checkpoints` holds one, the run goes on from there and ends with the same weights and scores, bit for bit
-    on the CPU, as one that was never interrupted.
+    If `checkpoints` holds one, the run goes on from there and ends with the same weights and scores, bit for bit on
+    the CPU, as one that was never interrupted.
     """
-    algorithms, watch, ranks = list(algorithms), watch or Watch(), learner.ranks
-    refuse(algorithms, stream)
-    learner.draw_at(-1)
-    for algorithm in algorithms:
-        algorithm.setup(learner)
-    if any(stage.training.accumulate > 1 for stage in stream.stages):
-        learner.refuse_pieces()
-    on_batch, on_loss, on_grads, on_after = (overridden(algorithms, h) for h in ("batch", "loss", "grads", "after"))
-    on_stage = overridden(algorithms, "stage") if stream.boundaries else []
-    at, choice, loss = Position(scoring=protocol.initial), Choice(), None
-    stages = stream.stages
-    waiting: list[Callable[[], None]] = []
-    asked = _Asked(watch, ranks)
+    loop = Loop(learner, stream, algorithms, protocol, log, checkpoints, watch or Watch())
+    loop.start()
+    if loop.at.scoring:
+        loop.score()
+        loop.save()
+    while loop.at.stage < len(stream.stages):
+        loop.learn(stream.stages[loop.at.stage])
+    loop.at.seconds = time.monotonic() - loop.began
+    return loop.at
 
-    def as_trained(stage: Stage) -> Stage:
-        for algorithm in on_stage:
-            stage = algorithm.stage(learner, stage)
-        return stage
 
-    # Going on from a checkpoint
+class Loop:
+    """One run in progress: where it stands, and the parts that carry it on."""
 
-    saved = checkpoints.load() if checkpoints else None
-    if saved is None:
-        log.cut(0)
-    else:
-        at, choice = Position(**saved["position"]), Choice(**saved["choice"])
-        log.cut(saved["log"])
-        for algorithm, state in zip(algorithms, saved["algorithms"], strict=True):
-            algorithm.load_state_dict(learner, state)
-        stage = stages[min(at.stage, len(stages) - 1)]
-        if at.fitting:
-            stage = as_trained(stage)
-        learner.load_state_dict(saved["learner"], stage.training, batches(stage) * stage.training.epochs)
-    began = time.monotonic() - at.seconds
+    def __init__(
+        self,
+        learner: Learner,
+        stream: Stream,
+        algorithms: Sequence[Algorithm],
+        protocol: Evaluations,
+        log: Log,
+        checkpoints: Checkpoints | None,
+        watch: Watch,
+    ) -> None:
+        self.learner, self.stream, self.algorithms = learner, stream, list(algorithms)
+        self.protocol, self.log, self.checkpoints, self.watch = protocol, log, checkpoints, watch
+        self.at, self.choice = Position(scoring=protocol.initial), Choice()
+        self.loss: Tensor | None = None
+        """The loss of the last step, on the learner's device."""
+        self.given: Stage | None = None
+        """The stage that is being learned, or was learned last."""
+        self.waiting: list[Callable[[], None]] = []
+        """What outer layers of `learn` want done as the next fit begins."""
+        self.asked = _Asked(watch, learner.ranks)
+        self.on_batch, self.on_loss, self.on_grads, self.on_after, on_stage = (
+            overridden(self.algorithms, hook) for hook in ("batch", "loss", "grads", "after", "stage")
+        )
+        self.on_stage = on_stage if stream.boundaries else []
+        self.began = time.monotonic()
 
-    given = next(iter(stages[at.stage if at.fitting else max(at.stage - 1, 0) :]), None)
+    # Beginning, and going on from a checkpoint
 
-    def failed(what: str) -> RunError:
-        assert given is not None, "without a stage, nothing can diverge"
-        return RunError(f"{what} in stage {given.name!r}, by step {at.total}: {advice(given, algorithms)}")
+    def start(self) -> None:
+        """Check and set up the algorithms, and go on from the newest checkpoint if there is one."""
+        refuse(self.algorithms, self.stream)
+        self.learner.draw_at(-1)
+        for algorithm in self.algorithms:
+            algorithm.setup(self.learner)
+        if any(stage.training.accumulate > 1 for stage in self.stream.stages):
+            self.learner.refuse_pieces()
+        saved = self.checkpoints.load() if self.checkpoints else None
+        if saved is None:
+            self.log.cut(0)
+        else:
+            self.resume(saved)
+        stages, at = self.stream.stages, self.at
+        self.given = next(iter(stages[at.stage if at.fitting else max(at.stage - 1, 0) :]), None)
+        self.began = time.monotonic() - self.at.seconds
 
-    def healthy(weights: bool = True) -> None:
-        if loss is not None and not math.isfinite(loss):
-            raise failed(f"the loss became {float(loss)}")
-        if weights and not (norm := weight_norm(learner)) < LARGEST:
-            raise failed(f"the norm of the weights became {norm:.3g}")
+    def resume(self, saved: dict[str, Any]) -> None:
+        """Restore the state that `save` wrote."""
+        self.at, self.choice = Position(**saved["position"]), Choice(**saved["choice"])
+        self.log.cut(saved["log"])
+        for algorithm, state in zip(self.algorithms, saved["algorithms"], strict=True):
+            algorithm.load_state_dict(self.learner, state)
+        stages = self.stream.stages
+        stage = stages[min(self.at.stage, len(stages) - 1)]
+        if self.at.fitting:
+            stage = self.as_trained(stage)
+        self.learner.load_state_dict(saved["learner"], stage.training, batches(stage) * stage.training.epochs)
 
-    def scored(evaluation: EvaluationSet, check: Callable[[], None] = lambda: None) -> Result:
-        result = evaluate(learner, evaluation, check)
-        if not result.finite:
-            raise failed(f"the model's outputs on {evaluation.name!r} became NaN or infinite")
-        return result
+    def save(self) -> None:
+        """Write a checkpoint, if this run has any."""
+        self.check_health()
+        self.at.seconds = time.monotonic() - self.began
+        if self.checkpoints and self.checkpoints.writes:
+            state: dict[str, Any] = {"position": asdict(self.at), "choice": vars(self.choice), "log": self.log.size()}
+            state["learner"] = self.learner.state_dict()
+            state["algorithms"] = [algorithm.state_dict() for algorithm in self.algorithms]
+            self.checkpoints.save(self.at.total, state)
 
-    def save() -> None:
-        healthy()
-        at.seconds = time.monotonic() - began
-        if checkpoints and checkpoints.writes:
-            state: dict[str, Any] = {"position": asdict(at), "choice": vars(choice), "log": log.size()}
-            state["learner"] = learner.state_dict()
-            state["algorithms"] = [algorithm.state_dict() for algorithm in algorithms]
-            checkpoints.save(at.total, state)
-
-    def stop() -> None:
-        save()
+    def stop(self) -> NoReturn:
+        """Save, and leave the run."""
+        self.save()
         raise Stopped
 
-    def score_all() -> None:
-        healthy()
-        mark, at.scoring = log.size(), True
+    # A stage
 
-        def check() -> None:
-            if ranks.size == 1 and watch.stopping:
-                log.cut(mark)  # the resumed run takes all of these scores
-                stop()
-
-        for evaluation in protocol.evaluations:
-            watch.evaluating(evaluation.name)
-            result = scored(evaluation, check)
-            score = Score(at.stage, at.total, evaluation.name, evaluation.split, len(evaluation.ids), result.score)
-            if ranks.first:
-                log.add(score, result.predictions)
-                for name, (count, value) in result.details.items():
-                    log.add(replace(score, name=name, count=count, score=value), NOTHING)
-        at.scoring = False
-
-    # The stages
-
-    if at.scoring:
-        score_all()
-        save()
-    while at.stage < len(stages):
-        given = stages[at.stage]
+    def learn(self, given: Stage) -> None:
+        """Learn one stage: `begin`, the procedure of the algorithms, `end`, a checkpoint, the scores."""
+        at, learner, self.given = self.at, self.learner, given
         learner.model.open_classes(given.classes)
-        if stream.boundaries and not at.fitting:
+        if self.stream.boundaries and not at.fitting:
             learner.draw_at(at.stage, -1)
-            for algorithm in algorithms:
+            for algorithm in self.algorithms:
                 algorithm.begin(learner, given)
-        stage = as_trained(given)
-        per_epoch = batches(stage)
-        watch.stage(at.stage, len(stages), stage, per_epoch * stage.training.epochs)
-
-        def fit(start: Callable[[], None] | None = None, stage: Stage = stage, per_epoch: int = per_epoch) -> None:
-            nonlocal choice, loss
-            training = stage.training
-            if not at.fitting:
-                for begin in (*waiting, start):
-                    if begin:
-                        begin()
-                learner.restart(training, per_epoch * training.epochs)
-                learner.train_mode()
-                choice = Choice()
-                at.fitting, at.epoch, at.step = True, 0, 0
-            waiting.clear()
-            while at.epoch < training.epochs:
-                learner.epoch = at.epoch
-                ids = stage.train
-                if training.shuffle:
-                    ids = shuffled(ids, seed=learner.seed, stage=at.stage, epoch=at.epoch)
-                while at.step < per_epoch:
-                    learner.draw_at(at.stage, at.epoch, at.step)
-                    new = Batch(ids[at.step * training.batch_size : (at.step + 1) * training.batch_size])
-                    chosen = new
-                    for algorithm in on_batch:
-                        chosen = algorithm.batch(learner, chosen)
-                    if ranks.size > 1:  # from here on, as for dropout, each rank draws for itself
-                        learner.draw_at(at.stage, at.epoch, at.step, ranks.rank)
-                    following = ids[(at.step + 1) * training.batch_size : (at.step + 2) * training.batch_size]
-                    loss = learner.gradients(chosen.ids, on_loss, following)
-                    for algorithm in on_grads:
-                        algorithm.grads(learner, chosen)
-                    learner.step(at.epoch * per_epoch + at.step)
-                    for algorithm in on_after:
-                        algorithm.after(learner, new)
-                    at.step, at.total = at.step + 1, at.total + 1
-                    watch.step(at.epoch * per_epoch + at.step, loss)
-                    if protocol.every and at.total % protocol.every == 0:
-                        score_all()
-                    if checkpoints and checkpoints.due(at.total):
-                        save()
-                    if asked.to_stop(at.total):
-                        stop()
-                healthy(weights=False)
-                if training.patience is not None:
-                    scores = [scored(validation).score for validation in stage.validation]
-                    choice.waited += 1
-                    if (mean := math.fsum(scores) / len(scores)) > choice.best:
-                        weights = {name: value.clone() for name, value in learner.model.state_dict().items()}
-                        choice = Choice(mean, 0, weights)
-                at.epoch, at.step = at.epoch + 1, 0
-                if training.patience is not None and choice.waited >= training.patience:
-                    break
-            if choice.weights is not None:
-                learner.model.load_state_dict(choice.weights)
-            at.fitting = False
-
-        procedure: Fit = fit
-        for algorithm in reversed(overridden(algorithms, "learn")):
-            procedure = partial(_nested, algorithm, learner, stage, procedure, waiting)
+        stage = self.as_trained(given)
+        self.watch.stage(at.stage, len(self.stream.stages), stage, batches(stage) * stage.training.epochs)
+        procedure: Fit = partial(self.fit, stage)
+        for algorithm in reversed(overridden(self.algorithms, "learn")):
+            procedure = partial(self.nested, algorithm, stage, procedure)
         procedure()
-        healthy()
-        if stream.boundaries:
+        self.check_health()
+        if self.stream.boundaries:
             learner.draw_at(at.stage, -2)
-            for algorithm in algorithms:
+            for algorithm in self.algorithms:
                 algorithm.end(learner, given)
-        at.stage, at.epoch, at.step, choice = at.stage + 1, 0, 0, Choice()
+        at.stage, at.epoch, at.step, self.choice = at.stage + 1, 0, 0, Choice()
         at.scoring = True
-        if checkpoints:  # before the save: a run that is killed between the two writes the same once more
-            checkpoints.keep(at.stage, learner.model.state_dict())
-        save()
-        score_all()
-        save()
-        if asked.to_stop(at.total, now=True):
+        if self.checkpoints:  # before the save: a run that is killed between the two writes the same once more
+            self.checkpoints.keep(at.stage, learner.model.state_dict())
+        self.save()
+        self.score()
+        self.save()
+        if self.asked.to_stop(at.total, now=True):
             raise Stopped
-    at.seconds = time.monotonic() - began
-    return at
+
+    def as_trained(self, stage: Stage) -> Stage:
+        """The stage after the `stage` hooks."""
+        for algorithm in self.on_stage:
+            stage = algorithm.stage(self.learner, stage)
+        return stage
+
+    def nested(self, algorithm: Algorithm, stage: Stage, inner: Fit, start: Callable[[], None] | None = None) -> None:
+        """One layer of `learn` around a fit, itself a fit; its own start waits for the innermost fit."""
+        if start:
+            self.waiting.append(start)
+        algorithm.learn(self.learner, stage, inner)
+
+    def fit(self, stage: Stage, start: Callable[[], None] | None = None) -> None:
+        """Train on a stage for its epochs, or until its validation data says to stop."""
+        at, training = self.at, stage.training
+        if not at.fitting:
+            self.begin_fit(stage, start)
+        self.waiting.clear()
+        while at.epoch < training.epochs:
+            self.epoch(stage)
+            self.check_health(weights=False)
+            if training.patience is not None:
+                self.choose(stage)
+            at.epoch, at.step = at.epoch + 1, 0
+            if training.patience is not None and self.choice.waited >= training.patience:
+                break
+        if self.choice.weights is not None:
+            self.learner.model.load_state_dict(self.choice.weights)
+        at.fitting = False
+
+    def begin_fit(self, stage: Stage, start: Callable[[], None] | None) -> None:
+        """Run what waited for this fit, and make a new optimiser."""
+        for begin in (*self.waiting, start):
+            if begin:
+                begin()
+        self.learner.restart(stage.training, batches(stage) * stage.training.epochs)
+        self.learner.train_mode()
+        self.choice = Choice()
+        self.at.fitting, self.at.epoch, self.at.step = True, 0, 0
+
+    def epoch(self, stage: Stage) -> None:
+        """One pass over the stage's data, from the step where the run stands."""
+        at, learner, training = self.at, self.learner, stage.training
+        per_epoch, size = batches(stage), training.batch_size
+        learner.epoch = at.epoch
+        ids = stage.train
+        if training.shuffle:
+            ids = shuffled(ids, seed=learner.seed, stage=at.stage, epoch=at.epoch)
+        while at.step < per_epoch:
+            new, following = (ids[step * size : (step + 1) * size] for step in (at.step, at.step + 1))
+            self.loss = self.step(Batch(new), following, at.epoch * per_epoch + at.step)
+            self.watch.step(at.epoch * per_epoch + at.step, self.loss)
+            if self.protocol.every and at.total % self.protocol.every == 0:
+                self.score()
+            if self.checkpoints and self.checkpoints.due(at.total):
+                self.save()
+            if self.asked.to_stop(at.total):
+                self.stop()
+
+    def step(self, new: Batch, following: Ids, of_fit: int) -> Tensor:
+        """Take one step, with the hooks around it, and return its loss; `following` are the ids of the next step."""
+        at, learner, ranks = self.at, self.learner, self.learner.ranks
+        learner.draw_at(at.stage, at.epoch, at.step)
+        chosen = new
+        for algorithm in self.on_batch:
+            chosen = algorithm.batch(learner, chosen)
+        if ranks.size > 1:  # from here on, as for dropout, each rank draws for itself
+            learner.draw_at(at.stage, at.epoch, at.step, ranks.rank)
+        loss = learner.gradients(chosen.ids, self.on_loss, following)
+        for algorithm in self.on_grads:
+            algorithm.grads(learner, chosen)
+        learner.step(of_fit)
+        for algorithm in self.on_after:
+            algorithm.after(learner, new)
+        at.step, at.total = at.step + 1, at.total + 1
+        return loss
+
+    def choose(self, stage: Stage) -> None:
+        """Keep the weights of this epoch if the stage's validation data prefers them."""
+        scores = [self.evaluated(validation).score for validation in stage.validation]
+        self.choice.waited += 1
+        if (mean := math.fsum(scores) / len(scores)) > self.choice.best:
+            weights = {name: value.clone() for name, value in self.learner.model.state_dict().items()}
+            self.choice = Choice(mean, 0, weights)
+
+    # Health: a run that diverged fails, and has no score
+
+    def check_health(self, weights: bool = True) -> None:
+        """Stop a run whose loss is no longer a number, or whose weights have exploded."""
+        if self.loss is not None and not math.isfinite(self.loss):
+            raise self.diverged(f"the loss became {float(self.loss)}")
+        if weights and not (norm := weight_norm(self.learner)) < LARGEST:
+            raise self.diverged(f"the norm of the weights became {norm:.3g}")
+
+    def evaluated(self, evaluation: EvaluationSet, check: Callable[[], None] = lambda: None) -> Result:
+        """The score on one evaluation set, of outputs that are all finite."""
+        result = evaluate(self.learner, evaluation, check)
+        if not result.finite:
+            raise self.diverged(f"the model's outputs on {evaluation.name!r} became NaN or infinite")
+        return result
+
+    def diverged(self, what: str) -> RunError:
+        """An error that says what happened, where, and which settings may be too high."""
+        assert self.given is not None, "without a stage, nothing can diverge"
+        where = f"in stage {self.given.name!r}, by step {self.at.total}"
+        return RunError(f"{what} {where}: {advice(self.given, self.algorithms)}")
+
+    # Scores
+
+    def score(self) -> None:
+        """Take all scores of the protocol and log them."""
+        self.check_health()
+        mark, self.at.scoring = self.log.size(), True
+        check = partial(self.leave_scoring, mark)
+        for evaluation in self.protocol.evaluations:
+            self.watch.evaluating(evaluation.name)
+            result = self.evaluated(evaluation, check)
+            if not self.learner.ranks.first:
+                continue
+            split, count = evaluation.split, len(evaluation.ids)
+            score = Score(self.at.stage, self.at.total, evaluation.name, split, count, result.score)
+            self.log.add(score, result.predictions)
+            for name, (rows, value) in result.details.items():
+                self.log.add(replace(score, name=name, count=rows, score=value), NOTHING)
+        self.at.scoring = False
+
+    def leave_scoring(self, mark: int) -> None:
+        """Stop between two batches of an evaluation if asked to: the resumed run takes all of these scores again."""
+        if self.learner.ranks.size == 1 and self.watch.stopping:
+            self.log.cut(mark)
+            self.stop()
 
 
 class _Asked:
@@ -321,17 +394,3 @@ class _Asked:
         self.next = step + max(1, min(AGREE_STEPS, int(AGREE_SECONDS / max(pace, 1e-9))))
         self.last, self.time = step, time.monotonic()
         return flag > 0
-
-
-def _nested(
-    algorithm: Algorithm,
-    learner: Learner,
-    stage: Stage,
-    inner: Fit,
-    waiting: list[Callable[[], None]],
-    start: Callable[[], None] | None = None,
-) -> None:
-    """One layer of `learn` around a fit, itself a fit; its own start waits for the innermost fit."""
-    if start:
-        waiting.append(start)
-    algorithm.learn(learner, stage, inner)
