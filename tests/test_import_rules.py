@@ -1,6 +1,7 @@
 """Who may import whom, as docs/design.md says. Imports for type checking alone do not count."""
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -120,6 +121,26 @@ def test_no_file_is_too_long_and_none_is_a_drawer():
     for path in ROOT.rglob("*.py"):
         assert len(path.read_text(encoding="utf-8").splitlines()) <= 500, path
         assert path.name not in {"utils.py", "helpers.py", "misc.py", "common.py"}
+
+
+SPEED = re.compile(
+    r"torch\.compile|_dynamo|cuda graph|recordable|recorded pass|be recorded|recording|\bcompil(e|es|er|ing)\b", re.I
+)
+"""What the machinery behind `engine/stepper.py` is called."""
+DECLARED = re.compile(
+    r"^ +(recordable|compiles)(: ClassVar\[bool\])? = (True|False)$|\"--compile\"|\bre\.compile\b|def recordable"
+)
+"""A declaration of one line, or the option of the command line."""
+
+
+def test_speed_has_one_door():
+    found = []
+    for path in sorted(ROOT.rglob("*.py")):
+        lines = path.read_text(encoding="utf-8").splitlines()
+        if any(SPEED.search(line) and not DECLARED.search(line) for line in lines):
+            found.append(path.relative_to(ROOT).as_posix())
+    assert len(found) <= 6, found
+    assert "engine/stepper.py" in found
 
 
 def test_words_reports_and_help_need_no_torch():

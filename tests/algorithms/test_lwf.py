@@ -328,7 +328,7 @@ def test_old_heads_take_one_pass_of_a_compiled_encoder_too(monkeypatch):
     monkeypatch.setattr(compiled.Compiled, "step_done", staticmethod(lambda: None))  # there are no CUDA graphs
     ready = prepared("lwf", lwf__on="old-heads", benchmark__setting="task", train__epochs=4)
     learners = [make_learner(ready), make_learner(ready)]
-    learners[1]._call = compiled.Compiled(learners[1].model)
+    learners[1].stepper = compiled.CompiledStepper(learners[1])
     passes, again = [], LwF._on_old_heads
 
     def watched(self, learner, part, teacher):

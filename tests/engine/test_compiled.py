@@ -7,7 +7,7 @@ import torch
 
 from holdfast.algorithms.lwf import LwF
 from holdfast.engine import compiled
-from holdfast.engine.compiled import Compiled
+from holdfast.engine.compiled import Calling, Compiled, CompiledStepper
 from holdfast.engine.loop import NoLog, train
 from holdfast.experiments.runner import make_learner
 from holdfast.models.modular import ModularPerceptron
@@ -57,10 +57,11 @@ def test_only_what_comes_often_is_compiled(model):
 
 
 def test_what_will_be_recorded_is_called_as_it_is_and_not_counted(model):
-    call, runs = Compiled(model), []
+    mode, runs = Calling(), []
+    call = Compiled(model, mode)
     whole = call._run
     call._run = lambda *given: runs.append(1) or whole(*given)
-    with Compiled.calls("as it is"):
+    with mode.within("as it is"):
         for _ in range(5):
             call(image(4), "a")
     for _ in range(2):
@@ -83,10 +84,11 @@ def test_a_network_of_modules_runs_as_it_is(monkeypatch):
     """Else each path through it would be compiled, and an algorithm that tries paths would wait for that."""
     monkeypatch.setattr(compiled.torch, "compile", lambda *given, **named: pytest.fail("compiled"))
     model = ModularPerceptron(width=8, depth=1).build(Inputs((1, 4, 4)), {"a": Head("classify", 3)})
-    call = Compiled(model)
+    mode = Calling()
+    call = Compiled(model, mode)
     for _ in range(5):
         assert torch.equal(call(image(4), "a"), model(image(4), "a"))
-    with Compiled.calls("whole"):
+    with mode.within("whole"):
         assert torch.equal(call(image(4), "a"), model(image(4), "a"))
 
 
@@ -153,7 +155,7 @@ def test_a_teacher_is_compiled_beside_its_pupil_and_stays(monkeypatch):
     plain, ready = prepared("lwf", benchmark__stages=3), prepared("lwf", benchmark__stages=3)
     expected, _ = trained(plain)
     learner = make_learner(ready)
-    learner._call = Compiled(learner.model)
+    learner.stepper = CompiledStepper(learner)
     teachers = []
     end = LwF.end
     monkeypatch.setattr(LwF, "end", lambda self, *rest: end(self, *rest) or teachers.append((self.teacher, self._ask)))
@@ -164,12 +166,11 @@ def test_a_teacher_is_compiled_beside_its_pupil_and_stays(monkeypatch):
         torch.testing.assert_close(one, other, rtol=0, atol=1e-10)
 
 
-def test_what_is_left_of_a_run_goes_when_the_next_one_begins(model, monkeypatch):
+def test_a_compiled_run_frees_what_an_earlier_one_left(monkeypatch):
     resets = []
+    monkeypatch.setattr(compiled.torch, "compile", lambda function, **_: function)
     monkeypatch.setattr(torch._dynamo, "reset", lambda: resets.append(1))
-    first = Compiled(model)
-    beside = Compiled(model)  # a teacher, beside its pupil
-    before = len(resets)
-    del first, beside
-    Compiled(model)
-    assert (before <= 1, len(resets)) == (True, before + 1)
+    make_learner(prepared(), compiled=True)
+    assert len(resets) == 1
+    make_learner(prepared())
+    assert len(resets) == 1

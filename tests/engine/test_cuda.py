@@ -63,15 +63,15 @@ def test_bfloat16_learns(tmp_path):
     assert record.summary["learning_accuracy"] > 0.6
 
 
-def record(learner, precision=torch.float64):
+def record(learner):
     """Record the passes of a learner that does not compile: the very kernels of single passes."""
-    learner._passes = passes.Passes(learner.model, learner._pass, learner.device, precision)
-    learner.forget_passes()
+    learner.stepper = passes.RecordedStepper(learner, learner.stepper)
+    learner.model_changed()
 
 
 def learned(ready, *, compiled=False, recorded=False):
     learner = runner.make_learner(ready, torch.device("cuda"), compiled=compiled)
-    assert (learner._passes is not None) == compiled
+    assert isinstance(learner.stepper, passes.RecordedStepper) == compiled
     if recorded:
         record(learner)
     train(learner, ready.setup.stream, ready.algorithms, ready.setup.protocol, log=Scores())
@@ -95,7 +95,7 @@ def test_compiled_and_recorded_it_is_the_eager_run(name):
     """In float64: all that differs is the order of sums."""
     ready = prepared(name, train__epochs=4)
     expected, found = learned(ready), learned(ready, compiled=True)
-    assert found._passes._known
+    assert found.stepper._known
     for key, value in expected.model.state_dict().items():
         assert_close(found.model.state_dict()[key], value, rtol=0, atol=1e-9)
 

@@ -1,6 +1,7 @@
 """Recorded passes without a GPU: in place of a CUDA graph, a trace of every operation, which asks no Python again."""
 
 import warnings
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import pytest
@@ -10,10 +11,11 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from conformance.cases import NAMES
 from holdfast.algorithms.replay import Replay
 from holdfast.engine import passes
-from holdfast.engine.compiled import Compiled
+from holdfast.engine.compiled import Compiled, CompiledStepper
 from holdfast.engine.learner import Learner
 from holdfast.engine.loop import train
-from holdfast.engine.passes import Passes
+from holdfast.engine.passes import RecordedStepper
+from holdfast.engine.stepper import Eager, declares
 from holdfast.experiments.runner import make_learner
 from smallest import Scores, prepared, trained
 
@@ -44,8 +46,8 @@ def recording(monkeypatch):
 
     def init(self, *given, **named):
         real(self, *given, **named)
-        self._passes = Passes(self.model, self._pass, self.device, next(self.model.parameters()).dtype)
-        self._passes.restart(self.parameters.values())
+        self.stepper = RecordedStepper(self, self.stepper)
+        self.model_changed()
 
     monkeypatch.setattr(Learner, "__init__", init)
 
@@ -87,7 +89,7 @@ def test_weights_scores_and_counts_are_those_of_single_steps(name, request):
     recorded = name not in ("derpp", "er-ace")
     assert bool(replays) == recorded
     assert bool(graphs) == (not recorded)
-    assert found._call.learns == bool(graphs)
+    assert found.stepper.inner.learns == bool(graphs)
 
 
 def test_gradients_that_someone_keeps_are_not_written_over(recording):
@@ -111,7 +113,7 @@ def test_a_parameter_elsewhere_in_memory_is_recorded_anew(recording):
     for parameter in learner.parameters.values():
         parameter.data = 2 * parameter.data
     moved = learner.gradients(ids)
-    learner._passes = None
+    learner.stepper = Eager(learner)
     assert torch.allclose(moved, learner.gradients(ids), rtol=0, atol=1e-12)
     assert not torch.allclose(moved, losses[-1])
 
@@ -171,7 +173,7 @@ def drawing(learner, draw=torch.nn.functional.dropout):
     layer = next(module for module in learner.model.modules() if isinstance(module, torch.nn.Linear))
     real = layer.forward
     layer.forward = lambda x: draw(real(x))
-    learner.forget_passes()
+    learner.model_changed()
 
 
 def test_a_number_that_was_drawn_once_and_for_all_is_found_out(recording):
@@ -197,12 +199,30 @@ def test_what_hooks_see_is_not_recorded(recording):
     learner, _ = trained(prepared())
     seen = []
     learner.model.encoder.register_forward_hook(lambda module, inputs, output: seen.append(1))
-    learner.forget_passes()
+    learner.model_changed()
     again(learner, 6)
     assert len(seen) == 6
 
 
-def test_a_failed_trial_leaves_buffers_as_they_were(recording):
+@pytest.fixture
+def trials(monkeypatch):
+    """Not empty while a pass is tried or recorded."""
+    within, real = [], RecordedStepper.calling
+
+    @contextmanager
+    def calling(self, how):
+        with real(self, how):
+            within.extend([how] * (how == "whole"))
+            try:
+                yield
+            finally:
+                within.clear()
+
+    monkeypatch.setattr(RecordedStepper, "calling", calling)
+    return within
+
+
+def test_a_failed_trial_leaves_buffers_as_they_were(recording, trials):
     learner, _ = trained(prepared())
     learner.model.register_buffer("count", torch.zeros(()))
     real = learner.model.encoder.forward
@@ -210,13 +230,13 @@ def test_a_failed_trial_leaves_buffers_as_they_were(recording):
 
     def counting(inputs):
         learner.model.count += 1
-        if Compiled.how == "whole":
+        if trials:
             failing.append(1)
             raise RuntimeError("not so")
         return real(inputs)
 
     learner.model.encoder.forward = counting
-    learner.forget_passes()
+    learner.model_changed()
     with pytest.warns(UserWarning, match="not so"):
         again(learner, 5)
     assert failing
@@ -225,27 +245,27 @@ def test_a_failed_trial_leaves_buffers_as_they_were(recording):
 
 def test_beside_graphs_that_learn_nothing_is_recorded(recording, graphs):
     learner, _ = trained(prepared())
-    learner._call = Compiled(learner.model)
+    learner.stepper.inner = CompiledStepper(learner)
     for _ in range(3):
         learner.forward(learner.fetch(learner.data.ids(0)[:8]))
     assert graphs
-    learner.forget_passes()
+    learner.model_changed()
     before = len(replays)
     again(learner, 5)
     assert len(replays) == before
 
 
-def test_where_an_earlier_pass_is_kept_it_goes_on_step_by_step(recording):
+def test_where_an_earlier_pass_is_kept_it_goes_on_step_by_step(recording, trials):
     learner, _ = trained(prepared())
     real = learner.model.encoder.forward
 
     def kept(inputs):
-        if Compiled.how == "whole":
+        if trials:
             warnings.warn("The AccumulateGrad node's stream does not match the stream of ...", stacklevel=1)
         return real(inputs)
 
     learner.model.encoder.forward = kept
-    learner.forget_passes()
+    learner.model_changed()
     before, always = len(replays), torch.is_warn_always_enabled()
     with pytest.warns(UserWarning, match="goes on step by step: .* earlier step is kept with its graph: detach it"):
         again(learner, 5)
@@ -273,8 +293,9 @@ class Louder(Replay):
 def test_an_algorithm_with_another_loss_than_the_one_that_it_is_made_from_is_asked(recording):
     learner, _ = trained(prepared())
     ids, louder = learner.data.ids(0)[:8], Louder()
-    assert louder.adds() == "anything"
-    assert Replay().adds() == "nothing"
+    assert not declares(louder)
+    assert declares(Replay())
+    assert not declares(Replay(memory="balanced-forget"))
     first = learner.gradients(ids, [louder])
     for _ in range(4):
         assert torch.equal(learner.gradients(ids, [louder]), first)
@@ -288,7 +309,7 @@ def test_a_model_that_draws_is_recorded_and_proved_by_the_same_draws(recording):
         learner.draw_at(number)
         losses.append(float(learner.gradients(ids)))
     assert len(replays) > before
-    learner._passes = None
+    learner.stepper = Eager(learner)
     for number in range(5):
         learner.draw_at(number)
         assert float(learner.gradients(ids)) == pytest.approx(losses[number], abs=1e-12)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from torch import Tensor
 
@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from holdfast.engine.learner import Learner
-
-Adds: TypeAlias = Literal["nothing", "fixed", "anything"]
 
 
 class Fit(Protocol):
@@ -57,13 +55,10 @@ class Algorithm:
     """A setting that, where a user gives it, takes the place of another that a benchmark has set."""
     strengths: ClassVar[tuple[str, ...]] = ()
     """The settings that weigh what it adds to the loss or its gradient: where a run diverges, the error names them."""
+    recordable: ClassVar[bool] = False
+    """Whether `loss` may be recorded with the pass it belongs to: see `engine/stepper.py`. No subclass inherits it."""
     called: str = ""
     """The name that a run asked for, for messages."""
-
-    def __init_subclass__(cls, **named: Any) -> None:
-        super().__init_subclass__(**named)
-        if "loss" in vars(cls) and "adds" not in vars(cls):  # what another class says of its own loss does not hold
-            cls.adds = Algorithm.adds  # type: ignore[method-assign]
 
     def __str__(self) -> str:
         return self.called or type(self).__name__
@@ -107,15 +102,6 @@ class Algorithm:
         `refuse_accumulation` where that is not the same.
         """
         raise AssertionError("called only where it is overridden")
-
-    def adds(self) -> Adds:
-        """What `loss` does in the next pass: on a GPU, passes are recorded and made again, where it lets them.
-
-        `nothing`: it need not be asked. `fixed`: what it adds follows from the tensors of the batch, the outputs and
-        what stays as it is until the fit ends, so it can be part of a recording; of the ids it asks only how many
-        there are, and it never waits for the device. `anything`: it is asked in every step, and nothing is recorded.
-        """
-        return "anything"
 
     def grads(self, learner: Learner, batch: Batch) -> None:
         """Change the gradients in place; they are already averaged over the ranks. Of the batch, it sees the ids."""

@@ -32,7 +32,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from holdfast.algorithms.adapter_library import AdapterLibrary
-from holdfast.algorithms.base import Adds, Algorithm
+from holdfast.algorithms.base import Algorithm
 from holdfast.algorithms.mntdp import Mntdp
 from holdfast.algorithms.rows import weighted
 from holdfast.errors import UserError
@@ -55,6 +55,7 @@ class LwF(Algorithm):
     version: ClassVar[int] = 1
     needs: ClassVar[frozenset[str]] = frozenset({"boundaries"})
     strengths: ClassVar[tuple[str, ...]] = ("strength",)
+    recordable: ClassVar[bool] = True
 
     strength: Annotated[float, Between(0)] = 1.0
     temperature: Annotated[float, Between(1e-3)] = 2.0
@@ -121,10 +122,6 @@ class LwF(Algorithm):
         self._noted.clear()
         return self.strength * learner.share(torch.cat(rows), len(batch.ids))
 
-    def adds(self) -> Adds:
-        """The teacher stays as it is until the stage ends."""
-        return "nothing" if self.teacher is None else "fixed"
-
     def _on_own(self, task: Task, part: Part, output: Tensor) -> Tensor:
         if task.head not in self.seen:
             return output.new_zeros(len(output))
@@ -156,7 +153,7 @@ class LwF(Algorithm):
         weights, modular = learner.model.state_dict(), isinstance(learner.model.encoder, ModularEncoder)
         if self.teacher is None or modular or self.teacher.state_dict().keys() != weights.keys():
             self._teach(learner, copy.deepcopy(learner.model))
-        else:  # the same teacher goes on, so that what is compiled of it stays
+        else:  # the same module: replacing it would cost what was prepared for it
             self.teacher.load_state_dict(weights)
         for index, table in enumerate(learner.data.tables):
             start, stop = learner.data.offsets[index], learner.data.offsets[index + 1]
@@ -242,7 +239,7 @@ def divergence(task: Task, part: Part, taught: Tensor, output: Tensor, temperatu
 
 
 def _same(inputs: Mapping[str, Tensor], others: Mapping[str, Tensor]) -> bool:
-    """Whether two mappings hold the very same columns; a compiled model is given a mapping of its own."""
+    """Whether two mappings hold the very same columns; the mappings may be copies."""
     return inputs.keys() == others.keys() and all(inputs[name] is column for name, column in others.items())
 
 

@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from holdfast.algorithms.base import Adds, Algorithm, Fit, overridden
+from holdfast.algorithms.base import Algorithm, Fit, overridden
 from holdfast.algorithms.ewc import EWC
 from holdfast.algorithms.mas import MAS
 from holdfast.data.order import mix
@@ -48,6 +48,7 @@ class Mir(Algorithm):
     """The kept examples whose loss a step on the new ones would raise most join the batch."""
 
     version: ClassVar[int] = 1
+    recordable: ClassVar[bool] = True
 
     capacity: Annotated[int, Between(1)] = 200
     size: Annotated[int, Between(1)] | None = None
@@ -93,11 +94,11 @@ class Mir(Algorithm):
         pass, where no row of a batch changes another's output and no other algorithm wants to see them in the batch.
         """
         self._norms = [m for m in learner.model.modules() if isinstance(m, _BatchNorm)]
-        self._reuses = self.alone and not self._norms
+        self._reuses = self.alone and not self._norms and self.fidelity == "paper"
         self.memory, self.steps = Reservoir(self.capacity, mix(learner.seed, 0x3174)), 0
         self._new = self._scored = None
         self._told = torch.zeros(2, dtype=torch.float64, device=learner.device)
-        """The share and the loss of the new examples, where a recorded pass finds them."""
+        """The share and the loss of the new examples, as tensors: a share of 0 adds nothing to the loss."""
 
     def learn(self, learner: Learner, stage: Stage, fit: Fit) -> None:
         """Count the steps of each fit: they set the learning rate of the virtual step."""
@@ -131,16 +132,12 @@ class Mir(Algorithm):
 
     def loss(self, learner: Learner, batch: Batch, outputs: tuple[Tensor, ...]) -> Tensor | None:
         """Report the mean over the batch and the new examples; their gradients are put together in `grads`."""
-        if self._new is None:
+        if not self._reuses:
             return None
         with torch.no_grad():
             own = learner.loss(batch, outputs)
             share, loss = self._told.to(own.dtype)
             return torch.mul(share, loss - own)
-
-    def adds(self) -> Adds:
-        """Something, where the gradient of the new examples is known already."""
-        return "nothing" if self._new is None else "fixed"
 
     def grads(self, learner: Learner, batch: Batch) -> None:
         """Make the mean over the batch a mean over it and the new examples, whose gradient is known."""
@@ -247,5 +244,5 @@ def _still(norms: list[_BatchNorm]) -> Iterator[None]:
 def virtual_step(learner: Learner, step: int) -> Iterator[None]:
     """The weights as the step with the present gradients would leave them, schedule and moments included."""
     learner.set_rate(step)
-    with learner.optimiser.virtual_step():  # not the learner's step: compiled graphs may still own the gradients
+    with learner.optimiser.virtual_step():  # not `learner.step`, which ends a step: the gradients are still needed
         yield

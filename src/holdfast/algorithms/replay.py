@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, cast
 import numpy as np
 from torch import Tensor
 
-from holdfast.algorithms.base import Adds, Algorithm, refuse_accumulation
+from holdfast.algorithms.base import Algorithm, refuse_accumulation
 from holdfast.algorithms.rows import grouping, on_all_ranks, phrasing
 from holdfast.data.order import mix
 from holdfast.errors import UserError
@@ -146,9 +146,10 @@ class Replay(Algorithm):
         """Add nothing; balanced-forget takes note of the losses."""
         self._observe(learner, batch, outputs)
 
-    def adds(self) -> Adds:
-        """Nothing; but where losses are noted, it must be asked."""
-        return "anything" if self.memory == "balanced-forget" else "nothing"
+    @property
+    def recordable(self) -> bool:  # type: ignore[override]
+        """No: balanced-forget takes note of losses in every step. Otherwise `loss` adds nothing."""
+        return self.memory != "balanced-forget"
 
     def after(self, learner: Learner, batch: Batch) -> None:
         """A separate step; then offer the new examples to the memory."""

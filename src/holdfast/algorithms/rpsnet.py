@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import torch
 from torch import Tensor
 
-from holdfast.algorithms.base import Adds, Algorithm, Fit
+from holdfast.algorithms.base import Algorithm, Fit
 from holdfast.algorithms.importance import copies
 from holdfast.algorithms.lwf import LwF
 from holdfast.algorithms.rehearsal import joined
@@ -45,6 +45,7 @@ class RpsNet(Algorithm):
     version: ClassVar[int] = 1
     needs: ClassVar[frozenset[str]] = frozenset({"boundaries", "modular"})
     strengths: ClassVar[tuple[str, ...]] = ("strength", "growth")
+    recordable: ClassVar[bool] = True
 
     modules: Annotated[int, Between(1)] = 8
     """In each layer."""
@@ -115,10 +116,6 @@ class RpsNet(Algorithm):
     def loss(self, learner: Learner, batch: Batch, outputs: tuple[Tensor, ...]) -> Tensor | None:
         """The divergence from the model of the last stage."""
         return self.teacher.loss(learner, batch, outputs)
-
-    def adds(self) -> Adds:
-        """As its teacher does."""
-        return self.teacher.adds()
 
     def end(self, learner: Learner, stage: Stage) -> None:
         """Keep examples, and a copy that teaches the next stage."""

@@ -73,7 +73,7 @@ def algorithms(device: torch.device, steps: int = 60, repeats: int = 3, compiled
     model = registry.MODELS["vlbert-tiny" if tiny else "vlbert"].load()().build(inputs, {"words": task.reads})
     model = model.to(device)
     start = {name: value.clone() for name, value in model.state_dict().items()}
-    # One model for all, and one learner that outlives them: what is compiled, and recorded of these weights, is shared.
+    # One model for all, and one learner that outlives them: whatever is prepared for these weights is shared.
     keeper = Learner(model, data, {"words": task}, device=device, autocast=half, compiled=compiled)
 
     def seconds(make: Callable[[], list[Algorithm]]) -> float:

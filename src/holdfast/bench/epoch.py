@@ -19,6 +19,7 @@ from torch.nn import functional
 from holdfast.data.table import Data, Table
 from holdfast.engine.learner import Learner
 from holdfast.engine.loop import NoLog, Watch, train
+from holdfast.engine.stepper import forget_earlier_runs
 from holdfast.errors import Stopped
 from holdfast.models.base import Model
 from holdfast.models.resnet import ResNet18
@@ -40,7 +41,7 @@ class Epoch:
     seconds: float
     bare: float
     starting: float
-    """Of the first steps, which compile."""
+    """Of the first steps, which are slower."""
 
 
 def epochs(device: torch.device, *, images: int = IMAGES, side: int = 32, only: str = "") -> Iterator[Epoch]:
@@ -55,6 +56,7 @@ def epochs(device: torch.device, *, images: int = IMAGES, side: int = 32, only: 
         if half not in bare:
             bare[half] = _bare(_network(side), pixels, labels, half)
         data = Data([Table("images", {"image": pixels}, labels)])
+        forget_earlier_runs()
         learner = Learner(_network(side), data, {TASK.name: TASK}, device=device, autocast=half, compiled=compiled)
         training = Training(batch_size=BATCH, learning_rate=RATE, optimiser="adam", epochs=2, augment="flip")
         clock = _Clock(device, -(-images // BATCH))

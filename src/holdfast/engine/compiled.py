@@ -1,106 +1,144 @@
-"""Calls of a model that run compiled, for the shapes that come often; as they are for all others."""
+"""Calls of a model that run compiled once their shape is frequent; all other calls run as they are."""
 
 from __future__ import annotations
 
-import gc
 import warnings
-import weakref
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
+from holdfast.engine.stepper import Call, How, Stepper
 from holdfast.models.base import Model
+from holdfast.types import Batch
 
-How = Literal["graphs", "whole", "as it is"]
+if TYPE_CHECKING:
+    from holdfast.algorithms.base import Algorithm
+    from holdfast.engine.learner import Learner
+
 OFTEN = {True: 3, False: 20}
-"""A shape is compiled once it has come so often, with gradients or without: a last batch does not pay for that."""
+"""How many calls of a shape come before it is compiled, with gradients and without: a last batch does not pay."""
 _MOST = 64
 """How many shapes, heads and modes are compiled at most."""
-_LIVING: weakref.WeakSet[Compiled] = weakref.WeakSet()
-"""Those that are in use."""
+
+
+class Calling:
+    """How the models of one learner are called at the moment.
+
+    `graphs`, the default: with CUDA graphs of their own, once a shape is frequent. `whole`: compiled at once and
+    without graphs, because all of the pass is being recorded as one. `as it is`: plainly and uncounted, because the
+    pass will soon be recorded.
+    """
+
+    how: How = "graphs"
+
+    @contextmanager
+    def within(self, how: How) -> Iterator[None]:
+        """Call models in this way within a block."""
+        before, self.how = self.how, how
+        try:
+            yield
+        finally:
+            self.how = before
+
+
+class CompiledStepper(Stepper):
+    """Plain passes through a model whose frequent shapes are compiled."""
+
+    def __init__(self, learner: Learner) -> None:
+        self._learner, self._mode = learner, Calling()
+        self.call = Compiled(learner.model, self._mode)
+
+    @property
+    def learns(self) -> bool:  # type: ignore[override]
+        """Whether compiled calls own graphs that learn."""
+        return self.call.learns
+
+    def __call__(self, inputs: Mapping[str, Tensor], head: str) -> Tensor:
+        """The outputs of one head, compiled if the shape is frequent."""
+        return self.call(inputs, head)
+
+    def other(self, model: Model) -> Call:
+        """A compiled teacher: it is called as often as its pupil learns, so it compiles as soon."""
+        return Compiled(model, self._mode, often=OFTEN[True])
+
+    def gradients(self, batch: Batch, algorithms: Sequence[Algorithm]) -> Tensor:
+        """One forward and one backward pass."""
+        return self._learner.single_pass(batch, algorithms)
+
+    @contextmanager
+    def calling(self, how: How) -> Iterator[None]:
+        """Call this model, and those beside it, in one way within a block."""
+        with self._mode.within(how):
+            yield
+
+    def step_done(self) -> None:
+        """Let the next step reuse the memory of this one's graphs."""
+        self.call.step_done()
+
+    def model_changed(self, parameters: Iterable[nn.Parameter]) -> None:
+        """Nothing to forget: what is compiled guards itself."""
 
 
 class Compiled:
     """A model that is called like itself. Frequent shapes run compiled, on a GPU as CUDA graphs.
 
-    Compiling takes from seconds to a minute, once for each shape; where it fails, forward or backward, the model runs
-    as it is from then on, and one warning says so. What comes of it is equal but for rounding: whoever needs the last
-    bit, as for resuming exactly, does not compile. A network of modules runs as it is: each path through it would be
-    compiled anew.
+    Compiling takes from seconds to a minute for each shape. If it fails, forward or backward, the model runs as it is
+    from then on, and one warning says so. Results are equal up to rounding: do not compile where the last bit counts,
+    as for resuming exactly. A network of modules runs as it is, because each path through it would be compiled anew.
     """
 
-    how: ClassVar[How] = "graphs"
-    """See `calls`."""
-
-    def __init__(self, model: Model, often: int | None = None) -> None:
-        for name in ("recompile_limit", "cache_size_limit"):  # one name in old versions, the other in new ones
+    def __init__(self, model: Model, mode: Calling | None = None, often: int | None = None) -> None:
+        for name in ("recompile_limit", "cache_size_limit"):  # the new and the old name
             if hasattr(torch._dynamo.config, name):
                 setattr(torch._dynamo.config, name, _MOST)
-        gc.collect()  # a learner and its model know each other, and are gone only then
-        if not _LIVING:  # of a run that is over, graphs would keep their memory, and be looked through in each step
-            torch._dynamo.reset()
-        _LIVING.add(self)
-        self.model, self._often = model, OFTEN if often is None else dict.fromkeys(OFTEN, often)
+        self.model, self.mode = model, mode or Calling()
+        self._often = OFTEN if often is None else dict.fromkeys(OFTEN, often)
         self._graphs = any(parameter.is_cuda for parameter in model.parameters())
         self._seen: Counter[tuple[object, ...]] = Counter()
         self._run: Callable[..., Tensor] | None = None
         self.learns = False
-        """Whether it has graphs of its own that learn: what they keep of a pass is in the way of recording others."""
+        """Whether it owns graphs that learn: what they keep of a pass is in the way of recording others."""
         if model.encoder.compiles:
             self._run = torch.compile(model.plain, mode="reduce-overhead", dynamic=False)
             self._bare: Callable[..., Tensor] = torch.compile(model.plain, dynamic=False)
 
     def __call__(self, inputs: Mapping[str, Tensor], head: str) -> Tensor:
         """The outputs of a head: see `Model.forward`."""
-        if Compiled.how == "whole" and self._run is not None:
+        if self.mode.how == "whole" and self._run is not None:
             self.model.switch(head)
             return self._bare(dict(inputs), head)
         model, learns = self.model, torch.is_grad_enabled()
-        if Compiled.how != "graphs" or self._run is None or (model.route is not None and not model.training):
+        if self.mode.how != "graphs" or self._run is None or (model.route is not None and not model.training):
             return self._plain(inputs, head)
         shapes = (column.shape for column in inputs.values())
         key = (head, model.active, model.training, learns, torch.is_inference_mode_enabled(), *shapes)
         self._seen[key] += 1
         if self._seen[key] < self._often[learns]:
             return self._plain(inputs, head)
-        if torch.is_inference_mode_enabled():  # a score's batch: without this, each would have a graph of its own
+        if torch.is_inference_mode_enabled():  # without this, each batch of a score would have a graph of its own
             self.step_done()
         model.switch(head)
         self.learns = self.learns or learns
         try:
             if self._seen[key] == self._often[learns]:
                 self._try(inputs, head)
-            # The next replay of the graph writes over its outputs, and someone may keep them: they get a copy.
+            # The next replay of the graph overwrites its outputs, and someone may keep them: return a copy.
             return self._run(dict(inputs), head).clone()
         except Exception as error:
             warnings.warn(f"goes on without compiling: {type(error).__name__}: {error}"[:500], stacklevel=2)
             self._run = None
-            return self._plain(inputs, head)  # where the fault is the model's own, it raises here as well
-
-    @classmethod
-    @contextmanager
-    def calls(cls, how: How) -> Iterator[None]:
-        """How models are called within: with graphs of their own, once a shape has come often, which is the default.
-
-        `whole`: compiled at once and without graphs, since all of it is being recorded as one; `as it is`, and not
-        counted, since it will be recorded soon.
-        """
-        before, cls.how = cls.how, how
-        try:
-            yield
-        finally:
-            cls.how = before
+            return self._plain(inputs, head)  # if the model itself is at fault, it raises here as well
 
     def _plain(self, inputs: Mapping[str, Tensor], head: str) -> Tensor:
         output: Tensor = self.model(inputs, head)
         return output
 
     def _try(self, inputs: Mapping[str, Tensor], head: str) -> None:
-        """Compile forward and backward now, where a failure can be caught, and draw no random number for it."""
+        """Compile forward and backward here, where a failure can be caught, without drawing random numbers."""
         assert self._run is not None
         devices = {column.device.index for column in inputs.values() if column.is_cuda}
         with torch.random.fork_rng(sorted(index or 0 for index in devices)):
@@ -110,6 +148,6 @@ class Compiled:
                 torch.autograd.grad(output.sum(), learning, allow_unused=True)
 
     def step_done(self) -> None:
-        """Nothing of this step is needed any more: the next one may reuse the memory of its graphs."""
+        """Let the next step reuse the memory of this one's graphs."""
         if self._graphs:
             torch.compiler.cudagraph_mark_step_begin()  # type: ignore[no-untyped-call]

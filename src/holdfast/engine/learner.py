@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
@@ -16,13 +16,12 @@ from holdfast.algorithms.base import Algorithm
 from holdfast.data.augment import augmented
 from holdfast.data.order import mix
 from holdfast.data.table import Data
-from holdfast.engine.compiled import OFTEN, Compiled, How
 from holdfast.engine.optimiser import Optimiser
-from holdfast.engine.passes import Passes
 from holdfast.engine.ranks import Averaging, Ranks
+from holdfast.engine.stepper import Call, choose
 from holdfast.errors import UserError
 from holdfast.models.base import Model
-from holdfast.models.normalise import shared_batch
+from holdfast.models.normalise import BatchNorm, shared_batch
 from holdfast.types import Batch, Ids, Part, Task, Training
 
 
@@ -50,12 +49,7 @@ class Learner:
         self.seed = seed
         self.ranks = ranks or Ranks()
         self.autocast = autocast
-        self._call = Compiled(self.model) if compiled else self.model
-        self._passes: Passes | None = None
-        if compiled and self.device.type == "cuda" and self.ranks.size == 1:
-            precision = autocast or next(model.parameters()).dtype
-            if vars(type(model.encoder)).get("recordable"):  # what a subclass adds may not be
-                self._passes = Passes(self.model, self._pass, self.device, precision)
+        self.stepper = choose(self, compiled)
         self.epoch = 0
         self.examples_forward = 0
         self.examples_backward = 0
@@ -78,7 +72,7 @@ class Learner:
             module.requires_grad_(False)
             self._frozen.append(module)
         self.train_mode()
-        self.forget_passes()
+        self.model_changed()
 
     def train_mode(self) -> None:
         """Put the model in training mode, and what is frozen in evaluation mode."""
@@ -104,15 +98,15 @@ class Learner:
         self._factors, self._rate = _Schedule(training, steps), training.learning_rate
         self._augment, self._accumulate = training.augment, training.accumulate
         self._modules = tuple(self.model.modules())
+        self._norms = [module for module in self._modules if isinstance(module, BatchNorm)]
         self.optimiser = Optimiser(training, self.parameters.values())
         self._averaging.close()
         self._averaging = Averaging(self.ranks, self.parameters.values())
-        self.forget_passes()
+        self.model_changed()
 
-    def forget_passes(self) -> None:
-        """Record passes anew: for whoever changes, within a fit, what the model does other than by tensors' numbers."""
-        if self._passes is not None:
-            self._passes.restart(self.parameters.values())
+    def model_changed(self) -> None:
+        """Note that the model computes something else: call it after any change within a fit but to tensors' values."""
+        self.stepper.model_changed(self.parameters.values())
 
     # One step
 
@@ -148,7 +142,7 @@ class Learner:
         return self._forward(batch)
 
     def _forward(self, batch: Batch) -> tuple[Tensor, ...]:
-        call: Callable[[Mapping[str, Tensor], str], Tensor] = self._call
+        call: Call = self.stepper
         if len(batch.parts) > 1 and self.model.training:
             with self._shared(batch.parts):
                 call = self.model.together([part.inputs for part in batch.parts]) or call
@@ -164,11 +158,11 @@ class Learner:
             return nullcontext()
         ones = (torch.ones(len(part.targets), device=self.device) for part in parts)
         weights = [one if part.weights is None else part.weights for one, part in zip(ones, parts, strict=True)]
-        return shared_batch(self.ranks.total, torch.cat(weights))
+        return shared_batch(self._norms, self.ranks.total, torch.cat(weights))
 
-    def asking(self, model: Model) -> Callable[[Mapping[str, Tensor], str], Tensor]:
-        """Another model, which does not learn, as this learner calls its own: compiled where that one is."""
-        return Compiled(model, often=OFTEN[True]) if isinstance(self._call, Compiled) else model
+    def asking(self, model: Model) -> Call:
+        """Another model, which does not learn, to be called as fast as this learner calls its own."""
+        return self.stepper.other(model)
 
     def losses(self, batch: Batch, outputs: tuple[Tensor, ...]) -> Tensor:
         """The loss of each of this rank's rows, part after part; a padding row's is 0."""
@@ -203,44 +197,21 @@ class Learner:
                 rest = pieces[number + 1 :] or ([] if following is None else self._pieces(following))
                 for ahead in rest[:1]:
                     self.prefetch(ahead)
-            how: How = "graphs"
             if len(pieces) == 1:
-                found, how = self._replayed(batch, algorithms)
-                if found is not None:
-                    return found
-            with Compiled.calls(how):
-                loss = self._loss(batch, algorithms)
-            if len(pieces) > 1:
-                loss = loss * (len(piece) / len(ids))
+                return self.stepper.gradients(batch, algorithms)
+            loss = self.total_loss(batch, algorithms) * (len(piece) / len(ids))
             self.backward(loss, batch, first=total is None, last=number + 1 == len(pieces))
             total = loss.detach() if total is None else total + loss.detach()
         assert total is not None, "a batch has examples"
         return total
 
-    def _replayed(self, batch: Batch, algorithms: Sequence[Algorithm]) -> tuple[Tensor | None, How]:
-        """The loss of a batch, with its gradients, by a pass that was recorded; or None, and how to call the model."""
-        if self._passes is None or len(batch.parts) != 1 or (isinstance(self._call, Compiled) and self._call.learns):
-            return None, "graphs"
-        adding = tuple(algorithm for algorithm in algorithms if algorithm.adds() != "nothing")
-        if any(algorithm.adds() == "anything" for algorithm in adding):
-            return None, "graphs"
-        found = self._passes(batch, adding)
-        if found is None:
-            return None, "as it is" if self._passes.soon else "graphs"
-        loss, forward = found
-        self.examples_forward += forward
-        self.examples_backward += len(batch.ids)
-        return loss, "graphs"
+    def single_pass(self, batch: Batch, algorithms: Sequence[Algorithm]) -> Tensor:
+        """One forward and one backward pass; the loss, with what algorithms add to it."""
+        loss = self.total_loss(batch, algorithms)
+        self.backward(loss, batch)
+        return loss.detach()
 
-    def _pass(self, batch: Batch, algorithms: Sequence[Algorithm]) -> tuple[Tensor, int]:
-        """The loss of a batch of one part, as it is recorded, and how many examples go forward for it."""
-        before = self.examples_forward
-        try:
-            return self._loss(batch, algorithms), self.examples_forward - before
-        finally:
-            self.examples_forward = before
-
-    def _loss(self, batch: Batch, algorithms: Sequence[Algorithm]) -> Tensor:
+    def total_loss(self, batch: Batch, algorithms: Sequence[Algorithm]) -> Tensor:
         """The loss of a batch, with what algorithms add to it."""
         outputs = self.outputs(batch)
         loss = self.loss(batch, outputs)
@@ -250,7 +221,7 @@ class Learner:
         return loss
 
     def _pieces(self, ids: Ids) -> list[Ids]:
-        """The examples that are computed together; as equal in number as can be, for few shapes are compiled."""
+        """The examples that are computed together, as equal in number as can be."""
         return [ids] if self._accumulate == 1 else np.array_split(ids, max(min(self._accumulate, len(ids)), 1))
 
     def backward(self, loss: Tensor, batch: Batch, first: bool = True, last: bool = True) -> None:
@@ -278,8 +249,7 @@ class Learner:
         """Move the weights. `step` counts from the last `restart` and sets the learning rate."""
         self.set_rate(step)
         self.optimiser.step()
-        if isinstance(self._call, Compiled):
-            self._call.step_done()
+        self.stepper.step_done()
 
     def set_rate(self, step: int) -> None:
         """Give the optimiser the learning rate of a step."""

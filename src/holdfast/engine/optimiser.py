@@ -1,7 +1,7 @@
 """SGD, Adam and AdamW: the fused kernels of torch, without what `torch.optim` does around them.
 
 `torch.optim` sorts the parameters anew in each step, which takes 0.4 ms for a hundred of them: a tenth of a small
-transformer's whole step on a fast GPU. And its first optimiser imports torch's compiler, which takes a second.
+transformer's whole step on a fast GPU. Besides, making its first optimiser takes a second of imports.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ class Optimiser:
     def virtual_step(self) -> Iterator[None]:
         """The weights as a step would leave them; then, to the bit, as they were. The moments never move.
 
-        Weights move where they are, because compiled graphs know them by their address; moments move in a copy, whose
+        Weights move where they are, because others may know them by their address; moments move in a copy, whose
         room is kept for the next time: to find memory for hundreds of tensors takes longer than to fill it.
         """
         absent = [(g, index) for g in self.groups for index, found in enumerate(g.moments) if found is None]

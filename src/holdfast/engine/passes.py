@@ -1,9 +1,9 @@
 """Forward, loss and backward of a batch as one CUDA graph: what Python does between kernels is done once.
 
-A step of a small model keeps a fast GPU busy for less time than Python needs to ask for it. A graph asks for all of it
-at once. Its inputs are copied to where it reads them, and its gradients from where it writes them. The kernels are
-those of a single pass, in the same order and with the same random numbers: so is what comes of it, and before a graph
-is used, that is looked at.
+A small model's step keeps a fast GPU busy for less time than Python needs to launch it. A graph launches all of it at
+once. Its inputs are copied to where it reads them, and its gradients from where it writes them. The kernels are those
+of a single pass, in the same order and with the same random numbers, and so are the results; each graph is compared
+with a single pass before it is used.
 """
 
 from __future__ import annotations
@@ -11,19 +11,23 @@ from __future__ import annotations
 import gc
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from holdfast.algorithms.base import Algorithm
-from holdfast.engine.compiled import OFTEN, Compiled
+from holdfast.engine.compiled import OFTEN
+from holdfast.engine.stepper import Call, How, Stepper, declares
 from holdfast.models.base import Model
 from holdfast.types import Batch, Part
+
+if TYPE_CHECKING:
+    from holdfast.engine.learner import Learner
 
 Found = TypeVar("Found")
 _MOST = 8
@@ -50,28 +54,24 @@ class _Recorded:
     replay: Callable[[], None]
 
 
-class Passes:
-    """Makes passes over batches of one part, with what algorithms add: sets gradients, or gives None where it does not.
+class RecordedStepper(Stepper):
+    """Recorded passes over batches of one task; other batches, and rare shapes, go to the stepper it was given.
 
-    `compute` gives the loss of a batch, and how many examples went forward for it; it computes in `precision`. Only
-    shapes that come often are recorded. Where that fails, or a graph does not do what a single pass does, nothing is
-    recorded any more, and one warning says so.
+    Recording needs an encoder, and algorithms, that declare themselves `recordable`: what they compute follows from
+    the tensors of the batch and from what stays as it is until the fit ends; of the ids they ask only how many there
+    are; and they never wait for the device. If recording fails, or a graph does not give what a single pass gives,
+    nothing is recorded any more, and one warning says so.
     """
 
-    def __init__(
-        self,
-        model: Model,
-        compute: Callable[[Batch, Sequence[Algorithm]], tuple[Tensor, int]],
-        device: torch.device,
-        precision: torch.dtype,
-    ) -> None:
-        self.model, self._compute, self._device = model, compute, device
+    def __init__(self, learner: Learner, inner: Stepper) -> None:
+        self._learner, self.inner, self.model, self._device = learner, inner, learner.model, learner.device
+        precision = learner.autocast or next(learner.model.parameters()).dtype
         self._tolerance = min(torch.finfo(precision).eps ** 0.5, 0.01)
         self._stream: torch.cuda.Stream | None = None
-        """Where passes are tried and recorded, so that nothing which autograd keeps of a trial is of another stream."""
-        if device.type == "cuda":
-            self._stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
-        self._generators = [device.index or 0] if device.type == "cuda" else []
+        """Where passes are tried and recorded, so that nothing autograd keeps of a trial is of another stream."""
+        if self._device.type == "cuda":
+            self._stream = torch.cuda.Stream(self._device)  # type: ignore[no-untyped-call]
+        self._generators = [self._device.index or 0] if self._device.type == "cuda" else []
         self._pool: Any = None
         """One memory for all graphs: they run one after another, and what they leave is copied at once."""
         self._seen: Counter[tuple[object, ...]] = Counter()
@@ -79,11 +79,48 @@ class Passes:
         self._parameters: tuple[nn.Parameter, ...] = ()
         self._norms: tuple[_BatchNorm, ...] = ()
         self._works = self._watched = True
-        self.soon = False
-        """Whether the last batch was not recorded only because its shape has not come often yet."""
+        self._soon = False
+        """Whether the last batch was not recorded only because its shape is not frequent yet."""
 
-    def restart(self, parameters: Iterable[nn.Parameter]) -> None:
-        """Other parameters learn, or the model is another: what was recorded counts no more."""
+    def __call__(self, inputs: Mapping[str, Tensor], head: str) -> Tensor:
+        """The outputs of one head, by the inner stepper."""
+        return self.inner(inputs, head)
+
+    def other(self, model: Model) -> Call:
+        """Another model, as the inner stepper calls it."""
+        return self.inner.other(model)
+
+    def calling(self, how: How) -> AbstractContextManager[None]:
+        """Call models in one way within a block."""
+        return self.inner.calling(how)
+
+    def step_done(self) -> None:
+        """Pass it on."""
+        self.inner.step_done()
+
+    def gradients(self, batch: Batch, algorithms: Sequence[Algorithm]) -> Tensor:
+        """Replay the pass of this batch, or make a single one."""
+        self._soon = False
+        if len(batch.parts) == 1 and not self.inner.learns and all(map(declares, algorithms)):
+            found = self._replayed(batch, tuple(algorithms))
+            if found is not None:
+                loss, forward = found
+                self._learner.examples_forward += forward
+                self._learner.examples_backward += len(batch.ids)
+                return loss
+        with self.calling("as it is" if self._soon else "graphs"):
+            return self._learner.single_pass(batch, algorithms)
+
+    def _compute(self, batch: Batch, algorithms: Sequence[Algorithm]) -> tuple[Tensor, int]:
+        """The loss of a batch of one task, as it is recorded, and how many examples go forward for it."""
+        before = self._learner.examples_forward
+        try:
+            return self._learner.total_loss(batch, algorithms), self._learner.examples_forward - before
+        finally:
+            self._learner.examples_forward = before
+
+    def model_changed(self, parameters: Iterable[nn.Parameter]) -> None:
+        """Forget all recordings: other parameters learn, or the model computes something else."""
         self._seen.clear()
         self._known.clear()
         self._pool = torch.cuda.graph_pool_handle() if self._device.type == "cuda" else None
@@ -94,10 +131,9 @@ class Passes:
             for module in self.model.modules()
         )
 
-    def __call__(self, batch: Batch, adding: Sequence[Algorithm] = ()) -> tuple[Tensor, int] | None:
+    def _replayed(self, batch: Batch, adding: Sequence[Algorithm]) -> tuple[Tensor, int] | None:
         """The loss of a batch, with its gradients in place, and how many examples went forward; None: not recorded."""
         (part,) = batch.parts
-        self.soon = False
         if self._watched or not self._works or not self.model.training:
             return None
         key = self._key(part, adding)
@@ -106,8 +142,8 @@ class Passes:
         if known is None or known.places != self._places():
             if len(self._known) >= _MOST:
                 return None
-            self.soon = self._seen[key] < OFTEN[True]
-            known = None if self.soon else self._try(batch, part, adding)
+            self._soon = self._seen[key] < OFTEN[True]
+            known = None if self._soon else self._try(batch, part, adding)
             if known is None:
                 return None
             self._known[key] = known
@@ -149,7 +185,7 @@ class Passes:
             return loss.detach(), *(_laid_out(gradient, parameter) for parameter, gradient in pairs)
 
         try:
-            with Compiled.calls("whole"):
+            with self.calling("whole"):
                 with _leftovers_refused():  # in a recording, either would break more than that
                     self._aside(run)  # what compiles or is looked up at first use does so here
                     with _waiting_refused(self._device):

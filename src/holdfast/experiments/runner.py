@@ -27,6 +27,7 @@ from holdfast.engine.files import sweep, write_json
 from holdfast.engine.learner import Learner
 from holdfast.engine.loop import Log, NoLog, Position, Watch, refuse, train
 from holdfast.engine.ranks import Ranks
+from holdfast.engine.stepper import forget_earlier_runs
 from holdfast.errors import RunError, Stopped, UserError
 from holdfast.experiments.config import Prepared
 from holdfast.experiments.start import begin_with, start_file
@@ -239,6 +240,8 @@ def make_learner(
     if place.type == "cuda" and data.nbytes <= DEVICE_SHARE * torch.cuda.mem_get_info(place)[0]:
         data = data.to(place)
     torch.default_generator.manual_seed(mix(config.seed, 0x1417))
+    if compiled:
+        forget_earlier_runs()
     heads = {task.head: task.reads for task in setup.tasks.values()}
     assert all(heads[task.head] == task.reads for task in setup.tasks.values()), "tasks share a head but not its shape"
     model = prepared.recipe.build(setup.inputs, heads)

@@ -1,50 +1,53 @@
-"""Batch normalisation over a batch that several ranks share: a row is normalised alike, whatever their number."""
+"""Batch normalisation over a batch that several ranks share: the same result for any number of ranks."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 
 
 @dataclass(frozen=True)
-class Shared:
-    """A batch of which this rank has some rows: how a sum over all of it is taken, and what each row here weighs."""
+class SharedBatch:
+    """A batch of which this rank has some rows: how to sum over all of it, and the weight of each row here."""
 
     total: Callable[[Tensor], Tensor]
     weights: Tensor | None
 
 
 @contextmanager
-def shared_batch(total: Callable[[Tensor], Tensor], weights: Tensor | None = None) -> Iterator[None]:
-    """What is normalised within is part of a batch whose sums `total` gives; a padding row weighs 0."""
-    before, BatchNorm.shared = BatchNorm.shared, Shared(total, weights)
+def shared_batch(
+    layers: Iterable[BatchNorm], total: Callable[[Tensor], Tensor], weights: Tensor | None = None
+) -> Iterator[None]:
+    """Let layers normalise over a batch whose sums `total` gives; a padding row weighs 0."""
+    layers, batch = tuple(layers), SharedBatch(total, weights)
+    for layer in layers:
+        layer.shared = batch
     try:
         yield
     finally:
-        BatchNorm.shared = before
+        for layer in layers:
+            layer.shared = None
 
 
 class BatchNorm(nn.BatchNorm2d):
-    """PyTorch's own where a batch is on one rank; within `shared_batch`, by the mean and variance of all its rows.
+    """PyTorch's own layer; within `shared_batch`, it takes the mean and variance over the rows of all ranks.
 
     >>> layer, rows = BatchNorm(1), torch.tensor([0.0, 2.0, 9.0]).view(3, 1, 1, 1)
-    >>> with shared_batch(lambda own: own, weights=torch.tensor([1.0, 1.0, 0.0])):
+    >>> with shared_batch([layer], lambda own: own, weights=torch.tensor([1.0, 1.0, 0.0])):
     ...     layer(rows).flatten().round().tolist()[:2]
     [-1.0, 1.0]
     """
 
-    shared: ClassVar[Shared | None] = None
-    """The batch that all layers have rows of. Of the class, not of a layer: a compiler can read it, and so can layers
-    that an algorithm adds."""
+    shared: SharedBatch | None = None
+    """The batch that this layer has rows of; None: all of it is here."""
 
     def forward(self, x: Tensor) -> Tensor:
         """The same shape; in training, the running statistics move."""
-        shared = BatchNorm.shared
+        shared = self.shared
         if shared is None or not self.training:
             return super().forward(x)
         assert self.running_mean is not None

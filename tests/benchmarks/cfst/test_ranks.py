@@ -64,7 +64,7 @@ def test_a_shared_batch_is_normalised_as_by_torch_and_padding_counts_nothing():
     padded = torch.cat([x, 100 + torch.randn(1, 3, 4, 5, dtype=torch.float64)]).requires_grad_()
     plain, ours = nn.BatchNorm2d(3).double(), BatchNorm(3).double()
     expected = plain(given := x.clone().requires_grad_())
-    with shared_batch(lambda own: own, torch.tensor([1.0] * 6 + [0.0])):
+    with shared_batch([ours], lambda rows: rows, torch.tensor([1.0] * 6 + [0.0])):
         found = ours(padded)
     assert torch.allclose(found[:6], expected)
     (expected * slope).sum().backward()
@@ -74,5 +74,5 @@ def test_a_shared_batch_is_normalised_as_by_torch_and_padding_counts_nothing():
     for name, value in plain.state_dict().items():
         assert torch.allclose(ours.state_dict()[name].double(), value.double()), name
     ours.eval()
-    with shared_batch(lambda own: pytest.fail("nothing is summed in evaluation")):
+    with shared_batch([ours], lambda rows: pytest.fail("nothing is summed in evaluation")):
         assert torch.allclose(ours(x), plain.eval()(x))
