@@ -1,10 +1,6 @@
-"""The silhouettes of persons and animals, looking to the right, the ground at 100.
+"""Animals; `people.py` explains the format."""
 
-Each line is `part fill primitive numbers`, the rearmost first; "-" is a detail without a part's name.
-The fills main, dark and light follow the thing's own colour; skin and hair vary with the person.
-"""
-
-ALIVE: dict[str, str] = {
+ANIMALS: dict[str, str] = {
     "bird": """
         tail dark poly 22 52 0 44 4 60 24 62
         foot orange line 46 70 44 98 4; foot orange line 56 70 58 98 4
@@ -97,74 +93,54 @@ ALIVE: dict[str, str] = {
         head main poly 64 -8 76 -8 94 4 90 12 68 6; - brown line 68 -8 66 -18 3; - brown line 74 -8 74 -18 3
         - main poly 64 -4 54 -8 64 -10; - black oval 76 -5 80 -1""",
 }
-
-_FORMS = {  # the head's width, half the shoulders, half the hips, the body's end, the ground, a limb's width
-    "man": (22, 20, 15, 58, 118, 10),
-    "woman": (21, 16, 13, 54, 112, 8),
-    "child": (30, 16, 15, 58, 96, 9),
+"""Those that take poses: they stand, walk, eat, lie, and some fly or sit."""
+UNPOSED: dict[str, str] = {
+    "fish": """
+        tail dark poly 24 50 -4 20 4 50 -4 80; fin dark poly 40 30 54 6 86 14 80 32; fin dark poly 50 72 60 94 76 72
+        body main oval 14 22 106 78; head light poly 82 27 96 36 106 50 96 64 82 73 76 50
+        - light oval 28 38 38 48; - light oval 42 36 52 46; - light oval 56 36 66 46; - light oval 34 54 44 64
+        - light oval 48 56 58 66; - dark poly 56 48 72 42 70 60; - white oval 84 37 95 48; - black oval 88 40 94 47
+        - dark line 95 58 104 55 2.5""",
+    "shark": """
+        tail dark poly 20 48 -8 4 12 20 26 46; tail dark poly 20 48 -4 78 8 72 26 54
+        fin dark poly 62 32 76 0 92 32; fin dark poly 76 60 62 88 98 64
+        body main poly 12 46 44 33 92 28 130 36 152 48 134 62 96 67 42 60
+        head main poly 116 33 130 36 152 48 134 62 118 65
+        - white poly 34 56 96 58 140 54 134 62 96 67 42 60; - dark line 100 38 97 54 2.5; - dark line 106 38 103 54 2.5
+        - dark line 112 39 109 54 2.5; - white oval 126 38 134 46; - black oval 129 39 134 45
+        - black poly 128 56 148 50 136 62; - white poly 131 55 134 59 136 54; - white poly 138 53 140 57 143 52""",
+    "snake": """
+        body main poly -1 71 4 76 9 81 15 82 22 79 28 74 33 69 36 66 38 68 43 74 48 81 54 87 65 88 73 82 78 74 83 67
+            85 64 90 73 106 83 112 62 118 46 122 32 110 28 106 42 100 58 96 68 89 50 78 51 71 58 66 67 61 75 58 72
+            53 66 48 59 40 54 31 54 24 60 20 66 16 72 11 76 6 73
+        - light line 22 70 28 74 4; - light line 31 59 36 64 4; - light line 44 64 49 60 4; - light line 54 78 59 74 4
+        - light line 66 80 72 76 4; - light line 74 66 79 70 4; - light line 82 54 86 60 4; - light line 98 66 105 71 4
+        - light line 105 46 113 50 4; - red line 132 24 144 26 2; - red line 144 26 150 22 2; - red line 144 26 150 30 2
+        head main oval 104 12 134 36; - white oval 118 15 126 23; - black oval 121 16 126 22""",
+    "lizard": """
+        tail main poly 34 58 6 64 -30 58 -56 40 -28 48 2 50 34 36
+        leg dark poly 32 50 40 56 30 70 34 80 16 80 22 70; leg dark poly 46 54 56 50 60 68 66 80 48 80 52 70
+        leg dark poly 76 52 84 56 76 70 80 80 62 80 68 68; leg dark poly 88 54 98 50 104 68 110 80 92 80 96 70
+        - dark poly 30 36 38 26 44 34 52 24 58 32 66 23 72 32 80 25 86 34 94 28 98 38
+        body main oval 20 30 104 62; head main poly 92 38 106 28 124 32 140 42 138 50 118 56 98 54
+        - white oval 112 32 122 42; - black oval 116 33 122 41; - dark line 118 49 138 46 2.5; - light oval 40 40 50 48
+        - light oval 58 38 68 46; - light oval 76 40 86 48; - light oval 48 50 56 56; - light oval 68 50 76 56""",
+    "turtle": """
+        tail light poly 12 66 -8 76 16 76; leg light oval 14 62 36 94; leg light oval 72 62 94 94
+        - light oval 34 64 52 88; - light oval 56 64 72 88; - light line 84 64 108 52 14; head light oval 96 34 128 62
+        body main poly 4 70 8 48 24 28 50 18 76 28 92 48 98 70; - dark poly 38 30 62 30 70 46 58 60 42 60 30 46
+        - dark line 30 46 10 50 3; - dark line 70 46 90 50 3; - dark line 42 60 36 70 3; - dark line 58 60 64 70 3
+        - dark line 38 30 34 24 3; - dark line 62 30 66 24 3; - dark poly 0 68 102 68 102 76 0 76
+        - black oval 114 42 120 49; - dark line 116 56 127 54 2""",
+    "monkey": """
+        tail main poly 71 95 81 91 91 84 99 74 104 62 107 49 106 37 102 29 96 24 92 29 97 33 100 39 101 48 98 60 94 71
+            87 80 78 85 69 89
+        leg main line 38 86 30 114 12; leg main line 62 86 70 114 12; - light oval 16 108 38 120
+        - light oval 62 108 84 120
+        body main oval 26 46 74 102; - light oval 36 60 64 96
+        arm main line 30 58 8 86 10; arm main line 70 58 92 86 10; - light oval 0 82 14 96; - light oval 86 82 100 96
+        - light oval 8 14 32 40; - light oval 68 14 92 40; head main oval 20 0 80 54; - light oval 30 10 52 36
+        - light oval 48 10 70 36; - light oval 28 28 72 54; - black oval 36 18 46 29; - black oval 54 18 64 29
+        - black oval 44 33 48 37; - black oval 52 33 56 37; - dark line 38 45 62 45 3""",
 }
-
-
-def _legs(form: str, pose: str) -> list[str]:
-    _, _, hip, low, ground, limb = _FORMS[form]
-    fill = "skin" if form == "woman" else "denim"
-    lines = []
-    for side in (-1, 1):
-        x = 50 + side * hip / 2
-        if pose in ("sit", "ride"):  # the thighs go forward, the shins down
-            lines.append(f"leg {fill} line {x - 4} {low - 2} {x + 24} {low + 6} {limb + 1}")
-            lines.append(f"leg {fill} line {x + 20} {low + 4} {x + 18} {ground - 16} {limb}")
-            lines.append(f"- black line {x + 14} {ground - 14} {x + 30} {ground - 14} 6")
-        else:
-            foot = x + side * (12 if pose == "walk" else 2)
-            lines.append(f"leg {fill} line {x} {low - 4} {foot} {ground - 2} {limb}")
-            lines.append(f"- black line {foot - 5} {ground} {foot + 8} {ground} 6")
-    return lines
-
-
-def _arms(form: str, pose: str) -> list[str]:
-    head, shoulder, _, _, _, limb = _FORMS[form]
-    top, chin, width = head + 9, head + 4, limb - 2
-    left, right = 50 - shoulder + 2, 50 + shoulder - 2
-    lines = [f"arm dark line {left} {top} {left - 7} {top + 27} {width}"]
-    lines.append(f"- skin oval {left - 11} {top + 25} {left - 3} {top + 33}")
-    if pose == "eat":
-        hand = (58, chin - 2)
-        lines.append(f"arm dark line {right} {top} {right + 12} {top + 11} {width}")
-        lines.append(f"- dark line {right + 12} {top + 13} {hand[0] + 4} {hand[1]} {width}")
-        lines.append(f"- yellow oval {hand[0] - 2} {hand[1] - 12} {hand[0] + 12} {hand[1]}")
-    else:
-        reach = {"hold": (20, 7), "ride": (18, 17)}.get(pose, (7, 27))
-        hand = (right + reach[0], top + reach[1])
-        lines.append(f"arm dark line {right} {top} {hand[0]} {hand[1]} {width}")
-    return [*lines, f"- skin oval {hand[0] - 4} {hand[1] - 4} {hand[0] + 4} {hand[1] + 4}"]
-
-
-def person(form: str, pose: str) -> str:
-    """The silhouette of a man, a woman or a child, as lines of the table above.
-
-    >>> "hair" in person("woman", "stand")
-    True
-    """
-    head, shoulder, hip, low, _, _ = _FORMS[form]
-    chin, middle = head + 4, head / 2 + 2
-    left, right = 50 - head / 2, 50 + head / 2
-    top = chin + 2
-    lines = []
-    if form == "woman":
-        lines.append(f"- hair poly {left - 3} 10 {right + 3} 10 {right + 5} {chin + 16} {left - 5} {chin + 16}")
-    lines += _legs(form, pose)
-    waist = f"{50 + hip} {low} {50 - hip} {low}"
-    if form == "woman":  # a dress
-        hem = low + (8 if pose in ("sit", "ride") else 22)
-        waist = f"{50 + hip - 3} {low - 8} {60 + hip} {hem} {40 - hip} {hem} {50 - hip + 3} {low - 8}"
-    lines += [
-        f"body main poly {50 - shoulder} {top} {50 + shoulder} {top} {waist}",
-        f"- skin box 46 {chin - 4} 54 {top + 1}",
-        f"head skin oval {left} 2 {right} {chin}",
-        f"- hair poly {left} {middle} {left + 1} 4 44 0 56 0 {right - 1} 4 {right} 11 50 8 {left + 4} 11",
-        f"- black oval 51 {middle} 54 {middle + 3}",
-        f"- black oval 56 {middle} 59 {middle + 3}",
-        f"- red line 52 {chin - 5} 57 {chin - 5} 1.6",
-    ]
-    return "\n".join(lines + _arms(form, pose))
+"""Those that are drawn in one pose: no verb of the synthetic world is theirs."""

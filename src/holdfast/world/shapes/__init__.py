@@ -1,4 +1,4 @@
-"""Silhouettes: each noun as a short list of polygons, in a pose, filling a unit square."""
+"""Silhouettes: each noun as a few polygons, in a pose, filling a unit square. One file holds each kind of thing."""
 
 from __future__ import annotations
 
@@ -9,12 +9,39 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.errors import UserError, nearest
-from holdfast.world.shapes_alive import ALIVE, person
-from holdfast.world.shapes_indoors import INDOORS
-from holdfast.world.shapes_more import MORE
-from holdfast.world.shapes_outdoors import OUTDOORS
+from holdfast.world.shapes.animals import ANIMALS, UNPOSED
+from holdfast.world.shapes.clothes import CLOTHES
+from holdfast.world.shapes.devices import DEVICES
+from holdfast.world.shapes.food import FOOD
+from holdfast.world.shapes.furniture import FURNITURE
+from holdfast.world.shapes.people import person
+from holdfast.world.shapes.plants import PLANTS
+from holdfast.world.shapes.solids import SOLIDS
+from holdfast.world.shapes.sports import SPORTS
+from holdfast.world.shapes.street import STREET
+from holdfast.world.shapes.tableware import TABLEWARE
+from holdfast.world.shapes.things import THINGS
+from holdfast.world.shapes.vehicles import VEHICLES
 
-_TABLE: dict[str, str] = ALIVE | OUTDOORS | INDOORS | MORE
+_TABLE: dict[str, str] = {
+    noun: text
+    for kind in (
+        ANIMALS,
+        UNPOSED,
+        VEHICLES,
+        STREET,
+        SPORTS,
+        PLANTS,
+        FOOD,
+        TABLEWARE,
+        FURNITURE,
+        DEVICES,
+        CLOTHES,
+        THINGS,
+        SOLIDS,
+    )
+    for noun, text in kind.items()
+}
 _CORNERS = np.linspace(0, 2 * np.pi, 18, endpoint=False)
 
 
@@ -80,7 +107,7 @@ def _posed(noun: str, shapes: list[Shape], pose: str) -> list[Shape]:
     """A thing's shapes in a pose; an animal's poses are small changes of standing."""
     if noun == "airplane" and pose == "fly":  # climbing
         return [_moved(shape, [[0.97, 0.26], [-0.26, 0.97]]) for shape in shapes]
-    if noun not in ALIVE:
+    if noun not in ANIMALS:
         return _turned(shapes) if pose == "lie" else shapes
     if pose == "lie":  # the legs are folded away, and the rest is flat
         return [_moved(shape, [[1, 0], [0, 0.72]]) for shape in shapes if shape.part not in ("leg", "foot")]
