@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from holdfast.errors import UserError, nearest
@@ -22,6 +23,13 @@ class Entry:
     aliases: tuple[str, ...] = ()
     rows: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     """Rows of the papers' tables: this thing with one setting. A K in a name and its value is any whole number."""
+    within: bool = False
+    """Whether runs of this benchmark are shown in its family's own section alone, and never as an experiment."""
+
+    @property
+    def package(self) -> str:
+        """The folder that it lives in, as a package."""
+        return self.place.partition(":")[0].rpartition(".")[0]
 
     def load(self) -> Any:
         """Import it."""
@@ -69,6 +77,7 @@ BENCHMARKS: dict[str, Entry] = {
     "climb:lowshot": Entry(
         "holdfast.benchmarks.climb.lowshot:LowShot",
         "one task of CLiMB, with pictures, text or both, learned from few examples",
+        within=True,
     ),
 }
 
@@ -196,6 +205,38 @@ TRANSFORMS: dict[str, Entry] = {
     "offline": Entry("holdfast.data.streams:offline", "joint training of ten times as many epochs"),
     "cumulative": Entry("holdfast.data.streams:cumulative", "each stage with the data of all before it"),
 }
+
+
+def families() -> dict[str, str]:
+    """The package of each family of benchmarks: everything that belongs to a benchmark is in this one folder.
+
+    >>> families()["patterns"]
+    'holdfast.benchmarks.patterns'
+    """
+    return {entry.package.rpartition(".")[2]: entry.package for entry in BENCHMARKS.values()}
+
+
+def part(benchmark: str, name: str) -> ModuleType | None:
+    """A module of a benchmark's folder, by the benchmark's name or its family's; None if there is no such module.
+
+    | module | what the rest of the library asks it for |
+    |---|---|
+    | `protocol` | `MEASURES` and `COSTS`: titles, directions, units |
+    | `report` | `section(records)`: blocks for reports, in the paper's layout |
+    | `commands` | `register(app)`: commands of its own; `register_bench(group)`: benchmarks of speed |
+    | `building` | `register_build(group)`: `holdfast data build NAME` |
+    | `speed` | `CALIBRATION`: runs that calibrate its synthetic data |
+
+    >>> part("patterns", "protocol").MEASURES["final_accuracy"].title
+    'final acc'
+    >>> part("patterns", "commands") is None
+    True
+    """
+    entry = BENCHMARKS.get(benchmark)
+    package = entry.package if entry else families().get(benchmark)
+    if package is None or importlib.util.find_spec(f"{package}.{name}") is None:
+        return None
+    return importlib.import_module(f"{package}.{name}")
 
 
 def resolve(name: str, kind: str, *tables: Mapping[str, Entry]) -> str:

@@ -252,7 +252,7 @@ def test_feature_maps_in_place_of_pictures(tiny_clevr, tmp_path):
 
 
 def test_the_papers_layout_beside_ours(tmp_path, capsys):
-    from holdfast.cli.clvqa import confusion
+    from holdfast.benchmarks.clvqa.commands import confusion
 
     record = run("clvqa", "naive", scale="tiny", out=tmp_path, predictions=True, settings=QUICK)
     assert Store(tmp_path).folder(record.others["cumulative"]).status() == "done", "called from Python, it is made too"
@@ -288,7 +288,7 @@ def test_guessing_has_a_row_of_its_own():
 def test_the_penultimate_layer_is_drawn_and_the_world_is_no_reproduction(tmp_path, capsys):
     from PIL import Image
 
-    from holdfast.cli.clvqa import confusion, tsne
+    from holdfast.benchmarks.clvqa.commands import confusion, tsne
 
     record = run("clvqa", "naive", scale="tiny", out=tmp_path, needs=False, settings=QUICK)
     assert record.reasons["intransigence"] == "the run 'cumulative' is not there"

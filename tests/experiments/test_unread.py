@@ -11,7 +11,7 @@ from holdfast import registry
 from holdfast.experiments.config import Preparation, Request, check
 from holdfast.experiments.local import Here, Options
 from holdfast.experiments.plan import graph
-from holdfast.experiments.planfile import RECIPES, read_plan
+from holdfast.experiments.planfile import read_plan, shipped
 from holdfast.experiments.schedule import carry_out
 from holdfast.experiments.store import Store
 from holdfast.experiments.unread import Unread, made, provisional
@@ -103,9 +103,9 @@ def test_a_record_that_tells_nothing_is_not_done(tmp_path):
     assert made(Store(tmp_path)) == set()
 
 
-@pytest.mark.parametrize("path", sorted(RECIPES.glob("*.toml")), ids=lambda path: path.stem)
-def test_a_command_asks_for_what_the_request_did(path):
-    for each in read_plan(path.stem, "paper"):
+@pytest.mark.parametrize("name", shipped())
+def test_a_command_asks_for_what_the_request_did(name):
+    for each in read_plan(name, "paper"):
         given = replace(each, seed=3, skip_bad=2, stages=1, data="a folder", predictions=True, precision="float64")
         again = check(Request.from_command(given.command()))
         assert replace(again.request, settings={}) == replace(check(given).request, settings={})

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from holdfast.benchmarks.pooling import protocol_of
+from holdfast import registry
 
 ALGORITHMS = ("finetune", "replay", "ewc", "lwf", "gem", "derpp", "joint", "mas", "si", "gdumb")
 
@@ -63,7 +63,7 @@ def record(benchmark="patterns", algorithm="finetune", seed=0, stages=5, given="
 
 def shares(benchmark, summary):
     """What one task, learned without a doubt, adds to pooled measures with these values."""
-    known = getattr(protocol_of(benchmark), "MEASURES", {})
+    known = getattr(registry.part(benchmark, "protocol"), "MEASURES", {})
     task = {n: {"change": v / 100, "base": 1.0, "doubt": ""} for n, v in summary.items() if v is not None}
     return {name: {"task": share} for name, share in task.items() if name in known and known[name].pooled}
 

@@ -2,8 +2,8 @@
 
 import pytest
 
+from holdfast.benchmarks.cfst import report as cfst
 from holdfast.experiments.store import Record
-from holdfast.reports import cfst
 from holdfast.reports.blocks import Table
 from reports.stores import record
 from reports.test_sections import TESTS, rows

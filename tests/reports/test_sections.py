@@ -5,8 +5,10 @@ from dataclasses import replace
 import pytest
 
 from holdfast import papers
+from holdfast.benchmarks.cfst import report as cfst
+from holdfast.benchmarks.climb import report as climb
 from holdfast.experiments.store import Record
-from holdfast.reports import cfst, climb, sections
+from holdfast.reports import sections
 from holdfast.reports.blocks import Bars, Note, Table
 from reports.stores import record
 

@@ -7,7 +7,7 @@ log-perplexity from 0.3 to 1.0.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -61,30 +61,11 @@ class Calibrated:
         return None if self.score is None else self.low <= self.score <= self.high
 
 
-def _upstream(task: str, dataset: str) -> Case:
-    whole = {"benchmark.train": ALL, "benchmark.scored": ALL}
-    return Case(dataset, "climb", task, order=task, scale="large", settings=whole, own_epochs=False)
-
-
-def _words(task: str, dataset: str) -> Case:
-    whole = {"benchmark.task": task, "benchmark.shots": "100%"}
-    return Case(dataset, "climb:lowshot", "score", settings=whole, own_epochs=False)
-
-
-PHRASES = {"train.batch_size": 32}
-"""Ten epochs in random order, in batches as large as the paper's."""
-CASES = (
-    _upstream("vqav2", "vqav2"),
-    _upstream("nlvr2", "nlvr2"),
-    _upstream("snli-ve", "snli_ve"),
-    _upstream("vcr", "vcr"),
-    *(Case(f"clevr, {task}", "clvqa", task, order=task) for task in ("wh", "yn")),
-    *(_words(task, task.replace("-", "")) for task in ("imdb", "sst-2", "hellaswag", "commonsenseqa", "piqa")),
-    *(
-        Case(f"phrases, {name}", f"viscoll:{name}", "log_perplexity", "offline", settings=PHRASES, low=0.3, high=1.0)
-        for name in ("coco", "flickr")
-    ),
-)
+def all_cases() -> tuple[Case, ...]:
+    """The cases of all benchmarks, from `speed.py` in their folders."""
+    return tuple(
+        case for family in registry.families() for case in getattr(registry.part(family, "speed"), "CALIBRATION", ())
+    )
 
 
 def calibration(
@@ -93,14 +74,14 @@ def calibration(
     device: str = "cpu",
     only: str = "",
     compiled: bool = False,
-    cases: tuple[Case, ...] = CASES,
+    cases: Sequence[Case] | None = None,
     begin: Callable[[Case], None] = lambda case: None,
 ) -> Iterator[Calibrated]:
     """Each case whose dataset has `only` in its name, one after another; a run that the store has is not run again.
 
     With `scale`, all are run at that one, and not each at its own.
     """
-    for case in cases:
+    for case in all_cases() if cases is None else cases:
         if only not in case.dataset or case.benchmark not in registry.BENCHMARKS:
             continue
         begin(case)

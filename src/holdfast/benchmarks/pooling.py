@@ -9,10 +9,8 @@ of all, so that their numbers are of the same tasks.
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from types import ModuleType
 from typing import Self
 
 from holdfast.metrics import Undefined
@@ -77,15 +75,3 @@ def doubtful(runs: Iterable[Shares]) -> list[str]:
     ['b']
     """
     return list(dict.fromkeys(name for shares in runs for name, share in shares.items() if share.doubt))
-
-
-def protocol_of(benchmark: str) -> ModuleType | None:
-    """The protocol of a benchmark by its name, which needs no torch; None where there is none.
-
-    >>> protocol_of("climb:lowshot").__name__, protocol_of("somebody's")
-    ('holdfast.benchmarks.climb.protocol', None)
-    """
-    try:
-        return importlib.import_module(f"holdfast.benchmarks.{benchmark.partition(':')[0]}.protocol")
-    except ModuleNotFoundError:
-        return None

@@ -8,6 +8,7 @@ import sys
 
 import typer
 
+from holdfast import registry
 from holdfast.errors import RunError, UserError
 
 app = typer.Typer(
@@ -28,9 +29,6 @@ def _register() -> None:
     from holdfast.cli import (
         bench,
         cache,
-        cfst,
-        climb,
-        clvqa,
         compare,
         data,
         features,
@@ -41,7 +39,6 @@ def _register() -> None:
         report,
         run,
         tune,
-        viscoll,
         watch,
     )
 
@@ -53,10 +50,6 @@ def _register() -> None:
         report,
         compare,
         watch,
-        cfst,
-        climb,
-        clvqa,
-        viscoll,
         data,
         features,
         papers,
@@ -65,6 +58,9 @@ def _register() -> None:
         bench,
     ):
         group.register(app)
+    for family in registry.families():
+        if (own := registry.part(family, "commands")) is not None:
+            own.register(app)
 
 
 def main() -> None:

@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from holdfast import registry
+
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
@@ -17,11 +19,13 @@ def register(app: typer.Typer) -> None:
     group.command()(reading)
     group.command()(models)
     group.command()(algorithms)
-    group.command()(fewshot)
     group.command()(plans)
     group.command()(epoch)
-    group.command()(viscoll)
     group.command()(calibration)
+    for family in registry.families():
+        own = getattr(registry.part(family, "commands"), "register_bench", None)
+        if own is not None:
+            own(group)
     app.add_typer(group, name="bench")
 
 
@@ -176,24 +180,6 @@ def algorithms(
     print_grid(Grid("a step in the second stage", ("algorithm", "ms", "times fine-tuning", "at most", "met"), rows))
 
 
-def fewshot(
-    device: Annotated[str, typer.Option(help="cpu, cuda, cuda:N, or auto.")] = "auto",
-    as_json: Annotated[bool, typer.Option("--json", help="As JSON on standard output.")] = False,
-) -> None:
-    """Time CFST's 300 few-shot tasks of one mode together beside one task after another."""
-    from holdfast.bench.fewshot import fewshot as measure
-    from holdfast.cli.screen import print_grid, print_json
-    from holdfast.experiments.runner import find_device
-    from holdfast.reports.tables import Grid
-
-    found = [asdict(each) for each in measure(find_device(device))]
-    if as_json:
-        print_json(found)
-        return
-    rows = tuple(tuple(f"{v:.2f}" if isinstance(v, float) else str(v) for v in each.values()) for each in found)
-    print_grid(Grid("300 tasks of one mode", tuple(found[0]), rows))
-
-
 def epoch(
     device: Annotated[str, typer.Option(help="cpu, cuda, cuda:N, or auto.")] = "auto",
     images: Annotated[int, typer.Option(min=200, help="Images in an epoch.")] = 50_000,
@@ -224,41 +210,6 @@ def epoch(
     )
     columns = ("form", "bare s", "ours s", "times as fast", "starting s", f"within {limit:g} s")
     print_grid(Grid(f"an epoch over {images:,} images", columns, rows))
-
-
-def viscoll(
-    device: Annotated[str, typer.Option(help="cpu, cuda, cuda:N, or auto.")] = "auto",
-    steps: Annotated[
-        int | None, typer.Option(min=400, help="Time the first so many steps, not the whole pass.")
-    ] = None,
-    only: Annotated[str, typer.Option(help="Only these methods, with commas: vanilla, er, agem, mir.")] = "",
-    as_json: Annotated[bool, typer.Option("--json", help="As JSON on standard output.")] = False,
-) -> None:
-    """Time one pass over a stream of COCO-shift's size with each method: VL-BERT 6 x 384, made for a GPU."""
-    from holdfast.bench.viscoll import passes
-    from holdfast.cli.screen import print_grid, print_json
-    from holdfast.experiments.runner import find_device
-    from holdfast.reports.tables import Grid
-
-    found = passes(find_device(device), steps=steps, only=only)
-    if as_json:
-        print_json([asdict(each) | {"met": each.met} for each in found])
-        return
-    rows = tuple(
-        (
-            f.method,
-            f"{f.seconds:.0f}",
-            f"{f.starting:.0f}",
-            f"{f.steps_a_second:.0f}",
-            f"{60 * f.paper_minutes / f.seconds:.0f}",
-            f"{f.limit:.0f}",
-            "yes" if f.met else "NO",
-        )
-        for f in found
-    )
-    columns = ("method", "seconds", "of them starting", "steps/s", "times the paper's pace", "at most", "met")
-    notes = () if all(f.measured for f in found) else ("The end of the stream was not run, but taken to go on so.",)
-    print_grid(Grid("one pass over 639,592 examples", columns, rows, notes))
 
 
 def calibration(

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from holdfast import registry
-from holdfast.cli.build import build
 from holdfast.errors import RunError, UserError
 
 if TYPE_CHECKING:
@@ -39,7 +38,11 @@ def register(app: typer.Typer) -> None:
     group.command()(check)
     group.command()(show)
     group.command()(prepare)
-    group.command()(build)
+    builds = typer.Typer(no_args_is_help=True, help="Build a benchmark's datasets from the official files of others.")
+    for family in registry.families():
+        if (own := registry.part(family, "building")) is not None:
+            own.register_build(builds)
+    group.add_typer(builds, name="build")
     app.add_typer(group, name="data")
 
 
@@ -149,17 +152,15 @@ def _aside(place: str, reasons: Mapping[str, int]) -> str:
 
 
 def show(
-    name: Annotated[str, typer.Argument(help="The dataset; or viscoll:coco, viscoll:flickr for their streams.")],
-    folder: Annotated[Path | None, typer.Argument(help="Its folder; for a stream, the world's without it.")] = None,
+    name: Annotated[str, typer.Argument(help="The dataset, or a benchmark whose stream can be drawn.")],
+    folder: Annotated[Path | None, typer.Argument(help="Its folder; a stream is of synthetic data without it.")] = None,
     split: Annotated[str | None, typer.Option(help="The split; the first by default.")] = None,
     count: Annotated[int, typer.Option(min=1, max=400, help="How many examples, drawn from the first 4,000.")] = 24,
     out: Annotated[Path, typer.Option(help="The picture to write.")] = Path("sheet.png"),
 ) -> None:
-    """Write a contact sheet: examples with their text and target; of viscoll, the density of its stream's tasks."""
-    if name.startswith("viscoll"):
-        from holdfast.cli.viscoll import density
-
-        density(name.partition(":")[2] or "coco", data=str(folder or ""), picture=out)
+    """Write a contact sheet: examples with their text and target; of a stream, the density of its tasks."""
+    if (own := getattr(registry.part(name, "commands"), "show", None)) is not None:
+        own(name, folder, out)
         return
     if folder is None:
         raise UserError(f"where is {name}? Give its folder; `holdfast data make {name} --out DIR` writes a small one")

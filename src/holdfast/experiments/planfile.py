@@ -10,11 +10,10 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+from holdfast import registry
 from holdfast.errors import UserError, nearest
 from holdfast.experiments.config import Request, refuse_object, refuse_objects, settings_for
 
-RECIPES = Path(__file__).parents[1] / "recipes"
-"""The plans that come with the library, by name."""
 LISTS = {
     "benchmarks": "benchmark",
     "models": "model",
@@ -28,14 +27,24 @@ ONE = ("precision", "predictions", "data", "skip_bad", "stages", "threads")
 """What all runs of an experiment share."""
 
 
+def shipped() -> dict[str, Path]:
+    """The plans that come with the library, by name: one in the folder of each benchmark that has a paper.
+
+    >>> {path.name for path in shipped().values()}
+    {'plan.toml'}
+    """
+    folders = {name: Path(*package.split(".")[1:]) for name, package in registry.families().items()}
+    plans = {name: Path(__file__).parents[1] / folder / "plan.toml" for name, folder in folders.items()}
+    return {name: path for name, path in plans.items() if path.exists()}
+
+
 def read_plan(name: str, scale: str | None = None) -> list[Request]:
     """The requests of a plan file, or of one that comes with the library, by its name, perhaps at another scale."""
     path = Path(name)
-    if not path.exists() and "/" not in name and (RECIPES / f"{name}.toml").exists():
-        path = RECIPES / f"{name}.toml"
+    if not path.exists():
+        path = shipped().get(name, path)
     if not path.is_file():
-        known = sorted(each.stem for each in RECIPES.glob("*.toml"))
-        raise UserError(f"there is no plan {name!r}: give a .toml or .py file, or a name; {nearest(name, known)}")
+        raise UserError(f"there is no plan {name!r}: give a .toml or .py file, or a name; {nearest(name, shipped())}")
     if path.suffix == ".py":
         return changed(_from_python(path), scale=scale)
     try:

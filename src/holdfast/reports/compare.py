@@ -6,7 +6,7 @@ from holdfast.reports.blocks import Table
 from holdfast.reports.groups import experiments
 from holdfast.reports.overview import comparison
 from holdfast.reports.runs import Runs
-from holdfast.reports.sections import WITHIN, section
+from holdfast.reports.sections import section, stands_alone
 
 
 def tables(runs: Runs) -> list[Table]:
@@ -16,7 +16,7 @@ def tables(runs: Runs) -> list[Table]:
     tables: list[Table] = []
     for family in families:
         own = [each for each in found if each.benchmark.partition(":")[0] == family]
-        tables += [comparison(each) for each in own if each.benchmark not in WITHIN]
+        tables += [comparison(each) for each in own if stands_alone(each.benchmark)]
         blocks = section(family, [record for each in own for record in each.records])
         tables += [block for block in blocks if isinstance(block, Table)]
     return tables

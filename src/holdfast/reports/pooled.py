@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from holdfast import registry
 from holdfast.benchmarks.base import Measure
-from holdfast.benchmarks.pooling import Share, Shares, doubtful, pool, protocol_of
+from holdfast.benchmarks.pooling import Share, Shares, doubtful, pool
 from holdfast.experiments.store import Record
 
 Rows = Mapping[str, tuple[Record, ...]]
@@ -20,7 +21,7 @@ def pooled(rows: Rows) -> tuple[dict[str, tuple[Record, ...]], tuple[str, ...]]:
     """
     found = dict(rows)
     benchmark = next((str(r.config["benchmark"]["name"]) for group in rows.values() for r in group), "")
-    measures: Mapping[str, Measure] = getattr(protocol_of(benchmark), "MEASURES", {}) if benchmark else {}
+    measures: Mapping[str, Measure] = getattr(registry.part(benchmark, "protocol"), "MEASURES", {}) if benchmark else {}
     notes: list[str] = []
     for name, measure in measures.items():
         if not measure.pooled:
@@ -50,7 +51,7 @@ def _shares(record: Record, name: str) -> Shares | None:
     if record.shares:
         kept = record.shares.get(name)
         return None if kept is None else {task: Share(**share) for task, share in kept.items()}
-    protocol = protocol_of(record.config["benchmark"]["name"])
+    protocol = registry.part(record.config["benchmark"]["name"], "protocol")
     if record.config.get("stages") is not None or protocol is None:
         return None
     found: Mapping[str, Shares] = protocol.shares(record.scores, {})

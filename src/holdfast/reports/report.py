@@ -19,7 +19,7 @@ from holdfast.reports.groups import Experiment, experiments
 from holdfast.reports.marks import measured
 from holdfast.reports.render import asset, page_name, render
 from holdfast.reports.runs import Run, Runs
-from holdfast.reports.sections import WITHIN, section
+from holdfast.reports.sections import section, stands_alone
 from holdfast.reports.significance import leaders
 from holdfast.reports.tables import shown_measures
 from holdfast.version import __version__
@@ -100,7 +100,7 @@ def _index(runs: Runs, title: str, shared: Mapping[str, str]) -> str:
         subtitle=f"{len(runs)} runs" + (f" in {store}" if title else ""),
         store=store,
         tiles=_tiles(runs),
-        glance=[_glance([each for each in found if each.benchmark not in WITHIN])] if found else [],
+        glance=[_glance([each for each in found if stands_alone(each.benchmark)])] if found else [],
         parts=[_part(name, group) for name, group in families.items()],
         problems=_problems(runs),
         runs=[runs_table(runs)],
@@ -112,7 +112,7 @@ def _index(runs: Runs, title: str, shared: Mapping[str, str]) -> str:
 
 def _part(family: str, found: Sequence[Experiment]) -> Part:
     own = section(family, [record for each in found for record in each.records])
-    whole = [each for each in found if each.benchmark not in WITHIN]
+    whole = [each for each in found if stands_alone(each.benchmark)]
     most = {each.title for each in sorted(whole, key=lambda each: -len(each.records))[:DRAWN]}
     drawn = [each for each in whole if each.title in most]
     alone = all(len(each.rows) == 1 for each in drawn)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from holdfast import metrics
+from holdfast import metrics, registry
 from holdfast.benchmarks.base import Measure, score_matrix
-from holdfast.benchmarks.pooling import protocol_of
 from holdfast.experiments.store import Record
 from holdfast.reports.groups import rows_of
 from holdfast.reports.pooled import pooled
@@ -119,8 +118,8 @@ def matrix(record: Record, split: str = "test") -> Grid:
 
 
 def _protocol(benchmark: str, table: str) -> Mapping[str, Measure]:
-    """A table of the benchmark's protocol; empty where it has none."""
-    found: Mapping[str, Measure] = getattr(protocol_of(benchmark), table, {})
+    """A table of the benchmark's protocol; empty if this version does not know the benchmark."""
+    found: Mapping[str, Measure] = getattr(registry.part(benchmark, "protocol"), table, {})
     return found
 
 

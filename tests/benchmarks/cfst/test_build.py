@@ -16,11 +16,11 @@ from PIL import Image
 from typer.testing import CliRunner
 
 from holdfast.benchmarks.cfst.build import MARKS, build, verify
+from holdfast.benchmarks.cfst.building import register_build
 from holdfast.benchmarks.cfst.combinations import listed, of_folder
 from holdfast.benchmarks.cfst.plan import SHARES, make_plan, spread
 from holdfast.benchmarks.cfst.sources import part_name
 from holdfast.benchmarks.source import world
-from holdfast.cli.build import build as command
 from holdfast.datasets import cgqa, cobj
 from holdfast.datasets.base import DataError
 from holdfast.errors import RunError, UserError
@@ -449,7 +449,7 @@ def test_a_bad_record_stops_it_unless_it_may_be_left_out(objects365, tmp_path):
 
 def test_the_command_tells_what_it_built(gqa, tmp_path):
     app = typer.Typer()
-    app.command()(command)
+    register_build(app)
     call = ["cgqa", "--from", str(gqa), "--out", str(tmp_path / "out"), "--per-combination", "2,1,1", "--workers", "1"]
     shown = CliRunner().invoke(app, call)
     assert shown.exit_code == 0, shown.output

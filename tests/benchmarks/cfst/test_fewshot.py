@@ -6,8 +6,8 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from holdfast.bench import fewshot as bench
 from holdfast.benchmarks.cfst import fewshot
+from holdfast.benchmarks.cfst import speed as bench
 from holdfast.data.table import Data, Table
 from holdfast.engine.learner import Learner
 from holdfast.errors import UserError

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from holdfast.bench.viscoll import CASES, Size, passes
+from holdfast.benchmarks.viscoll.speed import CASES, Size, passes
 from holdfast.errors import UserError
 
 TOY = Size(examples=900, tasks=5, images=12, boxes=3, width=4, words=10, places=3, vocabulary=50)

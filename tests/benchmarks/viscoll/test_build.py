@@ -1,15 +1,17 @@
 import json
 
 import pytest
+import typer
+from typer.testing import CliRunner
 
 from holdfast import registry
 from holdfast.benchmarks.source import world
 from holdfast.benchmarks.viscoll import build as building
 from holdfast.benchmarks.viscoll import compositions
 from holdfast.benchmarks.viscoll.build import Statistics, build, statistics
+from holdfast.benchmarks.viscoll.building import register_build
 from holdfast.benchmarks.viscoll.extract import Found
 from holdfast.benchmarks.viscoll.phrases import Phrase, load_phrases, read_phrases
-from holdfast.cli.build import build as command
 from holdfast.datasets import coco, flickr30k_entities, nikolaus
 from holdfast.errors import UserError
 from holdfast.world.grammar import gerund, plural, third_person
@@ -93,8 +95,7 @@ def test_the_worlds_files_are_the_worlds_wherever_they_lie(dataset, name, tmp_pa
     assert (there.statistics, there.held_out_images) == (here.statistics, here.held_out_images)
     assert load_phrases(there.file) == load_phrases(here.file)
     assert not build(dataset, data=str(unmarked(name, tmp_path / "official"))).world
-    command(f"viscoll-{dataset}", source=tmp_path / name)
-    assert "data of the world" in capsys.readouterr().out
+    assert "data of the world" in command(f"viscoll-{dataset}", "--from", str(tmp_path / name))
 
 
 def test_images_that_the_lists_name_are_left_out(tmp_path, unmarked):
@@ -202,20 +203,19 @@ def test_mistakes_are_told(tmp_path):
         build("coco", data=str(tmp_path))
 
 
-def test_the_command_ends_with_table_1(coco_phrases, tmp_path, capsys):
-    command("viscoll-coco", scale="tiny", out=tmp_path / "phrases.jsonl")
-    shown = capsys.readouterr().out
+def command(*words: str) -> str:
+    app = typer.Typer()
+    register_build(app)
+    return CliRunner().invoke(app, list(words), catch_exceptions=False).stdout
+
+
+def test_the_command_ends_with_table_1(coco_phrases, tmp_path):
+    shown = command("viscoll-coco", "--scale", "tiny", "--out", str(tmp_path / "phrases.jsonl"))
     assert "639,592" in shown
     assert "data of the world" in shown
     assert len((tmp_path / "phrases.jsonl").read_text().splitlines()) == len(coco_phrases)
-    command("viscoll-coco", scale="tiny", as_json=True)
-    found = json.loads(capsys.readouterr().out)
+    found = json.loads(command("viscoll-coco", "--scale", "tiny", "--json"))
     assert found["statistics"]["training_instances"] == sum(p.split == "train" for p in coco_phrases)
     assert found["published"]["mean_masked_length"] == 2.497
     assert found["world"] is True
     assert found["tagger"].startswith("gruut ")
-
-
-def test_the_command_asks_for_what_it_needs():
-    with pytest.raises(UserError, match="--from"):
-        command("cgqa")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -32,6 +33,11 @@ def register(app: typer.Typer) -> None:
     group.command()(series)
     group.command()(maps)
     app.add_typer(group, name="cfst")
+
+
+def register_bench(group: typer.Typer) -> None:
+    """Add the benchmarks of speed to `holdfast bench`."""
+    group.command()(fewshot)
 
 
 def table(
@@ -149,3 +155,21 @@ def _maps_of(run: str, out: Path, data: str, seed: int) -> tuple[str, list[Shown
     tests = [test for test in setup.finish.tests if "(" not in test.name]
     star = "*" if config["benchmark"]["setting"] == "task" else ""
     return f"{algorithm_of(config)}{star} {folder.id[:6]}", look(model.encoder.grid, setup.data, tests, seed)
+
+
+def fewshot(
+    device: Annotated[str, typer.Option(help="cpu, cuda, cuda:N, or auto.")] = "auto",
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON on standard output.")] = False,
+) -> None:
+    """Time CFST's 300 few-shot tasks of one mode together beside one task after another."""
+    from holdfast.benchmarks.cfst.speed import fewshot as measure
+    from holdfast.cli.screen import print_grid, print_json
+    from holdfast.experiments.runner import find_device
+    from holdfast.reports.tables import Grid
+
+    found = [asdict(each) for each in measure(find_device(device))]
+    if as_json:
+        print_json(found)
+        return
+    rows = tuple(tuple(f"{v:.2f}" if isinstance(v, float) else str(v) for v in each.values()) for each in found)
+    print_grid(Grid("300 tasks of one mode", tuple(found[0]), rows))

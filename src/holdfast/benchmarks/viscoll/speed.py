@@ -17,6 +17,7 @@ from torch import Tensor
 
 from holdfast import registry
 from holdfast.algorithms.base import Algorithm
+from holdfast.bench.calibration import Case
 from holdfast.benchmarks.viscoll import paper
 from holdfast.benchmarks.viscoll.stream import arranged
 from holdfast.data.table import Column, Data, Shared, Table
@@ -168,3 +169,18 @@ def _stream(size: Size, device: torch.device) -> tuple[Data, MaskedPhrase, Input
     _, tasks = np.unique(tasks, return_inverse=True)
     task = MaskedPhrase("phrases", "phrases", size.vocabulary, 0.0)
     return Data([Table("phrases", columns, targets)]), task, inputs, arranged(tasks)
+
+
+CALIBRATION = tuple(
+    Case(
+        f"phrases, {name}",
+        f"viscoll:{name}",
+        "log_perplexity",
+        "offline",
+        settings={"train.batch_size": 32},
+        low=0.3,
+        high=1.0,
+    )
+    for name in ("coco", "flickr")
+)
+"""Ten epochs in random order, in batches as large as the paper's."""

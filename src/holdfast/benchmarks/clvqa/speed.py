@@ -1,0 +1,7 @@
+"""Runs that calibrate the synthetic data of this benchmark: each kind of question alone."""
+
+from __future__ import annotations
+
+from holdfast.bench.calibration import Case
+
+CALIBRATION = tuple(Case(f"clevr, {task}", "clvqa", task, order=task) for task in ("wh", "yn"))

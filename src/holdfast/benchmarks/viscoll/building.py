@@ -1,0 +1,98 @@
+"""`holdfast data build`: the phrases of this benchmark from the official files of COCO or Flickr30k Entities."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal, cast
+
+import typer
+
+if TYPE_CHECKING:
+    from holdfast.benchmarks.viscoll.build import Built
+    from holdfast.reports.tables import Grid
+
+NAME = "viscoll-"
+
+
+def register_build(group: typer.Typer) -> None:
+    """Add the commands."""
+    for dataset, source in (("coco", "COCO"), ("flickr", "Flickr30k Entities")):
+        group.command(NAME + dataset, help=f"Build the phrases of {source}, and print the paper's Table 1 beside.")(
+            build
+        )
+
+
+def build(
+    context: typer.Context,
+    source: Annotated[
+        Path | None, typer.Option("--from", help="The folder of the official files; else synthetic data.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Also write the phrases to this file.")] = None,
+    workers: Annotated[int | None, typer.Option(min=1, help="Processes; all cores by default.")] = None,
+    skip_bad: Annotated[int, typer.Option(min=0, help="Skip up to N bad records of the source.")] = 0,
+    scale: Annotated[str, typer.Option(help="Of the synthetic data: tiny, small, large or paper.")] = "small",
+    tagger: Annotated[str, typer.Option(help="gruut, spacy or stanza.")] = "gruut",
+    synonyms: Annotated[Path | None, typer.Option(help="The words for COCO's categories, a line for each.")] = None,
+    grammar: Annotated[
+        Literal["meant", "printed"], typer.Option(help="The paper's chunks as meant, or as printed, without VBZ.")
+    ] = "meant",
+    as_json: Annotated[bool, typer.Option("--json", help="Print what was built as JSON.")] = False,
+) -> None:
+    """Build the phrases, and print their statistics beside the paper's."""
+    from holdfast.benchmarks.viscoll.build import build as make
+    from holdfast.benchmarks.viscoll.phrases import load_phrases, write_lines
+    from holdfast.benchmarks.viscoll.synonyms import FILE
+    from holdfast.cli.screen import print_grid, print_json
+
+    built = make(
+        cast(Literal["coco", "flickr"], str(context.info_name).removeprefix(NAME)),
+        data=str(source) if source is not None else "",
+        scale=scale,
+        tagger=tagger,
+        synonyms_file=synonyms or FILE,
+        grammar=grammar,
+        skip_bad=skip_bad,
+        workers=workers,
+    )
+    if out is not None:
+        write_lines(out, load_phrases(built.file))
+    if as_json:
+        print_json(asdict(built) | {"file": str(built.file), "published": _published(built)})
+    else:
+        print_grid(_sizes(built))
+
+
+def _published(built: Built) -> dict[str, float | None]:
+    from holdfast.papers.published import table
+
+    row = next(iter(table("viscoll", 1).select(dataset=f"{built.dataset}-shift")))
+    return {name: cast(float | None, row[name]) for name in asdict(built.statistics)}
+
+
+def _sizes(built: Built) -> Grid:
+    """The statistics of Table 1 beside the paper's."""
+    from holdfast.papers.published import table
+    from holdfast.reports.tables import Grid
+
+    ours, theirs = asdict(built.statistics), _published(built)
+    rows = tuple((name.replace("_", " "), _amount(ours[name]), _amount(theirs[name])) for name in ours)
+    notes = [f"From {built.source}, tagged by {built.tagger}; in {built.file}."]
+    if built.world:
+        notes.append("This is data of the world, in the format of the official files: the paper's sizes are no target.")
+    if built.held_out_images:
+        notes.append(f"{built.held_out_images:,} images have a caption with one of the 24 held-out pairs.")
+    notes += [f"Left out: {problem}" for problem in built.problems]
+    notes += [note for note in table("viscoll", 1).notes if note.lower().startswith(f"{built.dataset}-shift")]
+    return Grid(f"viscoll-{built.dataset}", ("", "ours", "the paper's"), rows, tuple(notes))
+
+
+def _amount(value: float | None) -> str:
+    """A count without decimals, a mean with three.
+
+    >>> _amount(639592), _amount(2.497), _amount(None)
+    ('639,592', '2.497', '–')
+    """
+    if value is None:
+        return "–"
+    return f"{value:,.0f}" if value == int(value) else f"{value:,.3f}"
