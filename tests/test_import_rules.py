@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import holdfast
+from holdfast.registry import families
 
 ROOT = Path(holdfast.__file__).parent
 FREE = {"errors", "version", "types"}
@@ -156,6 +157,15 @@ def test_speed_has_one_door():
             found.append(path.relative_to(ROOT).as_posix())
     assert len(found) <= 6, found
     assert "engine/stepper.py" in found
+
+
+@pytest.mark.parametrize("name", [name for name in families() if name != "patterns"])
+def test_a_benchmark_is_named_in_its_own_folder_alone(name):
+    """And in the registry, in the published tables, and in the data of claims."""
+    word = re.compile(rf"\b{name}\b")
+    naming = [path.relative_to(ROOT) for path in ROOT.rglob("*.py") if word.search(path.read_text(encoding="utf-8"))]
+    allowed = ("registry.py", "papers", f"benchmarks/{name}")
+    assert [path for path in naming if not path.as_posix().startswith(allowed)] == []
 
 
 def test_words_reports_and_help_need_no_torch():

@@ -228,7 +228,7 @@ def part(benchmark: str, name: str) -> ModuleType | None:
     | `speed` | `CALIBRATION`: runs that calibrate its synthetic data |
 
     >>> part("patterns", "protocol").MEASURES["final_accuracy"].title
-    'final acc'
+    'final acc.'
     >>> part("patterns", "commands") is None
     True
     """

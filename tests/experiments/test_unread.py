@@ -147,3 +147,10 @@ def test_a_run_of_a_file_that_has_changed_since_is_not_done(tmp_path):
     assert provisional(check(wanted)).id in made(store)
     file.write_text(file.read_text() + "# another one\n")
     assert provisional(check(wanted)).id not in made(store)
+
+
+def test_a_setting_that_only_asks_for_more_runs_is_no_part_of_the_name():
+    def named(**settings):
+        return Unread().named(check(Request("climb", scale="paper", settings=settings)))[0].id
+
+    assert named() == named(**{"benchmark.downstream": True}) != named(**{"train.epochs": 3})

@@ -37,7 +37,7 @@ def take(module, *sources):
 
 
 @pytest.mark.parametrize("parts", ["branches", "stages"])
-@pytest.mark.parametrize("start", ["cfst", "cifar", "imagenet"])
+@pytest.mark.parametrize("start", ["medium", "cifar", "imagenet"])
 def test_with_one_module_a_layer_it_is_the_plain_resnet(parts, start):
     plain = disturbed(ResNet18(start=start, channels=4).encoder(SMALL))
     network = ModularResNet18(start=start, channels=4, parts=parts).encoder(SMALL).double().eval()

@@ -75,7 +75,7 @@ def test_pixels_become_what_imagenet_statistics_make_of_them():
 
 
 @pytest.mark.parametrize(
-    ("start", "side", "cells"), [("cfst", 128, 8), ("cifar", 32, 4), ("imagenet", 224, 7), ("cfst", 32, 2)]
+    ("start", "side", "cells"), [("medium", 128, 8), ("cifar", 32, 4), ("imagenet", 224, 7), ("medium", 32, 2)]
 )
 def test_each_start_gives_its_cells(start, side, cells):
     encoder = ResNetEncoder(18, STARTS[start], channels=4).eval()

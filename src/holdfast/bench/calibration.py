@@ -1,8 +1,7 @@
 """How well a small model learns each dataset of the world alone: hard enough to tell algorithms apart, and learnable.
 
-Each case is a run of a benchmark with one task, on all that the world has at a scale: CLiMB's four tasks at `large`,
-since `small` has few of their pictures. Its score on test data is to lie in a band: 80 to 97 %; of masked phrases, a
-log-perplexity from 0.3 to 1.0.
+Each case is a run of a benchmark with one task, on all that the synthetic world has at a scale. Its score on test data
+should lie in a band: 80 to 97 %; for masked phrases, a log-perplexity from 0.3 to 1.0.
 """
 
 from __future__ import annotations

@@ -8,7 +8,9 @@ from typing import Annotated
 import typer
 
 Json = Annotated[bool, typer.Option("--json", help="As JSON on standard output.")]
-Paper = Annotated[str | None, typer.Argument(help="climb, climb-v1, viscoll, clvqa or cfst; all if left out.")]
+Paper = Annotated[
+    str | None, typer.Argument(help="A paper's name, as `holdfast papers list` shows it; all if left out.")
+]
 
 
 def register(app: typer.Typer) -> None:
@@ -74,7 +76,7 @@ def audit(
 
 
 def table(
-    paper: Annotated[str, typer.Argument(help="climb, climb-v1, viscoll, clvqa or cfst.")],
+    paper: Annotated[str, typer.Argument(help="The paper's name; `holdfast papers list` shows them.")],
     number: Annotated[str, typer.Argument(help="The table's number in the paper, such as 3 or 9a.")],
     as_json: Json = False,
 ) -> None:

@@ -28,7 +28,7 @@ def register(app: typer.Typer) -> None:
 
 
 def plan(
-    file: Annotated[str, typer.Argument(help="A plan in TOML or Python, or a recipe by name, such as clvqa.")],
+    file: Annotated[str, typer.Argument(help="A plan in TOML or Python, or the name of a benchmark that ships one.")],
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only tell which runs there are, and what they cost; no data is made.")
     ] = False,

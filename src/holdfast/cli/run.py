@@ -69,7 +69,7 @@ def run(
         bool, typer.Option("--needs/--no-needs", help="Also make the runs that some measures are taken against.")
     ] = True,
     downstream: Annotated[
-        bool, typer.Option("--downstream", help="climb: low-shot runs follow, from the weights after each stage.")
+        bool, typer.Option("--downstream", help="Also make the runs that follow from the weights after each stage.")
     ] = False,
     log: Annotated[list[str] | None, typer.Option("--log", help="Also log to: tensorboard.")] = None,
     save_steps: Annotated[int | None, typer.Option(min=1, help="Save a checkpoint each so many steps.")] = None,

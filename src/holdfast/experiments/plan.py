@@ -86,7 +86,7 @@ class _Growing:
         if (config.id, checked.benchmark) in self.seen:
             return config.id
         self.seen.add((config.id, checked.benchmark))
-        # A setting that is no part of the id may ask for more needs, as climb's downstream does.
+        # A setting that is no part of the id may ask for more needs, as `downstream` does.
         others, new = self.others.setdefault(config.id, {}), config.id not in self.nodes
         if new:
             if stream is not None:

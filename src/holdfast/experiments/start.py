@@ -34,7 +34,7 @@ def start_file(start: str, store: Store) -> Path:
 def begin_with(model: Model, path: Path) -> None:
     """Give an encoder the weights of a file, by name. Heads stay new, and so does what the file has no weights for.
 
-    A table of positions that must be longer is repeated, as CLiMB reads long texts.
+    A table of positions that must be longer is repeated, as for reading long texts.
     """
     given = {
         name.removeprefix("encoder."): value

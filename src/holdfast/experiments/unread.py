@@ -19,13 +19,7 @@ from holdfast.types import Stream, Training
 
 
 class Unread:
-    """Names runs as `Preparation` does, but looks at no files: an id of its own tells only one run from another.
-
-    >>> def named(**settings):
-    ...     return Unread().named(check(Request("climb", scale="paper", settings=settings)))[0].id
-    >>> named() == named(**{"benchmark.downstream": True}) != named(**{"train.epochs": 3})
-    True
-    """
+    """Names runs as `Preparation` does, but looks at no files: an id of its own tells only one run from another."""
 
     def __init__(self) -> None:
         self._drawn = Preparation()

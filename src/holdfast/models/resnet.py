@@ -34,7 +34,7 @@ class Start:
     pool: bool = False
 
 
-STARTS = {"imagenet": Start(7, 2, 3, pool=True), "cfst": Start(5, 2, 1), "cifar": Start(3, 1, 1)}
+STARTS = {"imagenet": Start(7, 2, 3, pool=True), "medium": Start(5, 2, 1), "cifar": Start(3, 1, 1)}
 
 
 class Normalise(nn.Module):
@@ -155,11 +155,11 @@ class ResNetEncoder(Encoder):
 
 @dataclass(frozen=True)
 class ResNet18(Recipe):
-    """ResNet-18; its start is CFST's (128x128 pixels), CIFAR's (32x32) or ImageNet's (224x224)."""
+    """ResNet-18; its start is for images of medium size (128x128 pixels), CIFAR's (32x32) or ImageNet's (224x224)."""
 
     version: ClassVar[int] = 1
 
-    start: Literal["cfst", "cifar", "imagenet"] = "cfst"
+    start: Literal["medium", "cifar", "imagenet"] = "medium"
     channels: Annotated[int, Between(1)] = 64
     """Of the first stage; each further stage has twice as many. A slim network has 20."""
 
@@ -174,7 +174,7 @@ class ResNet18(Recipe):
 
     def wants(self) -> Wants:
         """Images of the size that the start was made for."""
-        return Wants(side={"cfst": 128, "cifar": 32, "imagenet": 224}[self.start])
+        return Wants(side={"medium": 128, "cifar": 32, "imagenet": 224}[self.start])
 
 
 @dataclass(frozen=True)

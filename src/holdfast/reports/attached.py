@@ -2,7 +2,7 @@
 
 <id>/pictures/NAME.png   pictures: t-SNE, class activation maps (png, jpg or svg)
 <id>/tables/NAME.json    tables: {"title": ..., "columns": [...], "rows": [[...], ...], "notes": [...], "warning": ...}
-                         or, as from `holdfast clvqa confusion --json`, {"ours": {row: {column: count}}, "paper": ...}
+                         or, as a benchmark's own command prints it, {"ours": {row: {column: count}}, "paper": ...}
 """
 
 from __future__ import annotations

@@ -112,7 +112,7 @@ class Runs(Sequence[Run]):
     def where(self, **wanted: object) -> Runs:
         """The runs with these values: status, benchmark, algorithm, model, seed, scale, setting or order.
 
-        `runs.where(benchmark="clvqa", seed=0)`.
+        `runs.where(benchmark="patterns", seed=0)`.
         """
         known = {"id", "status", "benchmark", "algorithm", "model", "seed", *SETTINGS}
         if unknown := sorted(set(wanted) - known):
@@ -174,9 +174,9 @@ def read_run(path: Path) -> Run:
 def on_world(environment: Mapping[str, Any]) -> bool:
     """Whether a run's data is the world's; where its record does not say, whether its command names no folder of data.
 
-    >>> on_world({"command": "holdfast run clvqa --seed 1"}), on_world({"command": "holdfast run clvqa --data clevr"})
+    >>> on_world({"command": "holdfast run table --seed 1"}), on_world({"command": "holdfast run table --data folder"})
     (True, False)
-    >>> on_world({"command": "holdfast run clvqa --data made", "world": True})
+    >>> on_world({"command": "holdfast run table --data made", "world": True})
     True
     """
     if "world" in environment:
