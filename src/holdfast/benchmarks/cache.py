@@ -3,7 +3,7 @@
 ```
 CACHE/world/<dataset>-<scale>-<seed>-v<version>/   the world's files
 CACHE/tables/<hash>...                             prepared tables and vocabularies
-CACHE/regions/<hash>/   CACHE/viscoll/<hash>...    region features, phrases
+CACHE/regions/<hash>/   CACHE/<benchmark>/<hash>   region features, and what a benchmark makes for itself
 CACHE/stores/<hash>/                               this machine's copies of stores that lie elsewhere
 CACHE/<kind>/.<name>.about.json                    the note: the versions of the code, and the folders that were read
 ```
@@ -28,6 +28,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Literal
 
+from holdfast import registry
 from holdfast.data.prepared import files_fingerprint
 
 STORES = "stores"
@@ -35,8 +36,8 @@ NAMES = {
     "regions": "[0-9a-f]{32}",
     "stores": "[0-9a-f]{16}",
     "tables": "[0-9a-f]{32}",
-    "viscoll": "[0-9a-f]{32}",
     "world": r"\w+(-\w+)*-\d+-(v\d+|[0-9a-f]{12})(-\w+)*",
+    **dict.fromkeys(registry.families(), "[0-9a-f]{32}"),
 }
 """The kinds of things that are kept, and how they are named: whatever else lies in the folder is not ours."""
 State = Literal["current", "unused", "half-written", "being written"]
