@@ -5,35 +5,29 @@ from dataclasses import dataclass, replace
 import pytest
 
 from holdfast.algorithms.base import Algorithm, refuse_accumulation
+from holdfast.engine.stepper import declares
 from holdfast.errors import UserError
 from smallest import prepared
 
 
 @dataclass
-class Fixed(Algorithm):
-    """Has a loss, and says that it may be recorded."""
+class Declared(Algorithm):
+    """Declares that its loss may be recorded."""
 
-    def loss(self, learner, batch, outputs):
-        return None
-
-    def adds(self):
-        return "fixed"
-
-
-class Other(Fixed):
-    """Has a loss of its own, of which nothing is known."""
+    recordable = True
 
     def loss(self, learner, batch, outputs):
         return None
 
 
-class Same(Fixed):
-    """Has the loss that it inherits."""
+class Inherits(Declared):
+    """Declares nothing of its own."""
 
 
-def test_what_a_class_says_of_its_loss_does_not_hold_for_another_loss():
-    assert Fixed().adds() == Same().adds() == "fixed"
-    assert Other.adds is Algorithm.adds
+def test_a_declaration_does_not_hold_for_a_subclass():
+    assert declares(Declared())
+    assert not declares(Inherits())
+    assert not declares(Algorithm())
 
 
 def test_an_algorithm_that_keeps_nothing_takes_no_memory():
