@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from holdfast import registry
 from holdfast.algorithms.base import Algorithm
+from holdfast.benchmarks.base import Benchmark, Setup
 from holdfast.engine.checkpoint import Checkpoints
 from holdfast.engine.learner import Learner
 from holdfast.engine.loop import Watch, train
-from holdfast.experiments.config import Prepared, Request, prepare
-from holdfast.experiments.runner import make_learner
+from holdfast.experiments import runner
+from holdfast.experiments.config import Config, resolve
+from holdfast.experiments.request import Request
+from holdfast.experiments.setups import Setups
+from holdfast.experiments.store import Record, Store
+from holdfast.models.base import Recipe
 from holdfast.types import Array, Score
 
 SETTINGS: dict[str, Any] = {
@@ -81,12 +89,49 @@ def request(algorithm: str = "finetune", **settings: Any) -> Request:
     return Request("patterns", algorithm, model, scale="tiny", precision="float64", settings=chosen)
 
 
-def prepared(algorithm: str = "finetune", **settings: Any) -> Prepared:
+@dataclass(frozen=True)
+class Ready:
+    """A run that is ready to begin: its configuration and its data, and the algorithms that a test trains with."""
+
+    config: Config
+    setup: Setup
+    recipe: Recipe | None = None
+    """Another model, for `dataclasses.replace`."""
+
+    def __post_init__(self) -> None:
+        if self.recipe not in (None, self.config.recipe):
+            object.__setattr__(self, "config", replace(self.config, recipe=self.recipe))
+        object.__setattr__(self, "recipe", self.config.recipe)
+
+    @cached_property
+    def algorithms(self) -> tuple[Algorithm, ...]:
+        return copy.deepcopy(self.config.algorithms)
+
+    @property
+    def benchmark(self) -> Benchmark:
+        return self.config.benchmark
+
+
+def prepare(asked: Request | Config, setups: Setups | None = None) -> Ready:
+    setups = setups or Setups()
+    config = setups.settle(resolve(asked) if isinstance(asked, Request) else asked)
+    return Ready(config, setups.of(config))
+
+
+def prepared(algorithm: str = "finetune", **settings: Any) -> Ready:
     return prepare(request(algorithm, **settings))
 
 
+def make_learner(ready: Ready, *given: Any, **named: Any) -> Learner:
+    return runner.make_learner(ready.config, ready.setup, *given, **named)
+
+
+def run(ready: Ready, store: Store, **named: Any) -> Record:
+    return runner.run(ready.config, ready.setup, store, **named)
+
+
 def trained(
-    ready: Prepared,
+    ready: Ready,
     algorithms: Sequence[Algorithm] | None = None,
     checkpoints: Checkpoints | None = None,
     watch: Watch | None = None,

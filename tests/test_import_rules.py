@@ -140,7 +140,7 @@ def test_no_file_is_too_long_and_none_is_a_drawer():
 
 
 SPEED = re.compile(
-    r"torch\.compile|_dynamo|cuda graph|recordable|recorded pass|be recorded|recording|\bcompil(e|es|er|ing)\b", re.I
+    r"torch\.compile|_dynamo\.|cuda graph|recordable|recorded pass|be recorded|recording|\bcompil(e|es|er|ing)\b", re.I
 )
 """What the machinery behind `engine/stepper.py` is called."""
 DECLARED = re.compile(

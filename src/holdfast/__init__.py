@@ -44,8 +44,8 @@ def run(
     ('replay', ['backward_transfer', 'final_accuracy'])
     """
     from holdfast.experiments.carry import run_one
-    from holdfast.experiments.config import Request
     from holdfast.experiments.local import Options
+    from holdfast.experiments.request import Request
     from holdfast.experiments.store import Store
     from holdfast.settings import fields
 

@@ -8,9 +8,8 @@ import torch
 
 from holdfast.algorithms.base import Algorithm
 from holdfast.errors import UserError
-from holdfast.experiments.runner import make_learner
 from holdfast.types import Training
-from smallest import prepared, trained
+from smallest import make_learner, prepared, trained
 
 TASKS = {"benchmark__setting": "task", "train__weight_decay": 0.1}
 

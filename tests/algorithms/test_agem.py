@@ -4,8 +4,7 @@ import torch
 
 from holdfast.algorithms.agem import AGem, projected
 from holdfast.errors import UserError
-from holdfast.experiments.runner import make_learner
-from smallest import prepared, trained
+from smallest import make_learner, prepared, trained
 
 
 def draw(seed, names):

@@ -14,11 +14,10 @@ from holdfast.data.order import mix, shuffled
 from holdfast.data.table import Data, Table
 from holdfast.engine.learner import Learner
 from holdfast.errors import UserError
-from holdfast.experiments.runner import make_learner
 from holdfast.models.base import Encoder, Model
 from holdfast.models.heads import Linear
 from holdfast.tasks import MaskedPhrase
-from smallest import prepared, trained
+from smallest import make_learner, prepared, trained
 
 
 def reference(ready, capacity, alpha, beta):

@@ -8,8 +8,7 @@ from torch.nn import functional
 from holdfast.algorithms.er_ace import AsymmetricReplay
 from holdfast.data.table import Data, Table
 from holdfast.errors import UserError
-from holdfast.experiments.runner import make_learner
-from smallest import prepared, trained
+from smallest import make_learner, prepared, trained
 
 
 def gradients(learner, algorithm, ids):

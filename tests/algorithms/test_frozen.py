@@ -4,8 +4,7 @@ import pytest
 import torch
 
 from holdfast.errors import UserError
-from holdfast.experiments.runner import make_learner
-from smallest import prepared, trained
+from smallest import make_learner, prepared, trained
 
 
 def moved(name, **settings):

@@ -9,9 +9,8 @@ from holdfast.algorithms.gdumb import GDumb
 from holdfast.data.order import shuffled
 from holdfast.engine.checkpoint import Checkpoints
 from holdfast.errors import Stopped, UserError
-from holdfast.experiments.runner import make_learner
 from holdfast.models.heads import Linear
-from smallest import StopAt, prepared, trained
+from smallest import StopAt, make_learner, prepared, trained
 
 
 def test_the_last_weights_are_those_of_a_training_from_scratch_on_a_balanced_memory():

@@ -4,8 +4,7 @@ import torch
 from scipy.optimize import lsq_linear, minimize
 
 from holdfast.algorithms.gem import PIECE, TOGETHER, Gem, _products, dual
-from holdfast.experiments.runner import make_learner
-from smallest import prepared, trained
+from smallest import make_learner, prepared, trained
 
 
 def objective(v, gram, products):

@@ -3,8 +3,7 @@
 import torch
 
 from algorithms.test_adapters import TASKS, answers
-from holdfast.experiments.runner import make_learner
-from smallest import prepared, trained
+from smallest import make_learner, prepared, trained
 
 
 def test_the_trained_additions_merge_into_the_projections():

@@ -13,11 +13,10 @@ from holdfast.engine import compiled
 from holdfast.engine.checkpoint import Checkpoints
 from holdfast.engine.loop import NoLog, train
 from holdfast.errors import Stopped, UserError
-from holdfast.experiments.runner import make_learner
 from holdfast.models.transformer import Block
 from holdfast.tasks import Choose, Classify, MaskedPhrase, MultiLabel, SoftLabel
 from holdfast.types import Part
-from smallest import StopAt, prepared, trained
+from smallest import StopAt, make_learner, prepared, trained
 
 CLASSIFY = Classify("t", "h", 5, 0.2)
 ALL = torch.arange(5)

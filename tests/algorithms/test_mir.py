@@ -13,11 +13,10 @@ from holdfast.data.table import Data, Table
 from holdfast.engine.learner import Learner
 from holdfast.engine.loop import Watch
 from holdfast.errors import UserError
-from holdfast.experiments.runner import make_learner
 from holdfast.models.resnet import TinyResNet18
 from holdfast.tasks import Classify, MaskedPhrase
 from holdfast.types import Batch, Inputs, Part, Training
-from smallest import prepared, trained
+from smallest import make_learner, prepared, trained
 
 TRAININGS = {
     "adamw": Training(optimiser="adamw", learning_rate=0.01, weight_decay=0.1, schedule="linear", warmup=0.5),

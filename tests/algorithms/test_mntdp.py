@@ -10,9 +10,8 @@ from holdfast.algorithms.base import Algorithm
 from holdfast.algorithms.mntdp import Mntdp, nearest_path, vote
 from holdfast.engine.checkpoint import Checkpoints
 from holdfast.errors import Stopped, UserError
-from holdfast.experiments.runner import make_learner
 from holdfast.models.modular import ModularResNet18, ModularVit
-from smallest import StopAt, prepared, trained
+from smallest import StopAt, make_learner, prepared, trained
 
 
 @dataclass

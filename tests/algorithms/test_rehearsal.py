@@ -13,9 +13,8 @@ from holdfast.algorithms.rehearsal import Rehearsal
 from holdfast.data.order import mix, shuffled
 from holdfast.engine.checkpoint import Checkpoints
 from holdfast.errors import Stopped, UserError
-from holdfast.experiments.runner import make_learner
 from holdfast.memory import PerTask
-from smallest import StopAt, prepared, trained
+from smallest import StopAt, make_learner, prepared, trained
 
 
 def test_kept_examples_are_shuffled_into_the_next_stages_data():

@@ -14,10 +14,9 @@ from holdfast.data.order import mix, shuffled
 from holdfast.data.table import Data, Table
 from holdfast.engine.checkpoint import Checkpoints
 from holdfast.errors import Stopped, UserError
-from holdfast.experiments.runner import make_learner
 from holdfast.memory import PerTask, Reservoir
 from holdfast.settings import build
-from smallest import StopAt, prepared, trained
+from smallest import StopAt, make_learner, prepared, trained
 
 CLIMB = {"memory": "per-task", "share": 0.1, "every": 2, "mode": "separate", "source": "one"}
 CFST = {"memory": "experience-balanced", "capacity": 40, "size": 32}

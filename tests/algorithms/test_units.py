@@ -17,11 +17,10 @@ from holdfast.algorithms.lwf import divergence
 from holdfast.algorithms.mas import MAS
 from holdfast.algorithms.si import SI
 from holdfast.data.order import mix
-from holdfast.experiments.runner import make_learner
 from holdfast.settings import fields
 from holdfast.tasks import Classify
 from holdfast.types import Part
-from smallest import prepared, trained
+from smallest import make_learner, prepared, trained
 
 
 @pytest.mark.parametrize("name", sorted(registry.ALGORITHMS))

@@ -13,17 +13,18 @@ from holdfast.benchmarks.clvqa import analysis, protocol, tasks
 from holdfast.benchmarks.clvqa.benchmark import Clvqa
 from holdfast.benchmarks.clvqa.stream import balanced, halves
 from holdfast.errors import UserError
-from holdfast.experiments.config import Request, prepare
+from holdfast.experiments.config import resolve
 from holdfast.experiments.plan import graph
-from holdfast.experiments.runner import run as make
+from holdfast.experiments.request import Request
 from holdfast.experiments.schedule import finish
 from holdfast.experiments.store import Record, Store
 from holdfast.experiments.tune import tune
-from holdfast.experiments.unread import Unread
 from holdfast.papers import table
 from holdfast.reports.tables import comparison
 from holdfast.types import Score, Wants
 from holdfast.world.whole import MARK
+from smallest import prepare
+from smallest import run as make
 
 WANTS = Wants(side=16)
 QUICK = {"train.epochs": 1}
@@ -169,44 +170,45 @@ def test_the_worlds_data_is_known_wherever_it_lies(tiny_clevr, tmp_path):
     moved = shutil.copytree(tiny_clevr, tmp_path / "all" / "clevr")
     (moved / MARK).write_text("{}")
     asked = [Request("clvqa", scale="tiny", data=data) for data in (None, str(moved), str(moved.parent))]
-    assert [prepare(each).world for each in asked] == [True, True, True]
+    assert [resolve(each).synthetic for each in asked] == [True, True, True]
     (moved / MARK).unlink()
-    assert not prepare(asked[1]).world
+    assert not resolve(asked[1]).synthetic
 
 
 def test_intransigence_comes_with_the_cumulative_run_in_any_order(tmp_path):
     plan = graph([Request("clvqa", word, scale="tiny", settings=QUICK) for word in ("naive", "cumulative")])
     alone, cumulative = plan.asked()
-    assert dict(alone.needs) == {"cumulative": cumulative.id}
+    assert plan.needs[alone.id] == {"cumulative": cumulative.id}
     store = Store(tmp_path)
     naive = make(prepare(alone.request), store)
     assert naive.summary["intransigence"] is None
-    before = finish(alone, store)
+    before = finish(plan, alone.id, store)
     assert before.summary["intransigence"] is None
     assert before.reasons["intransigence"] == "the run 'cumulative' is not there"
     together = make(prepare(cumulative.request), store)
-    after, own = finish(alone, store), finish(cumulative, store)
+    after, own = (finish(plan, run, store) for run in plan.wanted)
     last = [{s.name: s.score for s in r.scores if s.split == "test" and s.stage == 2} for r in (naive, together)]
     assert after.summary["intransigence"] == pytest.approx(last[1]["yn"] - last[0]["yn"])
     assert own.summary["intransigence"] == 0
     assert store.folder(naive.id).record() == after, "and stays"
     other = replace(alone.request, seed=1)
     make(prepare(other), store)
-    (_, unseeded) = graph([other]).nodes.values()
-    assert finish(unseeded, store).summary["intransigence"] is None, "of the same seed only"
+    later = graph([other])
+    assert finish(later, later.wanted[0], store).summary["intransigence"] is None, "of the same seed only"
 
 
 def test_a_run_of_the_first_stage_needs_no_cumulative_run():
     def needed(stages):
         asked = Request("clvqa", scale="tiny", stages=stages)
-        return list(graph([asked], preparation=Unread()).asked()[0].needs)
+        plan = graph([asked], read=False)
+        return list(plan.needs[plan.wanted[0]])
 
     assert needed(1) == []
     assert needed(2) == needed(None) == ["cumulative"]
 
 
 def test_one_task_alone_needs_no_other_run():
-    assert len(graph([Request("clvqa", scale="tiny", order="wh")]).nodes) == 1
+    assert len(graph([Request("clvqa", scale="tiny", order="wh")]).configs) == 1
 
 
 def test_what_was_dropped_is_in_the_record(tiny_clevr, tmp_path):
@@ -306,7 +308,7 @@ def test_settings_are_chosen_by_the_cl_score_which_needs_the_cumulative_run(tmp_
     store = Store(tmp_path)
 
     def carry_out(plan):
-        return {name: make(prepare(node.request), store) for name, node in plan.nodes.items()}
+        return {name: make(prepare(node.request), store) for name, node in plan.configs.items()}
 
     asked = Request("clvqa", "ewc", scale="tiny", settings=QUICK)
     (trial,) = tune(asked, {"ewc.strength": ["10"]}, "cl_score", [0], carry_out, list(protocol.MEASURES))

@@ -6,7 +6,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from holdfast.cli import climb
+from holdfast.benchmarks.climb import commands as climb
 from holdfast.errors import UserError
 from holdfast.experiments.store import Store
 from holdfast.reports.progress import look

@@ -16,10 +16,9 @@ from holdfast import registry
 from holdfast.algorithms.base import Algorithm
 from holdfast.engine.checkpoint import Checkpoints
 from holdfast.errors import Stopped, UserError
-from holdfast.experiments.runner import run
 from holdfast.experiments.store import Store
 from holdfast.settings import build
-from smallest import StopAt, prepared, trained
+from smallest import StopAt, prepared, run, trained
 
 ENOUGH = {"benchmark__noise": 0.1, "train__epochs": 8, "model__width": 64}
 

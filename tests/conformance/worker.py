@@ -7,9 +7,8 @@ import torch
 from conformance.cases import CASES
 from holdfast.engine import ranks as sending
 from holdfast.engine.ranks import join, leave
-from holdfast.experiments.runner import run
 from holdfast.experiments.store import Store
-from smallest import prepared
+from smallest import prepared, run
 
 if __name__ == "__main__":
     torch.set_num_threads(1)

@@ -9,9 +9,8 @@ from holdfast.algorithms.fisher import batched
 from holdfast.engine.checkpoint import Checkpoints
 from holdfast.engine.learner import Learner
 from holdfast.errors import Stopped, UserError
-from holdfast.experiments.runner import make_learner
 from holdfast.types import Training
-from smallest import StopAt, prepared, trained
+from smallest import StopAt, make_learner, prepared, trained
 
 WHOLE_BATCH = {"er-ace", "derpp"}
 """Their losses are no means over examples, each for itself."""

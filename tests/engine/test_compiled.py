@@ -9,11 +9,10 @@ from holdfast.algorithms.lwf import LwF
 from holdfast.engine import compiled
 from holdfast.engine.compiled import Calling, Compiled, CompiledStepper
 from holdfast.engine.loop import NoLog, train
-from holdfast.experiments.runner import make_learner
 from holdfast.models.modular import ModularPerceptron
 from holdfast.models.perceptron import Perceptron
 from holdfast.types import Head, Inputs
-from smallest import prepared, trained
+from smallest import make_learner, prepared, trained
 
 
 @pytest.fixture

@@ -16,10 +16,9 @@ from holdfast.engine.learner import Learner
 from holdfast.engine.loop import train
 from holdfast.errors import Stopped
 from holdfast.experiments import runner
-from holdfast.experiments.config import prepare
 from holdfast.experiments.store import Store
 from holdfast.types import Inputs, Training
-from smallest import Scores, StopAt, prepared, request
+from smallest import Scores, StopAt, make_learner, prepare, prepared, request, run
 
 pytestmark = [
     pytest.mark.slow,
@@ -33,12 +32,12 @@ pytestmark = [
 def test_a_run_on_a_gpu_is_that_on_the_cpu_and_resumes(name, tmp_path):
     settings = {"train__weight_decay": 0.01, "train__schedule": "cosine"}
     stores = {key: Store(tmp_path / key) for key in ("cpu", "whole", "stopped")}
-    cpu = runner.run(prepared(name, **settings), stores["cpu"])
-    whole = runner.run(prepared(name, **settings), stores["whole"], device="cuda")
+    cpu = run(prepared(name, **settings), stores["cpu"])
+    whole = run(prepared(name, **settings), stores["whole"], device="cuda")
     for stop in (3, 5):
         with pytest.raises(Stopped):
-            runner.run(prepared(name, **settings), stores["stopped"], device="cuda", watch=StopAt(stop))
-    again = runner.run(prepared(name, **settings), stores["stopped"], device="cuda")
+            run(prepared(name, **settings), stores["stopped"], device="cuda", watch=StopAt(stop))
+    again = run(prepared(name, **settings), stores["stopped"], device="cuda")
     assert cpu.id == whole.id == again.id
     weights = {key: runner.checkpoint.read(store.folder(cpu.id).weights) for key, store in stores.items()}
     for other in ("cpu", "stopped"):
@@ -59,7 +58,7 @@ def test_a_batch_comes_from_tables_on_the_gpu_and_beside_it():
 
 def test_bfloat16_learns(tmp_path):
     asked = replace(request("replay", benchmark__noise=0.1, train__epochs=8, model__width=64), precision="bfloat16")
-    record = runner.run(prepare(asked), Store(tmp_path), device="cuda")
+    record = run(prepare(asked), Store(tmp_path), device="cuda")
     assert record.summary["learning_accuracy"] > 0.6
 
 
@@ -70,7 +69,7 @@ def record(learner):
 
 
 def learned(ready, *, compiled=False, recorded=False):
-    learner = runner.make_learner(ready, torch.device("cuda"), compiled=compiled)
+    learner = make_learner(ready, torch.device("cuda"), compiled=compiled)
     assert isinstance(learner.stepper, passes.RecordedStepper) == compiled
     if recorded:
         record(learner)
@@ -187,7 +186,7 @@ def test_compiled_and_recorded_in_bfloat16(name):
 
 def test_a_recorded_pass_draws_anew_each_time_and_the_same_by_its_seed():
     ready = prepared(train__epochs=1)
-    learner = runner.make_learner(ready, torch.device("cuda"), compiled=True)
+    learner = make_learner(ready, torch.device("cuda"), compiled=True)
     draw_in(learner)
     ids, seen = ready.setup.stream.stages[0].train[:32], []
     for number in (0, 1, 2, 3, 4, 3, 4, 5):

@@ -10,9 +10,8 @@ from holdfast.algorithms.base import Algorithm
 from holdfast.engine.evaluate import evaluate
 from holdfast.engine.health import LARGEST, weight_norm
 from holdfast.errors import RunError
-from holdfast.experiments.runner import make_learner, run
 from holdfast.experiments.store import Store
-from smallest import Scores, prepared, trained
+from smallest import Scores, make_learner, prepared, run, trained
 
 SGD = {"train__optimiser": "sgd"}
 

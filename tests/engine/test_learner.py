@@ -3,9 +3,8 @@ import pytest
 import torch
 
 from holdfast.engine.learner import Learner
-from holdfast.experiments.runner import make_learner
 from holdfast.types import Training
-from smallest import prepared
+from smallest import make_learner, prepared
 
 
 def rates(training, steps):

@@ -14,8 +14,7 @@ from holdfast.data.order import shuffled
 from holdfast.engine.checkpoint import Checkpoints
 from holdfast.engine.evaluate import evaluate
 from holdfast.errors import Stopped, UserError
-from holdfast.experiments.runner import make_learner
-from smallest import Scores, StopAt, prepared, trained
+from smallest import Scores, StopAt, make_learner, prepared, trained
 
 
 def weights(learner):

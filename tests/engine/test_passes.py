@@ -16,8 +16,7 @@ from holdfast.engine.learner import Learner
 from holdfast.engine.loop import train
 from holdfast.engine.passes import RecordedStepper
 from holdfast.engine.stepper import Eager, declares
-from holdfast.experiments.runner import make_learner
-from smallest import Scores, prepared, trained
+from smallest import Scores, make_learner, prepared, trained
 
 replays = []
 
@@ -245,7 +244,7 @@ def test_a_failed_trial_leaves_buffers_as_they_were(recording, trials):
 
 def test_beside_graphs_that_learn_nothing_is_recorded(recording, graphs):
     learner, _ = trained(prepared())
-    learner.stepper.inner = CompiledStepper(learner)
+    learner.stepper = RecordedStepper(learner, CompiledStepper(learner))
     for _ in range(3):
         learner.forward(learner.fetch(learner.data.ids(0)[:8]))
     assert graphs

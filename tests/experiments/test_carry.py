@@ -5,10 +5,11 @@ import signal
 import pytest
 
 import holdfast
-from holdfast.experiments.config import Preparation, Request
 from holdfast.experiments.local import Here, Options
 from holdfast.experiments.plan import graph
+from holdfast.experiments.request import Request
 from holdfast.experiments.schedule import Outcome, carry_out, finish
+from holdfast.experiments.setups import Setups
 from holdfast.experiments.store import Store
 
 SMALL = {"benchmark.stages": 2, "train.epochs": 2}
@@ -53,8 +54,8 @@ def test_the_record_is_that_of_the_command_and_nothing_is_printed(tmp_path, capf
     assert capfd.readouterr() == ("", "")
     plan = graph([Request("patterns", "replay", scale="tiny", settings=SMALL)])
     store = Store(tmp_path / "other")
-    carry_out(plan, store, Here(store, Options(), Preparation()))
-    same = finish(plan.asked()[0], store)
+    carry_out(plan, store, Here(store, Options(), Setups()))
+    same = finish(plan, plan.wanted[0], store)
     assert (record.id, record.scores, record.summary) == (same.id, same.scores, same.summary)
     assert small("replay", tmp_path).to_json() == record.to_json(), "a run that is done is not run again"
 

@@ -6,10 +6,12 @@ import holdfast
 from holdfast.algorithms.replay import Replay
 from holdfast.cli.run import parse_settings
 from holdfast.errors import UserError
-from holdfast.experiments.config import Request, check, prepare, settings_for
+from holdfast.experiments.config import resolve
 from holdfast.experiments.plan import graph
 from holdfast.experiments.planfile import from_tables, read_plan
+from holdfast.experiments.request import Request, settings_for
 from holdfast.experiments.store import algorithm_of
+from smallest import prepare
 
 TINY = {"benchmark.stages": 2}
 
@@ -33,12 +35,12 @@ def test_the_id_is_the_hash_of_what_decides_the_result():
 
 def test_each_papers_name_for_a_thing_is_understood():
     for word, name in [("naive", "finetune"), ("vanilla", "finetune"), ("multitask", "joint"), ("ER", "replay")]:
-        assert check(tiny(word)).title == name
+        assert resolve(tiny(word)).title == name
 
 
 def test_algorithms_combine_and_transforms_change_the_stream():
     ready = prepare(tiny("cumulative+frozen_bottom+replay"))
-    assert algorithm_of(ready.config.to_json()) == "cumulative+frozen-bottom+replay"
+    assert algorithm_of(ready.config.content) == "cumulative+frozen-bottom+replay"
     assert [len(stage.train) for stage in ready.setup.stream.stages] == [80, 160]
 
 
@@ -99,7 +101,8 @@ class Lwf:
 @pytest.mark.parametrize("part", ["benchmark", "algorithm", "model"])
 @pytest.mark.parametrize("thing", [Lwf, Lwf(), Replay(capacity=64), Replay, 7, ["replay"], b"replay"])
 def test_objects_in_the_place_of_names_are_refused(part, thing, tmp_path):
-    for call in (lambda: check(Request(**{part: thing})), lambda: holdfast.run(**{part: thing}, out=tmp_path / "runs")):
+    asked = {part: thing}
+    for call in (lambda: resolve(Request(**asked)), lambda: holdfast.run(**asked, out=tmp_path / "runs")):
         with pytest.raises(UserError, match=rf"^{part} is .*objects are not supported yet\): give its name, such as '"):
             call()
     assert not (tmp_path / "runs").exists()
@@ -116,7 +119,7 @@ def test_objects_in_a_plan_file_are_refused(tmp_path):
     plan = tmp_path / "plan.py"
     plan.write_text(
         "from holdfast.algorithms.replay import Replay\n"
-        "from holdfast.experiments.config import Request\n"
+        "from holdfast.experiments.request import Request\n"
         "def requests(): return [Request('patterns', Replay(capacity=64))]\n"
     )
     with pytest.raises(UserError, match="algorithm is an object of the class Replay, and must be text"):
@@ -124,8 +127,8 @@ def test_objects_in_a_plan_file_are_refused(tmp_path):
 
 
 def test_a_depth_that_the_model_does_not_have_is_named(tmp_path):
-    from holdfast.experiments.runner import run
     from holdfast.experiments.store import Store
+    from smallest import run
 
     with pytest.raises(UserError, match=r"frozen-bottom.k is 9, but this encoder has 2 layers"):
         run(prepare(tiny("frozen-bottom", **{"frozen-bottom.k": "9"})), Store(tmp_path))
@@ -188,7 +191,7 @@ def test_a_mistake_in_the_users_own_file_is_told_with_its_place(tmp_path, text, 
 )  # fmt: skip
 def test_the_command_of_a_run_repeats_it(request_):
     ready = prepare(request_)
-    words = shlex.split(ready.command)[3:]
+    words = shlex.split(ready.config.request.command())[3:]
     flags = {"--algorithm": "finetune", "--scale": None, "--setting": None, "--order": None, "--seed": "0"}
     settings, predictions = [], False
     flags |= {"--model": None, "--precision": "float32"}
@@ -224,14 +227,14 @@ def test_a_setting_goes_to_the_algorithms_that_have_it():
 
 
 def test_a_capacity_takes_the_place_of_a_benchmarks_share():
-    own, given = (check(Request("climb", word, scale="tiny")).algorithms[0] for word in ("er", "er@50"))
+    own, given = (resolve(Request("climb", word, scale="tiny")).algorithms[0] for word in ("er", "er@50"))
     assert own.share is not None
     assert (given.capacity, given.share, given.memory) == (50, None, own.memory)
-    both = check(Request("climb", "er@50", scale="tiny", settings={"er.share": 0.5})).algorithms[0]
+    both = resolve(Request("climb", "er@50", scale="tiny", settings={"er.share": 0.5})).algorithms[0]
     assert both.share == 0.5, "what a user says is left alone"
 
 
 def test_a_setting_that_is_given_twice_must_be_the_same():
     with pytest.raises(UserError, match=r"--scale is tiny and benchmark\.scale small: these are the same setting"):
-        check(Request("climb", scale="tiny", settings={"benchmark.scale": "small"}))
-    assert check(Request("climb", scale="tiny", settings={"benchmark.scale": "tiny"})).benchmark.scale == "tiny"
+        resolve(Request("climb", scale="tiny", settings={"benchmark.scale": "small"}))
+    assert resolve(Request("climb", scale="tiny", settings={"benchmark.scale": "tiny"})).benchmark.scale == "tiny"

@@ -11,12 +11,13 @@ from holdfast import registry
 from holdfast.data import augment, decoding, streams, text
 from holdfast.engine import optimiser
 from holdfast.errors import UserError
-from holdfast.experiments.config import Request, check, prepare
+from holdfast.experiments.config import resolve
 from holdfast.experiments.parts import of_any_data, versions
+from holdfast.experiments.request import Request
 from holdfast.memory import PerTask, Reservoir
 from holdfast.models.vilt import Vilt
 from holdfast.registry import Entry
-from smallest import prepared
+from smallest import prepare, prepared
 
 MINE = """
 from dataclasses import dataclass
@@ -145,10 +146,10 @@ def test_a_helper_hides_neither_python_nor_a_package_that_is_not_below(tmp_path)
 def test_a_mistake_in_a_helper_is_told_with_its_place(tmp_path):
     word = mine(tmp_path, helper="VALUE = (")
     with pytest.raises(UserError, match=r"helper\.py, line 1"):
-        check(Request("patterns", word, scale="tiny"))
+        resolve(Request("patterns", word, scale="tiny"))
     (tmp_path / "helper.py").write_text("VALUE = nothing")
     with pytest.raises(UserError, match=r"mine\.py, line 4: NameError: name 'nothing'"):
-        check(Request("patterns", word, scale="tiny"))
+        resolve(Request("patterns", word, scale="tiny"))
     (tmp_path / "helper.py").write_text("VALUE = 5")
     assert run(word)[1] == 5
 
@@ -301,7 +302,11 @@ def test_edited_code_of_what_was_registered_is_a_new_run(plugin, table, kind, as
     first = prepare(asked).config
     forget()
     assert prepare(asked).config.id == first.id
-    code = [each for each in (first.benchmark, first.model, *first.algorithms) if "code" in each]
+    code = [
+        each
+        for each in (first.content["benchmark"], first.content["model"], *first.content["algorithms"])
+        if "code" in each
+    ]
     assert len(code) == 1
     assert "without_file" not in code[0]
     (folder / "constants.py").write_text("STRENGTH = 2")
@@ -342,15 +347,15 @@ def test_what_was_typed_into_a_shell_counts_by_what_it_does(monkeypatch):
     for limit, value in ((3, "LIMIT"), (4, "LIMIT"), (4, "LIMIT + 1"), (3, "LIMIT")):
         exec(MINE.format(imports=f"LIMIT = {limit}", value=value), vars(shell))
         config = prepare(Request("patterns", "typed", scale="tiny")).config
-        assert config.algorithms[0]["without_file"] is True
+        assert config.content["algorithms"][0]["without_file"] is True
         ids.append(config.id)
     assert ids[3] == ids[0]
     assert len(set(ids)) == 3
 
 
 def test_a_class_of_ours_has_no_hash_of_its_code():
-    assert all("code" not in each for each in prepared("replay").config.algorithms)
-    assert "code" not in prepared().config.model
+    assert all("code" not in each for each in prepared("replay").config.content["algorithms"])
+    assert "code" not in prepared().config.content["model"]
 
 
 # ------------------------------------------------------------------------------------------------------------ weights

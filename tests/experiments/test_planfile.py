@@ -3,12 +3,14 @@
 import pytest
 
 from holdfast.errors import UserError
-from holdfast.experiments.config import Preparation, Request, check
+from holdfast.experiments.config import resolve
 from holdfast.experiments.cost import expected, lines
 from holdfast.experiments.local import Here, Options
 from holdfast.experiments.plan import graph
 from holdfast.experiments.planfile import changed, read_plan, shipped
+from holdfast.experiments.request import Request
 from holdfast.experiments.schedule import carry_out
+from holdfast.experiments.setups import Setups
 from holdfast.experiments.store import Store
 
 TWO = """
@@ -47,7 +49,7 @@ def file(tmp_path):
 def test_every_combination_is_asked_for_once(file):
     requests = read_plan(file(TWO))
     assert len(requests) == 2 * 2 * 2 * (1 + 2 + 2) + 1, "orders x settings x seeds x (finetune has no capacity)"
-    assert all(check(request) for request in requests)
+    assert all(resolve(request) for request in requests)
     own = [r for r in requests if r.algorithm == "ewc+er" and r.order == "reverse" and r.setting == "task"]
     assert {(r.settings["er.capacity"], r.seed) for r in own} == {(40, 0), (40, 1), (80, 0), (80, 1)}
     assert own[0].settings["train.betas"] == [0.9, 0.99]
@@ -73,7 +75,9 @@ def test_at_the_papers_scale_what_is_the_papers_own_takes_the_place_of_the_rest(
 
 
 def test_a_python_file_gives_requests(file):
-    path = file("from holdfast.experiments.config import Request\ndef requests():\n    yield Request(seed=3)\n", "p.py")
+    path = file(
+        "from holdfast.experiments.request import Request\ndef requests():\n    yield Request(seed=3)\n", "p.py"
+    )
     assert read_plan(path) == [Request(seed=3)]
 
 
@@ -122,15 +126,15 @@ def test_every_recipe_asks_for_runs_that_can_be_asked_for(name):
         requests = changed(read_plan(name, scale), seeds=1)
         assert requests
         for request in requests:
-            check(request)
+            resolve(request)
 
 
 def test_the_cost_is_the_median_of_like_runs(tmp_path):
     small = {"benchmark.stages": 2, "train.epochs": 1}
     store = Store(tmp_path)
     plan = graph([Request("patterns", scale="tiny", seed=seed, settings=small) for seed in range(3)])
-    carry_out(plan, store, Here(store, Options(), Preparation()))
-    seconds = sorted(store.folder(name).record().cost["seconds"] for name in plan.nodes)
+    carry_out(plan, store, Here(store, Options(), Setups()))
+    seconds = sorted(store.folder(name).record().cost["seconds"] for name in plan.configs)
     kind = ("patterns", "tiny", "perceptron", "finetune")
     assert expected(store) == {kind: seconds[1]}
     (tmp_path / "foreign").mkdir()

@@ -10,11 +10,11 @@ from dataclasses import replace
 import pytest
 
 from holdfast.errors import UserError
-from holdfast.experiments.config import Preparation
 from holdfast.experiments.local import Here, Options
 from holdfast.experiments.plan import graph
 from holdfast.experiments.ray import Cluster, Share, _ray
 from holdfast.experiments.schedule import carry_out
+from holdfast.experiments.setups import Setups
 from holdfast.experiments.store import Store
 from smallest import request
 
@@ -26,7 +26,7 @@ def long(algorithm="replay", seed=0):
 
 
 def results(store, plan):
-    folders = [store.folder(name) for name in plan.nodes]
+    folders = [store.folder(name) for name in plan.configs]
     return [(folder.record().scores, folder.weights.read_bytes()) for folder in folders]
 
 
@@ -53,7 +53,7 @@ class Asks:
 def test_ray_makes_the_records_of_one_process_though_it_is_stopped_and_a_worker_is_killed(tmp_path):
     plan = graph([long(), long("finetune"), long(seed=1)])
     one, store = Store(tmp_path / "one"), Store(tmp_path / "ray")
-    carry_out(plan, one, Here(one, Options(), Preparation()))
+    carry_out(plan, one, Here(one, Options(), Setups()))
     with Cluster(store, Options(save_steps=5), share=Share(cpus=1)) as cluster:
         assert cluster.ray.util.get_node_ip_address() == "127.0.0.1", "seen by no other machine"
         stopped = carry_out(plan, store, cluster, stopping=Asks(store, lambda pid: True))

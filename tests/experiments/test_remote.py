@@ -16,11 +16,11 @@ import pytest
 from holdfast.cli.carry import follow
 from holdfast.errors import RunError, Stopped, UserError
 from holdfast.experiments import remote as module
-from holdfast.experiments.config import Preparation
 from holdfast.experiments.local import Here, Options, attempt
 from holdfast.experiments.plan import graph
 from holdfast.experiments.remote import LIGHT, Remote, local_copy
 from holdfast.experiments.schedule import carry_out
+from holdfast.experiments.setups import Setups
 from holdfast.experiments.store import Store
 from smallest import StopAt, request
 
@@ -51,11 +51,11 @@ def machine(tmp_path, monkeypatch):
 
 def test_one_machine_goes_on_where_another_stopped_and_the_record_is_the_same(machine, tmp_path):
     plan = graph([request("replay")])
-    (node,) = plan.nodes.values()
+    (node,) = plan.configs.values()
     whole, options = Store(tmp_path / "whole"), Options(remote=ADDRESS)
-    carry_out(plan, whole, Here(whole, Options(), Preparation()))
+    carry_out(plan, whole, Here(whole, Options(), Setups()))
     first = machine("first")
-    outcome = attempt(node.id, node.request, first, options, Preparation(), StopAt(5))
+    outcome = attempt(node, first, options, Setups(), StopAt(5))
     assert outcome.status == "stopped"
     assert Remote(ADDRESS).done() == set()
     second = machine("second")
@@ -65,7 +65,7 @@ def test_one_machine_goes_on_where_another_stopped_and_the_record_is_the_same(ma
         def step(self, stage_step, loss):
             seen.append(stage_step)
 
-    assert attempt(node.id, node.request, second, options, Preparation(), Steps(0)).status == "done"
+    assert attempt(node, second, options, Setups(), Steps(0)).status == "done"
     assert len(seen) == 12 - 5, "it went on"
     expected, found = whole.folder(node.id), second.folder(node.id)
     assert found.record().scores == expected.record().scores
@@ -84,32 +84,32 @@ def test_a_plan_on_a_store_elsewhere_is_whole_there(machine, monkeypatch):
     plan = graph([replace(request("replay"), benchmark="chained")])
     one = machine("one")
     remote, options = Remote(ADDRESS), Options(remote=ADDRESS)
-    result = follow(plan, one, Here(one, options, Preparation()), remote=remote)
+    result = follow(plan, one, Here(one, options, Setups()), remote=remote)
     assert not result.failed()
-    assert remote.done() == set(plan.nodes)
+    assert remote.done() == set(plan.configs)
     two = machine("two")
-    again = follow(plan, two, Here(two, options, Preparation()), remote=remote)
+    again = follow(plan, two, Here(two, options, Setups()), remote=remote)
     assert again.tries == {}, "all is done"
     (node,) = plan.asked()
     record = two.folder(node.id).record()
-    assert record.others == dict(node.needs), "completed"
+    assert record.others == plan.needs[node.id], "completed"
     assert record == one.folder(node.id).record()
     # A run that begins with another's weights finds them there.
     later = replace(request(), start=f"{node.id}@1", seed=3)
-    (started,) = graph([later]).nodes.values()
+    (started,) = graph([later]).configs.values()
     three = machine("three")
-    assert attempt(started.id, later, three, options, Preparation()).status == "done"
+    assert attempt(started, three, options, Setups()).status == "done"
 
 
 def test_what_was_taken_away_there_is_copied_up_again(machine):
     plan = graph([request("replay")])
     here, remote, options = machine("one"), Remote(ADDRESS), Options(remote=ADDRESS)
-    follow(plan, here, Here(here, options, Preparation()), remote=remote)
+    follow(plan, here, Here(here, options, Setups()), remote=remote)
     remote.files.rm(remote.root, recursive=True)
     assert remote.done() == set()
-    again = follow(plan, here, Here(here, options, Preparation()), remote=remote)
+    again = follow(plan, here, Here(here, options, Setups()), remote=remote)
     assert again.tries == {}
-    assert remote.done() == set(plan.nodes)
+    assert remote.done() == set(plan.configs)
 
 
 def test_an_address_that_leads_nowhere_is_told_in_a_sentence():
@@ -237,7 +237,7 @@ def test_a_lock_that_another_machine_has_taken_is_left_to_it(elsewhere):
 
 def test_two_machines_make_a_run_once(machine, monkeypatch):
     monkeypatch.setattr(module, "PAUSE", 0.01)
-    (node,) = graph([request("replay")]).nodes.values()
+    (node,) = graph([request("replay")]).configs.values()
     options, outcomes, told = Options(remote=ADDRESS), [], []
 
     class Never(StopAt):
@@ -248,15 +248,13 @@ def test_two_machines_make_a_run_once(machine, monkeypatch):
         held.enter_context(Remote(ADDRESS).lock(node.id, told.append, lambda: False))
         second = machine("second")
         waiter = threading.Thread(
-            target=lambda: outcomes.append(
-                attempt(node.id, node.request, second, options, Preparation(), Never(0), told.append)
-            )
+            target=lambda: outcomes.append(attempt(node, second, options, Setups(), Never(0), told.append))
         )
         waiter.start()
         while not told:
             time.sleep(0.01)
         first = Store(second.path.parent / "first")
-        carry_out(graph([request("replay")]), first, Here(first, Options(), Preparation()))
+        carry_out(graph([request("replay")]), first, Here(first, Options(), Setups()))
         Remote(ADDRESS).up(node.id, first)
         assert not outcomes, "it waits"
     waiter.join()

@@ -7,15 +7,15 @@ import pytest
 from cli.inside import inside
 from holdfast import registry
 from holdfast.errors import UserError
-from holdfast.experiments.config import Request, check, prepare, settings_for
-from holdfast.experiments.runner import run
+from holdfast.experiments.config import resolve
+from holdfast.experiments.request import Request, settings_for
 from holdfast.experiments.store import Store
 from holdfast.reports.groups import rows_of
-from smallest import SETTINGS
+from smallest import SETTINGS, prepare, run
 
 
 def only(words, benchmark="patterns", **settings):
-    (algorithm,) = check(Request(benchmark, words, scale="tiny", settings=settings)).algorithms
+    (algorithm,) = resolve(Request(benchmark, words, scale="tiny", settings=settings)).algorithms
     return algorithm
 
 
@@ -27,7 +27,7 @@ def test_a_row_is_its_algorithm_with_a_setting():
     assert only("frozen-bottom-9").k == 9
     assert only("frozen-bottom-12", "climb").k == 12, "before the benchmark's own"
     assert only("balanced-sqrt", "viscoll:coco").by == "word", "beside the benchmark's own"
-    frozen, mir = check(Request(algorithm="frozen-bottom-2+mir-max")).algorithms
+    frozen, mir = resolve(Request(algorithm="frozen-bottom-2+mir-max")).algorithms
     assert (frozen.k, mir.by) == (2, "max")
 
 
@@ -35,7 +35,7 @@ def test_it_is_the_run_that_the_setting_makes():
     plain = prepare(Request(algorithm="mir", scale="tiny", settings={"mir.by": "max"}))
     row = prepare(Request(algorithm="mir-max", scale="tiny"))
     assert row.config.id == plain.config.id
-    assert Request.from_command(row.command).algorithm == "mir-max"
+    assert Request.from_command(row.config.request.command()).algorithm == "mir-max"
 
 
 def test_what_contradicts_the_name_is_refused(tmp_path):

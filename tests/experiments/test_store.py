@@ -8,10 +8,9 @@ import pytest
 from holdfast.errors import UserError
 from holdfast.experiments.cost import expected
 from holdfast.experiments.plan import graph
-from holdfast.experiments.runner import run
 from holdfast.experiments.store import SCHEMA, Record, RunFolder, Store
 from holdfast.reports.tables import comparison, matrix
-from smallest import prepared, request
+from smallest import prepared, request, run
 
 OTHERS = [None, [], {}, "x", -1, True, [[]], {"a": 1}, 10**400, KeyError]
 """What a value is replaced by; the last takes it away."""

@@ -7,14 +7,16 @@ import torch
 
 import holdfast
 from holdfast.errors import UserError
-from holdfast.experiments import config
-from holdfast.experiments.config import Preparation, Request, check, prepare
+from holdfast.experiments import setups
+from holdfast.experiments.config import resolve
 from holdfast.experiments.local import devices
 from holdfast.experiments.plan import graph
 from holdfast.experiments.planfile import from_tables
+from holdfast.experiments.request import Request
+from holdfast.experiments.setups import Setups
 from holdfast.experiments.store import Store
 from holdfast.reports.tables import comparison
-from smallest import THREADED
+from smallest import THREADED, prepare
 
 
 @pytest.fixture(autouse=True)
@@ -54,17 +56,17 @@ def test_another_number_of_threads_is_another_run(tmp_path):
     assert "--threads 2" in two.environment["command"]
     assert prepare(Request.from_command(two.environment["command"])).config.id == two.id
     with pytest.raises(UserError, match="threads"):
-        check(replace(THREADED, threads=0))
+        resolve(replace(THREADED, threads=0))
 
 
 def test_a_frozen_front_sees_its_pictures_with_the_threads_of_the_run(monkeypatch):
     seen = []
-    monkeypatch.setattr(config, "through", lambda setup, front: seen.append(torch.get_num_threads()) or setup)
-    checked = check(Request("clvqa", model="san", scale="tiny"))
-    monkeypatch.setattr(type(checked.recipe), "front", lambda self: torch.nn.Identity())
-    preparation = Preparation()
+    monkeypatch.setattr(setups, "through", lambda setup, front: seen.append(torch.get_num_threads()) or setup)
+    found = resolve(Request("clvqa", model="san", scale="tiny"))
+    monkeypatch.setattr(type(found.recipe), "front", lambda self: torch.nn.Identity())
+    shared = Setups()
     for threads in (1, 2):
-        preparation.prepared(replace(checked, request=replace(checked.request, threads=threads)))
+        shared.of(replace(found, request=replace(found.request, threads=threads)))
     assert seen == [1, 2]
 
 

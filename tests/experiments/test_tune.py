@@ -4,18 +4,16 @@ from dataclasses import replace
 import pytest
 
 from holdfast.errors import UserError
-from holdfast.experiments.config import prepare
-from holdfast.experiments.runner import run
 from holdfast.experiments.store import Store
 from holdfast.experiments.tune import best, mark, on_validation, tune
-from smallest import request
+from smallest import prepare, request, run
 
 MEASURES = ["final_accuracy", "forgetting"]
 
 
 def test_the_grid_is_run_and_scored_on_validation_data_alone(tmp_path):
     def carry_out(plan):
-        return {name: run(prepare(node.request), Store(tmp_path)) for name, node in plan.nodes.items()}
+        return {name: run(prepare(node.request), Store(tmp_path)) for name, node in plan.configs.items()}
 
     trials = tune(request("replay"), {"replay.capacity": ["40", "120"]}, "final_accuracy", [0, 1], carry_out, MEASURES)
     assert [trial.settings for trial in trials] == [{"replay.capacity": "40"}, {"replay.capacity": "120"}]
@@ -33,7 +31,7 @@ def test_the_choice_may_be_made_on_the_first_stage_and_the_record_says_how(tmp_p
     store = Store(tmp_path)
 
     def carry_out(plan):
-        return {name: run(prepare(node.request), store) for name, node in plan.nodes.items()}
+        return {name: run(prepare(node.request), store) for name, node in plan.configs.items()}
 
     first = replace(request("replay"), stages=1)
     trials = tune(first, {"replay.capacity": ["40", "120"]}, "final_accuracy", [0], carry_out, MEASURES)
@@ -50,7 +48,7 @@ def test_only_what_was_learned_is_averaged(tmp_path, word, learned):
     """Of three stages, the first two or all: by hand, from the scores after the last stage that was learned."""
 
     def carry_out(plan):
-        return {name: run(prepare(node.request), Store(tmp_path)) for name, node in plan.nodes.items()}
+        return {name: run(prepare(node.request), Store(tmp_path)) for name, node in plan.configs.items()}
 
     first = replace(request(word, benchmark__stages=3), stages=learned)
     (trial,) = tune(first, {"train.epochs": ["4"]}, "final_accuracy", [0], carry_out, MEASURES)
@@ -68,7 +66,7 @@ def test_the_measures_that_compare_stages_are_those_of_the_learned_ones(tmp_path
     """The matrix of two learned stages is square, so that forgetting is known."""
 
     def carry_out(plan):
-        return {name: run(prepare(node.request), Store(tmp_path)) for name, node in plan.nodes.items()}
+        return {name: run(prepare(node.request), Store(tmp_path)) for name, node in plan.configs.items()}
 
     first = replace(request("finetune", benchmark__stages=3), stages=2)
     (trial,) = tune(first, {"train.epochs": ["10"]}, "forgetting", [0], carry_out, MEASURES)
@@ -101,7 +99,7 @@ def test_a_point_whose_run_failed_has_no_mean_and_the_same_run_is_one_point(tmp_
     first = request("replay", train__epochs=1)
 
     def carry_out(plan):
-        made = {name: run(prepare(node.request), Store(tmp_path)) for name, node in plan.nodes.items()}
+        made = {name: run(prepare(node.request), Store(tmp_path)) for name, node in plan.configs.items()}
         return {name: record for name, record in made.items() if record.config["algorithms"][0]["capacity"] != 80}
 
     grid = {"replay.capacity": ["40", "80", "040"]}

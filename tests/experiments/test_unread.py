@@ -8,13 +8,15 @@ from pathlib import Path
 import pytest
 
 from holdfast import registry
-from holdfast.experiments.config import Preparation, Request, check
+from holdfast.experiments.config import resolve
 from holdfast.experiments.local import Here, Options
+from holdfast.experiments.made import made
 from holdfast.experiments.plan import graph
 from holdfast.experiments.planfile import read_plan, shipped
+from holdfast.experiments.request import Request
 from holdfast.experiments.schedule import carry_out
+from holdfast.experiments.setups import Setups
 from holdfast.experiments.store import Store
-from holdfast.experiments.unread import Unread, made, provisional
 from smallest import request
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -46,10 +48,13 @@ def asked(algorithm="replay", **more):
 
 def shape(plan):
     """Each run by its label, with what it needs and begins with."""
-    labels = {name: node.label for name, node in plan.nodes.items()}
     return [
-        (n.label, {name: labels[other] for name, other in n.needs.items()}, n.after and labels[n.after])
-        for n in plan.nodes.values()
+        (
+            plan.labels[run],
+            {name: plan.labels[other] for name, other in plan.needs[run].items()},
+            config.after and plan.labels[config.after],
+        )
+        for run, config in plan.configs.items()
     ]
 
 
@@ -61,31 +66,31 @@ def test_it_has_the_runs_of_the_plan_that_is_carried_out_and_looks_at_no_data(mo
         raise AssertionError
 
     monkeypatch.setattr(Filed, "setup", never)
-    found = graph(requests, preparation=Unread())
+    found = graph(requests, read=False)
     assert shape(found) == shape(expected)
     assert len(found.wanted) == 3
-    assert not any(node.read for node in found.nodes.values()), "nor are those known that begin with one of these"
-    assert found.nodes.keys().isdisjoint(expected.nodes)
+    assert not any(node.settled for node in found.configs.values()), "nor are those known that begin with one of these"
+    assert found.configs.keys().isdisjoint(expected.configs)
 
 
 def test_what_is_drawn_in_memory_has_its_own_id():
     requests = [replace(each, benchmark="chained") for each in (asked(), asked("finetune"))]
-    assert list(graph(requests, preparation=Unread()).nodes) == list(graph(requests).nodes)
+    assert list(graph(requests, read=False).configs) == list(graph(requests).configs)
 
 
 def test_done_is_what_was_made_with_the_same_settings(tmp_path):
     store, real = Store(tmp_path), graph([asked(), asked("finetune")])
-    told = graph([asked(), asked("finetune")], preparation=Unread())
+    told = graph([asked(), asked("finetune")], read=False)
     assert told.done(store) == set()
-    carry_out(real, store, Here(store, Options(), Preparation()))
-    assert told.done(store) == set(told.nodes)
+    carry_out(real, store, Here(store, Options(), Setups()))
+    assert told.done(store) == set(told.configs)
     assert told.done(store) == made(store)
-    same = zip(real.nodes.items(), told.nodes.values(), strict=True)
+    same = zip(real.configs.items(), told.configs.values(), strict=True)
     late = next((name, twin) for (name, node), twin in same if node.after is not None)
     (store.folder(late[0]).path / "record.json").unlink()
-    assert told.done(store) == set(told.nodes) - {late[1].id}
+    assert told.done(store) == set(told.configs) - {late[1].id}
     for other in (asked(train__epochs=1), asked(replay__capacity=41), replace(asked(), data="elsewhere")):
-        assert graph([other], needs=False, preparation=Unread()).done(store) == set()
+        assert graph([other], needs=False, read=False).done(store) == set()
 
 
 def test_a_record_that_tells_nothing_is_not_done(tmp_path):
@@ -107,34 +112,34 @@ def test_a_record_that_tells_nothing_is_not_done(tmp_path):
 def test_a_command_asks_for_what_the_request_did(name):
     for each in read_plan(name, "paper"):
         given = replace(each, seed=3, skip_bad=2, stages=1, data="a folder", predictions=True, precision="float64")
-        again = check(Request.from_command(given.command()))
-        assert replace(again.request, settings={}) == replace(check(given).request, settings={})
-        assert provisional(again) == provisional(check(given))
+        again = resolve(Request.from_command(given.command()))
+        assert replace(again.request, settings={}) == replace(resolve(given).request, settings={})
+        assert again.id == resolve(given).id
 
 
 @pytest.mark.parametrize("turned", [False, True])
 def test_a_run_that_is_asked_for_twice_has_the_needs_of_both(turned):
     requests = [asked(benchmark__later=later) for later in (turned, not turned)]
-    for preparation in (Preparation(), Unread()):
-        plan = graph(requests, preparation=preparation)
+    for read in (True, False):
+        plan = graph(requests, read=read)
         assert len(plan.wanted) == 1
         assert sorted(shape(plan), key=str) == sorted(shape(graph([asked()])), key=str)
-        assert list(plan.nodes).index(plan.wanted[0]) < min(
-            number for number, node in enumerate(plan.nodes.values()) if node.after is not None
+        assert list(plan.configs).index(plan.wanted[0]) < min(
+            number for number, node in enumerate(plan.configs.values()) if node.after is not None
         )
 
 
 def test_climbs_recipe_has_each_direct_run_once():
     """Whether low-shot runs follow it or not, a direct run is the same one."""
-    plan = graph(read_plan("climb"), preparation=Unread())
-    direct = [n for n in plan.nodes.values() if n.request.benchmark == "climb" and ">" not in n.benchmark.order]
-    names = Counter((check(node.request).names["model"], node.benchmark.order) for node in direct)
+    plan = graph(read_plan("climb"), read=False)
+    direct = [n for n in plan.configs.values() if n.request.benchmark == "climb" and ">" not in n.benchmark.order]
+    names = Counter((resolve(node.request).names["model"], node.benchmark.order) for node in direct)
     tasks = ("vqav2", "nlvr2", "snli-ve", "vcr")
     assert names == Counter((m, task) for m in ("vilt-tiny", "uniter-tiny", "vault-tiny") for task in tasks)
-    upstream = [n for n in plan.nodes.values() if n.request.benchmark == "climb" and ">" in n.benchmark.order]
-    assert Counter(check(n.request).names["model"] for n in upstream) == {"vilt-tiny": 6 + 2, "uniter-tiny": 5}
-    single = [n for n in plan.nodes.values() if n.after in {node.id for node in direct}]
-    assert {plan.nodes[n.after].benchmark.order for n in single} == set(tasks), "Table 10's rows of one task"
+    upstream = [n for n in plan.configs.values() if n.request.benchmark == "climb" and ">" in n.benchmark.order]
+    assert Counter(resolve(n.request).names["model"] for n in upstream) == {"vilt-tiny": 6 + 2, "uniter-tiny": 5}
+    single = [n for n in plan.configs.values() if n.after in {node.id for node in direct}]
+    assert {plan.configs[n.after].benchmark.order for n in single} == set(tasks), "Table 10's rows of one task"
 
 
 def test_a_run_of_a_file_that_has_changed_since_is_not_done(tmp_path):
@@ -143,14 +148,14 @@ def test_a_run_of_a_file_that_has_changed_since_is_not_done(tmp_path):
     file.write_text(f"{text}class Mine(Algorithm):\n    pass\n")
     wanted = replace(asked(), algorithm=f"{file}:Mine")
     plan, store = graph([wanted]), Store(tmp_path / "store")
-    carry_out(plan, store, Here(store, Options(), Preparation()))
-    assert provisional(check(wanted)).id in made(store)
+    carry_out(plan, store, Here(store, Options(), Setups()))
+    assert resolve(wanted).id in made(store)
     file.write_text(file.read_text() + "# another one\n")
-    assert provisional(check(wanted)).id not in made(store)
+    assert resolve(wanted).id not in made(store)
 
 
 def test_a_setting_that_only_asks_for_more_runs_is_no_part_of_the_name():
     def named(**settings):
-        return Unread().named(check(Request("climb", scale="paper", settings=settings)))[0].id
+        return resolve(Request("climb", scale="paper", settings=settings)).id
 
     assert named() == named(**{"benchmark.downstream": True}) != named(**{"train.epochs": 3})

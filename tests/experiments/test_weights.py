@@ -7,14 +7,14 @@ from dataclasses import replace
 import pytest
 
 from holdfast.errors import UserError
-from holdfast.experiments.config import Preparation, Request, prepare
 from holdfast.experiments.local import Here, Options
 from holdfast.experiments.plan import graph
-from holdfast.experiments.runner import run
+from holdfast.experiments.request import Request
 from holdfast.experiments.schedule import carry_out
+from holdfast.experiments.setups import Setups
 from holdfast.experiments.store import Store
 from holdfast.experiments.weights import drop, weights_of
-from smallest import request
+from smallest import prepare, request, run
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def store(tmp_path):
 
 def made(store, *requests):
     plan = graph(requests)
-    carry_out(plan, store, Here(store, Options(), Preparation()))
+    carry_out(plan, store, Here(store, Options(), Setups()))
     return list(plan.wanted)
 
 

@@ -11,17 +11,18 @@ from dataclasses import asdict, replace
 import pytest
 import torch
 
-from holdfast.experiments.config import Preparation, Request
 from holdfast.experiments.local import Here, Options, Workers
 from holdfast.experiments.plan import graph
+from holdfast.experiments.request import Request
 from holdfast.experiments.schedule import carry_out
+from holdfast.experiments.setups import Setups
 from holdfast.experiments.store import Store
 from smallest import THREADED, request
 
 
 def results(store, plan):
     """All scores and weights of a plan's runs."""
-    folders = [store.folder(name) for name in plan.nodes]
+    folders = [store.folder(name) for name in plan.configs]
     return [(folder.record().scores, folder.weights.read_bytes()) for folder in folders]
 
 
@@ -32,7 +33,7 @@ def long(algorithm="replay", seed=0):
 def test_workers_make_the_records_of_one_process_even_when_one_is_killed(tmp_path):
     plan = graph([long(), long("finetune"), long(seed=1)])
     one, many = Store(tmp_path / "one"), Store(tmp_path / "many")
-    carry_out(plan, one, Here(one, Options(), Preparation()))
+    carry_out(plan, one, Here(one, Options(), Setups()))
     killed = []
 
     def kill_one_in_the_middle():
@@ -65,7 +66,7 @@ def test_the_number_of_workers_and_of_the_callers_threads_change_no_bit(tmp_path
     here, alone, side_by_side = (Store(tmp_path / name) for name in ("here", "alone", "side by side"))
     torch.set_num_threads(2)
     try:
-        carry_out(plan, here, Here(here, Options(), Preparation()))
+        carry_out(plan, here, Here(here, Options(), Setups()))
         for store, places in ((alone, 1), (side_by_side, 2)):
             with Workers(store, Options(), places) as engine:
                 carry_out(plan, store, engine)
@@ -126,6 +127,6 @@ def test_the_driver_killed_or_asked_to_stop_and_started_again_goes_on(tmp_path, 
     settings = {"train.epochs": 30}
     plan = graph([Request("patterns", word, scale="tiny", settings=settings) for word in ("replay", "finetune")])
     whole = Store(tmp_path / "whole")
-    carry_out(plan, whole, Here(whole, Options(), Preparation()))
-    expected = [[asdict(s) for s in whole.folder(name).record().scores] for name in plan.nodes]
+    carry_out(plan, whole, Here(whole, Options(), Setups()))
+    expected = [[asdict(s) for s in whole.folder(name).record().scores] for name in plan.configs]
     assert [record["scores"] for record in json.loads(again.stdout)] == expected

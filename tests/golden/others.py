@@ -51,7 +51,7 @@ MODELS: dict[str, list[tuple[str, Inputs, dict[str, Any]]]] = {
     "vlbert": [("default", REGIONS, {}), ("other", REGIONS, {"whole": "mean", "visual_scale": 0.3, "geometry": True})],
     "lxmert": [("default", REGIONS, {})],
     "san": [("default", BOTH, {}), ("apart", BOTH, {"apart": True}), ("grid", Inputs(grid=(6, 4, 4), **TEXT), {})],
-    "resnet18": [(start, IMAGE, {"start": start}) for start in ("cfst", "cifar", "imagenet")],
+    "resnet18": [(start, IMAGE, {"start": start}) for start in ("medium", "cifar", "imagenet")],
     "vit": [("default", IMAGE, {})],
     "modular-resnet18": [("branches", IMAGE, {}), ("stages", IMAGE, {"parts": "stages"})],
     "modular-vit": [("branches", IMAGE, {}), ("stages", IMAGE, {"parts": "stages"})],

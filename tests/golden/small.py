@@ -13,11 +13,10 @@ from torch import Tensor
 
 from holdfast.benchmarks.base import Setup
 from holdfast.data.table import Data, Table
-from holdfast.experiments.config import Prepared, prepare
 from holdfast.models.bert import Bert
 from holdfast.tasks import Choose, Classify, MaskedPhrase, MultiLabel, SoftLabel
 from holdfast.types import EvaluationSet, Inputs, Protocol, Stage, Stream, Task, Training
-from smallest import request, trained
+from smallest import Ready, prepare, request, trained
 
 Values = dict[str, list[float]]
 
@@ -119,7 +118,7 @@ def table_of(task: Task, random: np.random.Generator, rows: int = ROWS) -> Table
     return Table(task.name, columns, targets)
 
 
-def _trained(ready: Prepared) -> Outcome:
+def _trained(ready: Ready) -> Outcome:
     learner, log = trained(ready)
     scores = {"scores": [score.score for score in log.scores]}
     return Outcome(ready.config.parts, scores | model_values(learner.model))

@@ -9,11 +9,10 @@ from torch import nn
 from holdfast.algorithms.base import Algorithm
 from holdfast.engine.checkpoint import Checkpoints
 from holdfast.errors import Stopped
-from holdfast.experiments.runner import make_learner
 from holdfast.models.base import Encoder
 from holdfast.models.heads import CLOSED, Choose, Classify, Linear, Perceptron, Phrase
 from holdfast.types import Head
-from smallest import StopAt, prepared, trained
+from smallest import StopAt, make_learner, prepared, trained
 
 CLASSES = [(2, 3), (0, 1), (4, 5)]
 """What the three stages bring, in an order of their own."""

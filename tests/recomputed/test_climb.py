@@ -176,7 +176,8 @@ def normal(answer):
 
 def test_the_scores_of_low_shot_runs(everyone):
     """Micro-averaged F1 for COCO's classes, and accuracy for a text."""
-    from holdfast.experiments.config import Request, prepare
+    from holdfast.experiments.request import Request
+    from smallest import prepare
 
     for task, start in (("coco", ""), ("coco", f"{of(everyone)[0].path.name}@2"), ("imdb", "")):
         run = few(everyone, task, start)[0]

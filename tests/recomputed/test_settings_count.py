@@ -8,12 +8,12 @@ import pytest
 import torch
 
 from holdfast import registry
-from holdfast.experiments.config import Request, check, configured, prepare
-from holdfast.experiments.runner import make_learner
+from holdfast.experiments.config import resolve
+from holdfast.experiments.request import Request
 from holdfast.settings import build, fields
 from holdfast.types import Training
 from recomputed.other import other
-from smallest import prepared, request, trained
+from smallest import make_learner, prepare, prepared, request, trained
 
 
 def settings_of(table):
@@ -22,9 +22,9 @@ def settings_of(table):
 
 def identity(benchmark="patterns", algorithm="finetune", model=None, settings=None, **request):
     """The id of a run, as far as it follows from what was asked: of the data and the weights it has their hashes."""
-    checked = check(Request(benchmark, algorithm, model, settings=settings or {}, **request))
-    training = dataclasses.asdict(build(Training, checked.training, "train"))
-    return configured(checked, [training], "data", "weights", {}).id
+    config = resolve(Request(benchmark, algorithm, model, settings=settings or {}, **request))
+    training = dataclasses.asdict(build(Training, config.train, "train"))
+    return dataclasses.replace(config, training=(training,), data="data", weights="weights").id
 
 
 @pytest.mark.parametrize(("name", "field"), settings_of(registry.ALGORITHMS))

@@ -38,7 +38,8 @@ def phrases():
     """What was asked, as plain lists: the hidden pieces of each set's phrases, what each is about, and the stream."""
     from holdfast.benchmarks.viscoll.build import build
     from holdfast.benchmarks.viscoll.phrases import load_phrases
-    from holdfast.experiments.config import Request, prepare
+    from holdfast.experiments.request import Request
+    from smallest import prepare
 
     ready = prepare(Request("viscoll:coco", scale="tiny"))
     every = load_phrases(build("coco", data="", scale="tiny", tagger="gruut", skip_bad=0).file)

@@ -8,12 +8,11 @@ from pathlib import Path
 import pytest
 from safetensors.torch import load_file
 
-from holdfast.experiments.config import Request, prepare
-from holdfast.experiments.runner import run
+from holdfast.experiments.request import Request
 from holdfast.experiments.store import Record, Store
 from holdfast.reports.groups import experiments, rows_of
 from reports.commands import holdfast
-from smallest import prepared
+from smallest import prepare, prepared, run
 
 OLD = Path(__file__).parents[1] / "golden/store-0.1"
 

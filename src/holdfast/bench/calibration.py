@@ -12,8 +12,9 @@ from typing import Any
 
 from holdfast import registry
 from holdfast.errors import RunError, UserError
-from holdfast.experiments.config import Request, prepare
-from holdfast.experiments.runner import run
+from holdfast.experiments.carry import run_one
+from holdfast.experiments.local import Options
+from holdfast.experiments.request import Request
 from holdfast.experiments.store import Store
 
 ALL = 1_000_000_000
@@ -89,7 +90,7 @@ def calibration(
             settings |= dict.fromkeys(("train.epochs", "train.patience"), EPOCHS.get(here, LONG))
         request = Request(case.benchmark, case.algorithm, scale=here, order=case.order, settings=settings)
         try:
-            record = run(prepare(request), store, device=device, compiled=compiled)
+            record = run_one(request, store, Options(device, compiled=compiled), needs=False)
         except (UserError, RunError) as error:
             yield Calibrated(case.dataset, here, None, None, case.low, case.high, 0.0, str(error))
             continue

@@ -21,9 +21,9 @@ import torch
 from holdfast.data.table import Data, Table
 from holdfast.engine import ranks as sending
 from holdfast.engine.learner import Learner
-from holdfast.experiments.config import Request
 from holdfast.experiments.local import Options, Workers
 from holdfast.experiments.plan import graph
+from holdfast.experiments.request import Request
 from holdfast.experiments.schedule import Engine, Result, carry_out
 from holdfast.experiments.store import Store
 from holdfast.models.perceptron import Perceptron

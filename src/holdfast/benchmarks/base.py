@@ -82,6 +82,8 @@ class Setup:
     finish: Callable[[Learner, Stream, int], Sequence[tuple[Score, Array]]] | None = None
     """What is still to be scored once the last stage is learned: given the learner, the stream as it was learned and
     the number of steps, it gives scores and what is behind each of them."""
+    whole: object = None
+    """What `narrow` takes its part from, where a benchmark is set up for several."""
     keep_stages: bool = False
     """Whether the weights at the end of each stage stay in the store, for runs that begin with them."""
 
@@ -108,6 +110,18 @@ class Benchmark(ABC):
     def needs(self, title: str) -> Mapping[str, Need]:
         """The other runs that the measures of a run need, by names of the benchmark's own; `title` is the run's row."""
         return {}
+
+    def joined(self, others: Sequence[Benchmark]) -> Benchmark:
+        """The benchmark to set up for this one and others of its kind, all of one plan: its own by default.
+
+        A benchmark that shares data with others over another order, say, is set up once for all of them, and `narrow`
+        takes each one's part.
+        """
+        return self
+
+    def narrow(self, setup: Setup) -> Setup:
+        """Take the part of this benchmark from the set-up of `joined`."""
+        return setup
 
     def first(self, stages: int) -> Collection[str] | None:
         """The names of the evaluation sets that count where only so many stages, the first, are learned; None: all."""

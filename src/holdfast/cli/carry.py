@@ -25,13 +25,14 @@ from holdfast.experiments.schedule import TRIES, Engine, Outcome, Result, carry_
 from holdfast.experiments.trackers import PROGRESS
 
 if TYPE_CHECKING:
-    from holdfast.experiments.config import Preparation
-    from holdfast.experiments.plan import Node, Plan
+    from holdfast.experiments.config import Config
+    from holdfast.experiments.plan import Plan
+    from holdfast.experiments.setups import Setups
     from holdfast.experiments.store import Store
 
 
 def carry(
-    plan: Plan, store: Store, options: Options, preparation: Preparation, ranks: Ranks | None = None, jobs: int = 0
+    plan: Plan, store: Store, options: Options, setups: Setups, ranks: Ranks | None = None, jobs: int = 0
 ) -> Result:
     """Carry a plan out, `jobs` runs at once (0: as many as there are cores or GPUs), one of them in this process.
 
@@ -40,7 +41,7 @@ def carry(
     ranks = ranks or Ranks()
     make(store)
     own_process()
-    jobs = 1 if ranks.size > 1 else min(jobs or len(devices(options.device, threads=plan.threads)), len(plan.nodes))
+    jobs = 1 if ranks.size > 1 else min(jobs or len(devices(options.device, threads=plan.threads)), len(plan.configs))
     if jobs > 1:
         with Workers(store, options, jobs) as workers:
             return follow(plan, store, workers)
@@ -51,7 +52,7 @@ def carry(
             plan,
             store,
             options,
-            preparation,
+            setups,
             interrupt,
             ranks=ranks,
             watch=shown.bar,
@@ -73,21 +74,21 @@ def follow(plan: Plan, store: Store, engine: Engine, tries: int = TRIES, remote:
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     if remote is not None:
         there = remote.done()
-        for run in there & set(plan.nodes):
+        for run in there & set(plan.configs):
             remote.down(run, store, LIGHT)
         for run in plan.done(store) - there:  # an earlier call did not get so far, or it was taken away there
             remote.up(run, store)
     done = plan.done(store)
     lines = _Lines(plan, store, console, len(done))
 
-    def told(node: Node, outcome: Outcome, again: bool) -> None:
+    def told(config: Config, outcome: Outcome, again: bool) -> None:
         if outcome.status == "done" and remote is not None:
-            remote.down(node.id, store, LIGHT)
+            remote.down(config.id, store, LIGHT)
         if outcome.status in ("done", "stopped"):
             lines.ended()
             return
         what = "tried again" if again else "failed"
-        console.print(f"{what}: {node.label}: {outcome.reason}", markup=False)
+        console.print(f"{what}: {plan.labels[config.id]}: {outcome.reason}", markup=False)
 
     with interruptible() as interrupt, lines.progress:
 
@@ -97,9 +98,9 @@ def follow(plan: Plan, store: Store, engine: Engine, tries: int = TRIES, remote:
 
         result = carry_out(plan, store, engine, done=done, tries=tries, stopping=stopping, told=told)
     if remote is not None:
-        for node in plan.nodes.values():
-            if node.needs and store.folder(node.id).status() == "done":
-                remote.up(node.id, store, [LAST])
+        for run, needs in plan.needs.items():
+            if needs and store.folder(run).status() == "done":
+                remote.up(run, store, [LAST])
     if result.stopped:
         console.print(f"stopped and saved in {store.path}: run the same command to go on", markup=False)
         sys.exit(INTERRUPTED)
@@ -121,7 +122,7 @@ class _Lines:
             transient=True,
             disable=not console.is_terminal,
         )
-        self.whole = self.progress.add_task("all runs", total=len(plan.nodes), completed=done, note="")
+        self.whole = self.progress.add_task("all runs", total=len(plan.configs), completed=done, note="")
         self.tasks: dict[str, TaskID] = {}
         self.next = 0.0
 
@@ -140,10 +141,10 @@ class _Lines:
             if (told := read_progress(self.store.folder(run).path)) is None:
                 continue
             if run not in self.tasks:
-                self.tasks[run] = self.progress.add_task(self.plan.nodes[run].label, total=1.0, note="")
+                self.tasks[run] = self.progress.add_task(self.plan.labels[run], total=1.0, note="")
             share = (told["index"] + told["step"] / max(told["steps"], 1)) / told["stages"]
             self.progress.update(self.tasks[run], completed=share, note=f"{told['stage']} {told['evaluating']}".strip())
-        count = f"{int(self.progress.tasks[0].completed)} of {len(self.plan.nodes)}"
+        count = f"{int(self.progress.tasks[0].completed)} of {len(self.plan.configs)}"
         self.progress.update(self.whole, note=count)
 
 
@@ -161,18 +162,19 @@ class _Shown:
 
     def __init__(self, plan: Plan, store: Store, console: Console, interrupt: Interrupt, ranks: Ranks) -> None:
         self.store, self.console, self.interrupt, self.ranks = store, console, interrupt, ranks
-        self.numbers = {name: number for number, name in enumerate(plan.nodes, 1)}
+        self.labels = plan.labels
+        self.numbers = {name: number for number, name in enumerate(plan.configs, 1)}
 
-    def bar(self, node: Node) -> Bar:
-        many = rf"\[{self.numbers[node.id]}/{len(self.numbers)}] " if len(self.numbers) > 1 else ""
-        return Bar(many + node.label, self.console, lambda: self.interrupt.asked)
+    def bar(self, config: Config) -> Bar:
+        many = rf"\[{self.numbers[config.id]}/{len(self.numbers)}] " if len(self.numbers) > 1 else ""
+        return Bar(many + self.labels[config.id], self.console, lambda: self.interrupt.asked)
 
-    def told(self, node: Node, outcome: Outcome, again: bool) -> None:
+    def told(self, config: Config, outcome: Outcome, again: bool) -> None:
         if outcome.status == "stopped":
-            folder = self.store.folder(node.id).path
+            folder = self.store.folder(config.id).path
             self.console.print(f"stopped and saved in {folder}: run the same command to go on", markup=False)
         elif outcome.status != "done":
-            self.console.print(f"failed: {node.label}: {outcome.reason}", markup=False)
+            self.console.print(f"failed: {self.labels[config.id]}: {outcome.reason}", markup=False)
             if self.ranks.size > 1:  # the other ranks are still in the middle of it
                 sys.exit(2 if outcome.status == "refused" else 1)
 
@@ -184,5 +186,5 @@ def end(result: Result) -> None:
         return
     if refused := [outcome for outcome in failed if outcome.status == "refused"]:
         raise UserError(refused[0].reason)
-    many = f"{len(failed)} of {len(result.plan.nodes)} runs failed"
+    many = f"{len(failed)} of {len(result.plan.configs)} runs failed"
     raise RunError(f"{many}; run the same command to try them again")

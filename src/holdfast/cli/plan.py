@@ -69,7 +69,6 @@ def plan(
     from holdfast.experiments.planfile import changed, read_plan
     from holdfast.experiments.remote import Remote, is_remote, local_copy
     from holdfast.experiments.store import Store
-    from holdfast.experiments.unread import Unread
 
     if engine not in ENGINES:
         raise UserError(f"there is no engine {engine!r}: {nearest(engine, ENGINES)}")
@@ -77,7 +76,7 @@ def plan(
     remote = Remote(out) if is_remote(out) else None
     store = local_copy(out) if remote else Store(out)
     with Console(stderr=True, highlight=False).status(f"planning {len(requests)} runs"):
-        found = graph(requests, needs, Unread() if dry_run else None)
+        found = graph(requests, needs, read=not dry_run)
     if dry_run:
         if remote:
             from holdfast.experiments.remote import LIGHT
@@ -115,27 +114,27 @@ def _print_plan(plan: Plan, store: Store, as_json: bool) -> None:
     left = [(line, line.runs - line.done) for line in found if line.runs > line.done]
     unknown = sum(count for line, count in left if line.seconds is None)
     seconds = sum(count * line.seconds for line, count in left if line.seconds is not None)
-    unread = {node.id for node in plan.nodes.values() if not node.read}
+    unread = {run for run, config in plan.configs.items() if not config.settled}
     if as_json:
         done = plan.done(store)
         print_json(
             {
-                "runs": len(plan.nodes),
+                "runs": len(plan.configs),
                 "done": len(done),
                 "seconds": seconds,
                 "runs_of_unknown_cost": unknown,
                 "nodes": [
                     {
-                        "id": node.id,
-                        "id_is_final": node.read,
-                        "command": None if node.after in unread else node.request.command(),
-                        "asked": node.id in plan.wanted,
-                        "needs": dict(node.needs),
-                        "after": node.after,
-                        "done": node.id in done,
-                        "seconds": known[kind_of(node)],
+                        "id": run,
+                        "id_is_final": config.settled,
+                        "command": None if config.after in unread else config.request.command(),
+                        "asked": run in plan.wanted,
+                        "needs": dict(plan.needs[run]),
+                        "after": config.after,
+                        "done": run in done,
+                        "seconds": known[kind_of(config)],
                     }
-                    for node in plan.nodes.values()
+                    for run, config in plan.configs.items()
                 ],
             }
         )
@@ -151,15 +150,15 @@ def _print_plan(plan: Plan, store: Store, as_json: bool) -> None:
         )
         for line in found
     )
-    needed = len(plan.nodes) - len(plan.wanted)
-    begin = sum(node.after is not None for node in plan.nodes.values())
-    notes = [f"{len(plan.nodes):,} runs: {len(plan.wanted):,} asked for, and {needed:,} that these need."]
+    needed = len(plan.configs) - len(plan.wanted)
+    begin = sum(config.after is not None for config in plan.configs.values())
+    notes = [f"{len(plan.configs):,} runs: {len(plan.wanted):,} asked for, and {needed:,} that these need."]
     if begin:
         notes.append(f"{begin:,} of them begin with the weights of another.")
     ready = sum(line.done for line in found)
-    if ready == len(plan.nodes):
+    if ready == len(plan.configs):
         notes.append("All are done.")
-    elif unknown < len(plan.nodes) - ready:
+    elif unknown < len(plan.configs) - ready:
         notes.append(f"{ready:,} are done; the others take about {_time(seconds)} of one process.")
     if unknown:
         notes.append(f"What {unknown:,} of them take is unknown: no like run is in {store.path}.")
@@ -181,13 +180,13 @@ def _tell(result: Result, store: Store, out: str, as_json: bool) -> None:
     if as_json:
         print_json(
             {
-                "runs": len(plan.nodes),
+                "runs": len(plan.configs),
                 "tried": len(result.tries),
                 "seconds": result.seconds,
                 "failed": [
                     {
                         "id": each.id,
-                        "run": plan.nodes[each.id].label,
+                        "run": plan.labels[each.id],
                         "reason": each.reason,
                         "tries": result.tries.get(each.id, 0),
                         "command": _repeat(result, each.id, store),
@@ -199,17 +198,17 @@ def _tell(result: Result, store: Store, out: str, as_json: bool) -> None:
     else:
         console = Console(stderr=True, highlight=False, soft_wrap=True)
         done = sum(outcome.status == "done" for outcome in result.outcomes.values())
-        console.print(f"{done} of {len(plan.nodes)} runs are done, {len(result.tries)} of them now, in {out}")
+        console.print(f"{done} of {len(plan.configs)} runs are done, {len(result.tries)} of them now, in {out}")
         for each in failed:
-            console.print(f"failed: {plan.nodes[each.id].label}: {each.reason}", markup=False)
+            console.print(f"failed: {plan.labels[each.id]}: {each.reason}", markup=False)
             console.print(f"  again: {_repeat(result, each.id, store)}", markup=False)
     if failed:
         same = shlex.join(["holdfast", *sys.argv[1:]])
-        raise RunError(f"{len(failed)} of {len(plan.nodes)} runs failed; all of them again: {same}")
+        raise RunError(f"{len(failed)} of {len(plan.configs)} runs failed; all of them again: {same}")
 
 
 def _repeat(result: Result, run: str, store: Store) -> str:
-    command = result.plan.nodes[run].request.command()
+    command = result.plan.configs[run].request.command()
     return command if store.path == Path("runs") else f"{command} --out {shlex.quote(str(store.path))}"
 
 

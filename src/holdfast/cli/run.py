@@ -14,8 +14,8 @@ import typer
 from holdfast.errors import UserError
 
 if TYPE_CHECKING:
-    from holdfast.experiments.config import Request
     from holdfast.experiments.local import Options
+    from holdfast.experiments.request import Request
     from holdfast.experiments.store import Store
 
 FEW = 4
@@ -79,8 +79,8 @@ def run(
     """Run a benchmark with each algorithm and seed, and print its table. A run that was stopped goes on; one that is
     done is not run again.
     """
-    from holdfast.experiments.config import Request, settings_for
     from holdfast.experiments.local import Options
+    from holdfast.experiments.request import Request, settings_for
 
     algorithms = [word.strip() for word in algorithm.split(",") if word.strip()]
     if not algorithms:
@@ -121,28 +121,29 @@ def _run_all(
     from holdfast.cli.launch import launch
     from holdfast.cli.screen import print_grid, print_json
     from holdfast.engine.ranks import join, leave
-    from holdfast.experiments.config import Preparation, check
+    from holdfast.experiments.config import resolve
     from holdfast.experiments.plan import graph
     from holdfast.experiments.runner import find_device
     from holdfast.experiments.schedule import finish
+    from holdfast.experiments.setups import Setups
     from holdfast.experiments.store import Store
     from holdfast.reports.tables import comparison
 
-    place, store, preparation = find_device(options.device), Store(out), Preparation()
+    place, store, setups = find_device(options.device), Store(out), Setups()
     requests = [replace(request, start=whole_start(request.start, store)) for request in requests]
-    for request in requests:
-        check(request)  # a mistake in the last request is told before any data is read
     if ranks > 1 and "RANK" not in os.environ:
+        for request in requests:
+            resolve(request)  # a mistake is reported once, before there are several processes
         sys.exit(launch(ranks, sys.argv[1:]))
-    plan = graph(requests, needs, preparation)
+    plan = graph(requests, needs, setups)
     group = join()
     if group.size > 1 and place.type == "cuda":
         options = replace(options, device=f"cuda:{os.environ.get('LOCAL_RANK', '0')}")
-    result = carry(plan, store, options, preparation, group, jobs)
+    result = carry(plan, store, options, setups, group, jobs)
     leave()
     if not group.first:
         return
-    found = [finish(node, store) for node in plan.asked()]
+    found = [finish(plan, run, store) for run in plan.wanted]
     records = [record for record in found if record is not None]
     if as_json:
         print_json([record.to_json() for record in records])

@@ -65,7 +65,8 @@ def tune(
     from holdfast.cli.carry import end
     from holdfast.cli.run import parse_settings
     from holdfast.cli.screen import print_grid, print_json
-    from holdfast.experiments.config import Request, check
+    from holdfast.experiments.config import resolve
+    from holdfast.experiments.request import Request
     from holdfast.experiments.store import Store, out_option
     from holdfast.experiments.tune import best, mark
     from holdfast.experiments.tune import tune as search
@@ -86,7 +87,7 @@ def tune(
         threads=threads,
     )
     wanted = parse_grid(grid)
-    known = measures(check(request).names["benchmark"])
+    known = measures(resolve(request).names["benchmark"])
     if by in known and known[by].higher is None:
         raise UserError(f"it is not known whether more of {by!r} is better: choose by a measure with a direction")
     results: list[Result] = []
@@ -221,15 +222,15 @@ def _many(count: int, what: str) -> str:
 def _carry_out(out: Path, device: str, jobs: int, results: list[Result]) -> Callable[[Plan], dict[str, Record]]:
     """What makes the runs of a plan; what became of each plan is added to `results`."""
     from holdfast.cli.carry import carry
-    from holdfast.experiments.config import Preparation
     from holdfast.experiments.local import Options
+    from holdfast.experiments.setups import Setups
     from holdfast.experiments.store import Store
 
     store = Store(out)
 
     def carry_out(plan: Plan) -> dict[str, Record]:
-        results.append(carry(plan, store, Options(device), Preparation(), jobs=jobs))
-        records = {name: store.folder(name).record() for name in plan.nodes}
+        results.append(carry(plan, store, Options(device), Setups(), jobs=jobs))
+        records = {name: store.folder(name).record() for name in plan.configs}
         return {name: record for name, record in records.items() if record is not None}
 
     return carry_out

@@ -50,16 +50,12 @@ class CompiledStepper(Stepper):
 
     def __init__(self, learner: Learner) -> None:
         self._learner, self._mode = learner, Calling()
-        self.call = Compiled(learner.model, self._mode)
+        self.call = self._compiled = Compiled(learner.model, self._mode)
 
     @property
     def learns(self) -> bool:  # type: ignore[override]
         """Whether compiled calls own graphs that learn."""
-        return self.call.learns
-
-    def __call__(self, inputs: Mapping[str, Tensor], head: str) -> Tensor:
-        """The outputs of one head, compiled if the shape is frequent."""
-        return self.call(inputs, head)
+        return self._compiled.learns
 
     def other(self, model: Model) -> Call:
         """A compiled teacher: it is called as often as its pupil learns, so it compiles as soon."""
@@ -77,7 +73,7 @@ class CompiledStepper(Stepper):
 
     def step_done(self) -> None:
         """Let the next step reuse the memory of this one's graphs."""
-        self.call.step_done()
+        self._compiled.step_done()
 
     def model_changed(self, parameters: Iterable[nn.Parameter]) -> None:
         """Nothing to forget: what is compiled guards itself."""

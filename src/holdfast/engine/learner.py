@@ -142,7 +142,7 @@ class Learner:
         return self._forward(batch)
 
     def _forward(self, batch: Batch) -> tuple[Tensor, ...]:
-        call: Call = self.stepper
+        call: Call = self.stepper.call
         if len(batch.parts) > 1 and self.model.training:
             with self._shared(batch.parts):
                 call = self.model.together([part.inputs for part in batch.parts]) or call

@@ -11,7 +11,7 @@ from __future__ import annotations
 import gc
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -64,7 +64,8 @@ class RecordedStepper(Stepper):
     """
 
     def __init__(self, learner: Learner, inner: Stepper) -> None:
-        self._learner, self.inner, self.model, self._device = learner, inner, learner.model, learner.device
+        self._learner, self.inner, self.call = learner, inner, inner.call
+        self.model, self._device = learner.model, learner.device
         precision = learner.autocast or next(learner.model.parameters()).dtype
         self._tolerance = min(torch.finfo(precision).eps ** 0.5, 0.01)
         self._stream: torch.cuda.Stream | None = None
@@ -81,10 +82,6 @@ class RecordedStepper(Stepper):
         self._works = self._watched = True
         self._soon = False
         """Whether the last batch was not recorded only because its shape is not frequent yet."""
-
-    def __call__(self, inputs: Mapping[str, Tensor], head: str) -> Tensor:
-        """The outputs of one head, by the inner stepper."""
-        return self.inner(inputs, head)
 
     def other(self, model: Model) -> Call:
         """Another model, as the inner stepper calls it."""

@@ -33,9 +33,8 @@ class Stepper(ABC):
     learns: bool = False
     """Whether calls that need gradients own CUDA graphs, which rules out recording whole passes."""
 
-    @abstractmethod
-    def __call__(self, inputs: Mapping[str, Tensor], head: str) -> Tensor:
-        """The outputs of one head of the learner's model."""
+    call: Call
+    """What gives the outputs of one head of the learner's model."""
 
     @abstractmethod
     def other(self, model: Model) -> Call:
@@ -62,12 +61,7 @@ class Eager(Stepper):
     """Plain PyTorch, one operation after another."""
 
     def __init__(self, learner: Learner) -> None:
-        self._learner = learner
-
-    def __call__(self, inputs: Mapping[str, Tensor], head: str) -> Tensor:
-        """The outputs of one head of the learner's model."""
-        output: Tensor = self._learner.model(inputs, head)
-        return output
+        self._learner, self.call = learner, learner.model
 
     def other(self, model: Model) -> Call:
         """The model itself."""

@@ -8,11 +8,13 @@ from contextlib import AbstractContextManager, nullcontext
 from holdfast.engine.loop import Watch
 from holdfast.engine.ranks import Ranks
 from holdfast.errors import RunError, UserError
-from holdfast.experiments.config import Preparation, Request
+from holdfast.experiments.config import Config
 from holdfast.experiments.local import Here, Options
-from holdfast.experiments.plan import Node, Plan, graph
+from holdfast.experiments.plan import Plan, graph
+from holdfast.experiments.request import Request
 from holdfast.experiments.runner import Asked, Interrupt, find_device, interruptible
 from holdfast.experiments.schedule import Outcome, Result, carry_out, finish
+from holdfast.experiments.setups import Setups
 from holdfast.experiments.store import Record, Store
 
 
@@ -20,13 +22,13 @@ def carry_here(
     plan: Plan,
     store: Store,
     options: Options,
-    preparation: Preparation,
+    setups: Setups,
     interrupt: Interrupt,
     *,
     ranks: Ranks | None = None,
-    watch: Callable[[Node], AbstractContextManager[Watch]] | None = None,
+    watch: Callable[[Config], AbstractContextManager[Watch]] | None = None,
     waiting: Callable[[str], None] = lambda holder: None,
-    told: Callable[[Node, Outcome, bool], None] = lambda node, outcome, again: None,
+    told: Callable[[Config, Outcome, bool], None] = lambda config, outcome, again: None,
 ) -> Result:
     """Carry a plan out, one run after another; each is tried once. Asked to stop, save and return what was done.
 
@@ -34,8 +36,8 @@ def carry_here(
     """
     ranks = ranks or Ranks()
     make(store)
-    watch = watch or (lambda node: nullcontext(Asked(interrupt)))
-    engine = Here(store, options, preparation, watch=watch, waiting=waiting, ranks=ranks)
+    watch = watch or (lambda config: nullcontext(Asked(interrupt)))
+    engine = Here(store, options, setups, watch=watch, waiting=waiting, ranks=ranks)
     return carry_out(
         plan,
         store,
@@ -55,23 +57,23 @@ def run_one(request: Request, store: Store, options: Options, *, needs: bool = T
     all the same. Ctrl-C saves, and is raised once that is done; the same call goes on.
     """
     find_device(options.device)
-    preparation = Preparation()
-    plan = graph([request], needs, preparation)
+    setups = Setups()
+    plan = graph([request], needs, setups)
     errors: dict[str, Exception | None] = {}
 
-    def told(node: Node, outcome: Outcome, again: bool) -> None:
-        errors[node.id] = outcome.error
+    def told(config: Config, outcome: Outcome, again: bool) -> None:
+        errors[config.id] = outcome.error
 
     with interruptible() as interrupt:
-        result = carry_here(plan, store, options, preparation, interrupt, told=told)
+        result = carry_here(plan, store, options, setups, interrupt, told=told)
     if result.stopped:
         raise KeyboardInterrupt(f"stopped and saved in {store.path}: the same call goes on")
     for outcome in result.failed():
         kind = UserError if outcome.status == "refused" else RunError
-        named = "" if outcome.id in plan.wanted else f"{plan.nodes[outcome.id].label}: "
+        named = "" if outcome.id in plan.wanted else f"{plan.labels[outcome.id]}: "
         raise kind(f"{named}{outcome.reason}") from errors.get(outcome.id)
-    (node,) = plan.asked()
-    record = finish(node, store)
+    (run,) = plan.wanted
+    record = finish(plan, run, store)
     assert record is not None, "nothing failed, and nothing was stopped"
     return record
 

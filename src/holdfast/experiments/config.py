@@ -1,4 +1,4 @@
-"""From what a user asks for to a frozen configuration, whose hash is the run's id."""
+"""From a request to a frozen configuration: names become objects here, once, and the hash of all is the run's id."""
 
 from __future__ import annotations
 
@@ -6,231 +6,200 @@ import functools
 import hashlib
 import json
 import math
+import pickle
 import re
-import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any
 
 from holdfast import registry
 from holdfast.algorithms.base import Algorithm
-from holdfast.benchmarks.base import Benchmark, Need, Setup
-from holdfast.data.threads import threads
-from holdfast.errors import UserError, nearest
+from holdfast.benchmarks.base import Benchmark, Need
+from holdfast.errors import UserError
 from holdfast.experiments import parts
-from holdfast.experiments.front import through
+from holdfast.experiments.request import (
+    START,
+    Request,
+    algorithms_of,
+    by_owner,
+    owner_of,
+    refuse_objects,
+    settings_in,
+    title_of,
+)
 from holdfast.foreign import identity
 from holdfast.models.base import Recipe
-from holdfast.settings import build, fields, shown
-from holdfast.types import Between, Stream, Training
+from holdfast.settings import build, fields
+from holdfast.types import Stream, Training
 from holdfast.world.whole import holds_world
 
-START = r"([0-9a-f]{12})@([1-9]\d*)"
-"""How a start is written: a run's id and the number of a stage."""
 
-
-@dataclass(frozen=True)
-class Request:
-    """A run as a user asks for it: names and what differs from the defaults."""
-
-    benchmark: str = "patterns"
-    algorithm: str = "finetune"
-    model: str | None = None
-    scale: str | None = None
-    setting: str | None = None
-    order: str | None = None
-    seed: Annotated[int, Between(0)] = 0
-    precision: Literal["float32", "float64", "bfloat16"] = "float32"
-    predictions: bool = False
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    data: str | None = None
-    """The folder of the official files; None: the world's."""
-    skip_bad: Annotated[int, Between(0)] = 0
-    """How many bad records of the data may be dropped."""
-    start: str = ""
-    """RUN@STAGE: the encoder begins with the weights that another run of the store had after a stage."""
-    stages: Annotated[int, Between(1)] | None = None
-    """Only so many stages, the first, are learned; None: all."""
-    threads: Annotated[int, Between(1)] = 1
-    """How many threads compute on the CPU. Another number rounds otherwise, so it is part of the run's id."""
-
-    def command(self) -> str:
-        """The command that asks for the same.
-
-        >>> Request("patterns", "er", seed=2, settings={"replay.capacity": 50}).command()
-        'holdfast run patterns --algorithm er --seed 2 --set replay.capacity=50'
-        """
-        words = ["holdfast", "run", self.benchmark, "--algorithm", self.algorithm]
-        plain = ("model", "scale", "setting", "order", "data", "skip_bad", "seed", "precision", "start", "stages")
-        for name in (*plain, "threads"):
-            if (value := getattr(self, name)) != getattr(Request, name):
-                words += [f"--{name.replace('_', '-')}", str(value)]
-        words += ["--predictions"] if self.predictions else []
-        for name, value in self.settings.items():
-            words += ["--set", f"{name}={','.join(map(str, value)) if isinstance(value, list | tuple) else value}"]
-        return shlex.join(words)
-
-    @staticmethod
-    def from_command(command: str) -> Request:
-        """The request behind such a command; its numbers are still words, which `check` reads.
-
-        >>> Request.from_command("holdfast run patterns --algorithm er --seed 2 --set replay.capacity=50").settings
-        {'replay.capacity': '50'}
-        """
-        words, settings = iter(shlex.split(command)[2:]), dict[str, str]()
-        given: dict[str, Any] = {"benchmark": next(words)}
-        for word in words:
-            name = word.removeprefix("--").replace("-", "_")
-            if name == "set":
-                key, _, value = next(words).partition("=")
-                settings[key] = value
-            else:
-                given[name] = True if name == "predictions" else next(words)
-        return Request(**given, settings=settings)
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Config:
-    """Everything that decides a run's result, with no default left open."""
+    """A run, frozen: the objects that its request names, and everything that decides its result.
 
-    benchmark: Mapping[str, Any]
-    model: Mapping[str, Any]
-    algorithms: Sequence[Mapping[str, Any]]
-    transforms: Sequence[str]
-    training: Sequence[Mapping[str, Any]]
-    seed: int
-    precision: str
-    predictions: bool
-    data: str
-    parts: Mapping[str, int]
-    """The version of each built-in part that the run uses: see `parts`."""
-    start: str = ""
-    stages: int | None = None
-    threads: int = 1
-
-    @functools.cached_property
-    def id(self) -> str:
-        """The hash of the configuration: twelve hexadecimal digits."""
-        text = json.dumps(self.to_json(), sort_keys=True, separators=(",", ":"), allow_nan=False)
-        return hashlib.blake2b(text.encode(), digest_size=6).hexdigest()
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain JSON values; without what few runs have, so that the others keep the ids that they always had."""
-        plain: dict[str, Any] = json.loads(json.dumps(asdict(self)))
-        few = {"start": "", "stages": None, "threads": 1}
-        return {name: value for name, value in plain.items() if name not in few or value != few[name]}
-
-
-@dataclass(frozen=True)
-class Checked:
-    """A request whose names and settings are all right; its data is not yet looked at."""
+    `resolve` makes it from a request alone. What follows from the data comes with `Setups.settle`: until then, `id`
+    tells one run of a plan from another, and after it, one result from another.
+    """
 
     request: Request
     benchmark: Benchmark
     recipe: Recipe
     algorithms: tuple[Algorithm, ...]
+    """As they were built: a run trains copies of them."""
     transforms: tuple[str, ...]
-    training: dict[str, Any]
+    train: Mapping[str, Any]
+    """What the request and the benchmark's preset change about the training of every stage."""
     names: Mapping[str, Any]
     """The registered names of all of these, with a hash of the code of those that are not ours."""
+    source: Benchmark
+    """The benchmark that is set up for this run: its own, or one that serves several runs of a plan."""
+    training: tuple[Mapping[str, Any], ...] = ()
+    """How each stage is trained."""
+    data: str = ""
+    """The fingerprint of the data; empty: it was not looked at."""
+    weights: str = ""
+    """A hash of the weights that the model starts from; empty where it starts from none."""
+    further: Mapping[str, int] = field(default_factory=dict)
+    """The versions of the parts that follow from the data."""
+    stages: int | None = None
+    """How many stages are learned, where these are not all."""
+
+    @property
+    def settled(self) -> bool:
+        """Whether its data was looked at."""
+        return bool(self.data)
 
     @property
     def title(self) -> str:
         """The name of the run's row in a table: `replay`, `ewc+replay`, `joint`."""
-        return _title(self.transforms, [a["name"] for a in self.names["algorithms"]])
+        return title_of(self.transforms, [each["name"] for each in self.names["algorithms"]])
 
+    @property
+    def seed(self) -> int:
+        """The seed of the run."""
+        return self.request.seed
 
-@dataclass(frozen=True)
-class Prepared:
-    """A run that is ready to begin: its configuration and the things that it names."""
+    @property
+    def after(self) -> str | None:
+        """The id of the run whose weights it begins with."""
+        return self.request.start.partition("@")[0] or None
 
-    config: Config
-    command: str
-    benchmark: Benchmark
-    setup: Setup
-    recipe: Recipe
-    algorithms: tuple[Algorithm, ...]
-    world: bool
-    """Whether its data is the world's, wherever that lies."""
+    @property
+    def synthetic(self) -> bool:
+        """Whether its data is of the synthetic world, wherever that lies."""
+        return self.request.data is None or holds_world(Path(self.request.data))
 
+    @functools.cached_property
+    def id(self) -> str:
+        """The hash of the configuration: twelve hexadecimal digits."""
+        text = json.dumps(self.content, sort_keys=True, separators=(",", ":"), allow_nan=False)
+        return hashlib.blake2b(text.encode(), digest_size=6).hexdigest()
 
-@dataclass(frozen=True)
-class Outline:
-    """What a run's id must know of its data: kept where the data itself would be too much."""
+    @property
+    def parts(self) -> dict[str, int]:
+        """The version of each built-in part that the run uses: see `parts`."""
+        found: dict[str, int] = self.content["parts"]
+        return found
 
-    stream: Stream
-    data: str
-    parts: Mapping[str, int]
+    @functools.cached_property
+    def content(self) -> dict[str, Any]:
+        """What the id covers, as plain JSON values, without what few runs have, so that the others keep their ids."""
+        request, code = self.request, self.names["code"]
+        training, data = list(self.training), self.data
+        if not self.settled:
+            asked = _plain(build(Training, self.train, "train"))
+            training = [{name: asked[name] for name in sorted(self.train)}]
+            places = sorted(Benchmark.places & fields(type(self.benchmark)).keys())
+            data = "unread: " + ", ".join(f"{name}={getattr(self.benchmark, name)}" for name in places)
+        model = {"name": self.names["model"], **code["model"], **_plain(self.recipe)}
+        found = {
+            "benchmark": {
+                "name": self.names["benchmark"],
+                **code["benchmark"],
+                **_plain(self.benchmark, self.benchmark.places),
+            },
+            "model": {**model, **({"source": self.weights} if self.weights else {})},
+            "algorithms": [
+                {**name, **_plain(algorithm)}
+                for name, algorithm in zip(self.names["algorithms"], self.algorithms, strict=True)
+            ],
+            "transforms": self.transforms,
+            "training": training,
+            "seed": request.seed,
+            "precision": request.precision,
+            "predictions": request.predictions,
+            "data": data,
+            "parts": {
+                **parts.of_training(training),
+                **parts.of_benchmark(self.benchmark, self.recipe),
+                **parts.of_algorithms(self.algorithms, self.transforms),
+                **self.further,
+            },
+            "start": request.start,
+            "stages": self.stages if self.settled else request.stages,
+            "threads": request.threads,
+        }
+        few = {"start": "", "stages": None, "threads": 1}
+        plain: dict[str, Any] = json.loads(json.dumps(found))
+        return {name: value for name, value in plain.items() if name not in few or value != few[name]}
 
+    def frozen(self) -> Config:
+        """The same, with its content and id as the code is now."""
+        assert self.id
+        return self
 
-class Preparation:
-    """Prepares runs one after another: data that the next one shares is read once.
-
-    The last run's data is kept, and the outlines of all, so that a thousand runs are named without reading a thousand
-    times.
-    """
-
-    def __init__(self) -> None:
-        self._outlines: dict[Any, Outline] = {}
-        self._last: tuple[Any, Setup] | None = None
-
-    def named(self, checked: Checked) -> tuple[Config, Stream]:
-        """The configuration of a run, whose hash is its id, and the stream that it will learn."""
-        key = checked.benchmark, checked.recipe.wants()
-        if key not in self._outlines:
-            self._setup(checked)
-        outline = self._outlines[key]
-        stream = _stream(outline.stream, checked)
-        fewer = checked.request.stages if (checked.request.stages or 0) < len(outline.stream.stages) else None
-        training = [_training(stage.training) for stage in stream.stages]
-        config = configured(checked, training, outline.data, checked.recipe.source(), outline.parts)
-        return replace(config, stages=fewer), stream
-
-    def prepared(self, checked: Checked) -> Prepared:
-        """The run, ready to begin."""
-        setup = self._setup(checked)
-        config, stream = self.named(checked)
-        setup = replace(setup, stream=stream)
-        given = checked.request.data
-        return Prepared(
-            config,
-            checked.request.command(),
-            checked.benchmark,
-            setup,
-            checked.recipe,
-            checked.algorithms,
-            world=given is None or holds_world(Path(given)),
+    def stream(self, given: Stream) -> Stream:
+        """A benchmark's stream as this run learns it: with its settings, its transforms, and its number of stages."""
+        stages = tuple(
+            replace(stage, training=build(Training, asdict(stage.training) | dict(self.train), "train"))
+            for stage in given.stages[: self.request.stages]
         )
+        stream = replace(given, stages=stages)
+        for name in self.transforms:
+            stream = registry.TRANSFORMS[name].load()(stream)
+        for stage in stream.stages:
+            if stage.training.patience is not None and not stage.validation:
+                raise UserError(f"train.patience needs validation data, and stage {stage.name!r} has none")
+        return stream
 
-    def _setup(self, checked: Checked) -> Setup:
-        """The benchmark's own setup, as this model sees it."""
-        key = checked.benchmark, checked.recipe, checked.request.threads
-        if self._last is None or self._last[0] != key:
-            self._last = None  # two at once may be too many
-            wants = checked.recipe.wants()
-            setup = checked.benchmark.setup(wants)
-            outline = Outline(setup.stream, setup.data.fingerprint(), parts.of_setup(setup))
-            self._outlines.setdefault((checked.benchmark, wants), outline)
-            if (front := checked.recipe.front()) is not None:
-                with threads(checked.request.threads):
-                    setup = through(setup, front)
-            self._last = key, setup
-        return self._last[1]
+    def packed(self) -> bytes:
+        """The configuration for another process, which resolves its names with the code that it finds there."""
+        found = {name: getattr(self, name) for name in ("training", "data", "weights", "further", "stages")}
+        own, wider = fields(type(self.benchmark)), self.source
+        shared = {name: getattr(wider, name) for name in own if getattr(wider, name) != getattr(self.benchmark, name)}
+        return pickle.dumps((self.id, self.request, shared, found))
 
 
-def check(request: Request) -> Checked:
-    """Look every name up and check every setting; raise UserError at the first thing wrong."""
+def _changed(benchmark: Benchmark, settings: Mapping[str, Any]) -> Benchmark:
+    """The same benchmark with other settings."""
+    own = {name: getattr(benchmark, name) for name in fields(type(benchmark))}
+    return type(benchmark)(**{**own, **settings}) if settings else benchmark
+
+
+def unpacked(packed: bytes) -> Config:
+    """The configuration that another process has packed."""
+    run, request, shared, found = pickle.loads(packed)
+    config = resolve(request)
+    config = replace(config, source=_changed(config.benchmark, shared), **found)
+    if config.id != run:
+        raise UserError(f"the code of run {run} ({config.title}) changed after it was planned: run the command again")
+    return config
+
+
+def resolve(request: Request) -> Config:
+    """Turn names into objects and check every setting; raise UserError at the first thing wrong."""
     refuse_objects(request)
     plain = {name: getattr(request, name) for name in fields(Request) if name != "settings"}
     request = replace(build(Request, plain, "run"), settings=dict(request.settings))
     if request.start and not re.fullmatch(START, request.start):
         raise UserError(f"--start is {request.start!r}: write it as RUN@STAGE, a run's id and the number of a stage")
-    words, named = _named(request.algorithm)
-    transforms, entries = _algorithms(words)
+    words, named = settings_in(request.algorithm)
+    transforms, entries = algorithms_of(words)
     names = [name for name, _ in entries]
-    settings = _by_owner(request.settings, names)
-    for owner, own in _by_owner(named, names).items():
+    settings = by_owner(request.settings, names)
+    for owner, own in by_owner(named, names).items():
         for name, value in own.items():
             if str(given := settings[owner].setdefault(name, value)) != value:
                 raise UserError(
@@ -255,9 +224,9 @@ def check(request: Request) -> Checked:
         raise UserError("benchmark.seed is the run's seed: give it with --seed")
     benchmark = build(kind, given | {"seed": request.seed}, benchmark_name)
     build(Training, settings["train"], "train")
-    title = _title(transforms, names)
+    title = title_of(transforms, names)
     model_name = registry.resolve(request.model or benchmark.model(title), "model", registry.MODELS)
-    preset = _by_owner(benchmark.preset(model_name, title), names)
+    preset = by_owner(benchmark.preset(model_name, title), names)
     assert not preset["benchmark"], "a preset follows from the benchmark's settings, and changes none of them"
     for name, kind_of in entries:
         for given_name in kind_of.instead.keys() & settings[name].keys():
@@ -273,182 +242,29 @@ def check(request: Request) -> Checked:
         "code": {"benchmark": identity(kind), "model": identity(type(recipe))},
         "algorithms": [{"name": name, **identity(kind)} for name, kind in entries],
     }
-    return Checked(request, benchmark, recipe, algorithms, tuple(transforms), settings["train"], found)
+    return Config(
+        request, benchmark, recipe, algorithms, tuple(transforms), settings["train"], found, benchmark
+    ).frozen()
 
 
-def refuse_objects(request: Request) -> None:
-    """Raise UserError where an object stands in the place of a name, or settings are no dictionary."""
-    for part in _NAMED:
-        refuse_object(part, getattr(request, part))
-    given = request.settings
-    if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
-        raise UserError(f"settings is {shown(given)}: give a dictionary such as {{'replay.capacity': 64}}")
-
-
-def refuse_object(part: str, value: object) -> None:
-    """Raise UserError where the benchmark, algorithm or model is no name: the text of an object may name another."""
-    if not isinstance(value, str) and not (part == "model" and value is None):
-        raise UserError(
-            f"{part} is {shown(value)}, and must be text (objects are not supported yet): give its name, such as "
-            f"{_NAMED[part]}"
-        )
-
-
-_NAMED = {
-    "benchmark": "'patterns'; `holdfast list benchmarks` shows all",
-    "algorithm": "'replay', with settings={'replay.capacity': 64}, or 'file.py:Class' for one of your own",
-    "model": "'vilt-tiny', with settings={'model.width': 64}",
-}
-"""What a request names, and how."""
-
-
-def prepare(request: Request | Checked) -> Prepared:
-    """Check a request, and make its data ready."""
-    return Preparation().prepared(check(request) if isinstance(request, Request) else request)
-
-
-def needed(checked: Checked, need: Need, run: str) -> Request:
+def needed(config: Config, need: Need, run: str) -> Request:
     """The request of a run that another needs, which is named by its id."""
-    given, change = checked.request, dict(need.change)
+    given, change = config.request, dict(need.change)
     kept = {"model"} if "settings" in change else {"model", "benchmark", "train"}
     if "benchmark" in change:
         kept -= {"benchmark"}
-        change = {"order": None, "setting": None, "model": checked.names["model"]} | change
+        change = {"order": None, "setting": None, "model": config.names["model"]} | change
     elif "settings" not in change and change.get("algorithm", given.algorithm) == given.algorithm:
-        kept |= {_owner(name)[0] for name in given.settings}
-    settings = {name: value for name, value in given.settings.items() if _owner(name)[0] in kept}
+        kept |= {owner_of(name)[0] for name in given.settings}
+    settings = {name: value for name, value in given.settings.items() if owner_of(name)[0] in kept}
     change["settings"] = settings | dict(change.get("settings", {}))
     if need.after is not None:
         change["start"] = f"{run}@{need.after}"
     return replace(given, **change)
 
 
-def _stream(given: Stream, checked: Checked) -> Stream:
-    """The stream as the run learns it: with its settings, its transforms, and as many stages as it asks for."""
-    stages = tuple(
-        replace(stage, training=build(Training, asdict(stage.training) | checked.training, "train"))
-        for stage in given.stages[: checked.request.stages]
-    )
-    stream = replace(given, stages=stages)
-    for name in checked.transforms:
-        stream = registry.TRANSFORMS[name].load()(stream)
-    for stage in stream.stages:
-        if stage.training.patience is not None and not stage.validation:
-            raise UserError(f"train.patience needs validation data, and stage {stage.name!r} has none")
-    return stream
-
-
-def configured(
-    checked: Checked, training: Sequence[Mapping[str, Any]], data: str, weights: str, further: Mapping[str, int]
-) -> Config:
-    """The configuration of a run whose stages are trained so, on this data and from these weights, by their hashes.
-
-    `further` has the versions of the parts that follow from the data.
-    """
-    request, code, source = checked.request, checked.names["code"], {"source": weights} if weights else {}
-    drawn = _plain(checked.benchmark, checked.benchmark.places)
-    return Config(
-        benchmark={"name": checked.names["benchmark"], **code["benchmark"], **drawn},
-        model={"name": checked.names["model"], **code["model"], **_plain(checked.recipe), **source},
-        algorithms=[
-            {**name, **_plain(algorithm)}
-            for name, algorithm in zip(checked.names["algorithms"], checked.algorithms, strict=True)
-        ],
-        transforms=checked.transforms,
-        training=training,
-        seed=request.seed,
-        precision=request.precision,
-        predictions=request.predictions,
-        data=data,
-        parts={
-            **parts.of_training(training),
-            **parts.of_benchmark(checked.benchmark, checked.recipe),
-            **parts.of_algorithms(checked.algorithms, checked.transforms),
-            **further,
-        },
-        start=request.start,
-        threads=request.threads,
-    )
-
-
-def settings_for(algorithms: Sequence[str], settings: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Which settings each of several algorithms is given: those of the run, and its own.
-
-    >>> settings_for(["finetune", "er"], {"train.epochs": 3, "replay.size": 8})
-    {'finetune': {'train.epochs': 3}, 'er': {'train.epochs': 3, 'replay.size': 8}}
-    """
-    owners = {word: {name for name, _ in _algorithms(_named(word)[0])[1]} for word in algorithms}
-    own = {key: _owner(key)[0] for key in settings}
-    elsewhere = {word: set().union(*owners.values()) - mine for word, mine in owners.items()}
-    return {word: {k: v for k, v in settings.items() if own[k] not in elsewhere[word]} for word in algorithms}
-
-
-def _named(words: str) -> tuple[str, dict[str, str]]:
-    """The algorithms that words name, and the settings that are part of a name: a paper's row, a memory's size.
-
-    >>> _named("ewc+er@1000+mir-max@50")
-    ('ewc+er+mir', {'er.capacity': '1000', 'mir.by': 'max', 'mir.capacity': '50'})
-    """
-    names: list[str] = []
-    settings: dict[str, str] = {}
-    for word in words.split("+"):
-        name, _, size = word.strip().rpartition("@")
-        name, size = (name, size) if name and size.isdigit() else (word, "")
-        name, own = registry.row(name)
-        settings |= own
-        if size:
-            settings[f"{name.rpartition(':')[2]}.capacity"] = size
-        names.append(name)
-    return "+".join(names), settings
-
-
-def _algorithms(words: str) -> tuple[list[str], list[tuple[str, type[Algorithm]]]]:
-    """The stream transforms that `A+B` names, and its algorithms: name and class."""
-    transforms, entries = [], []
-    names = [word.strip() for word in words.split("+")]
-    for name in names:
-        if ".py" in name:
-            kind = registry.algorithm_from_file(name)
-            entries.append((kind.__name__, kind))
-            continue
-        found = registry.resolve(name, "algorithm", registry.ALGORITHMS, registry.PLAIN, registry.TRANSFORMS)
-        if found in registry.TRANSFORMS:
-            transforms.append(found)
-        elif found in registry.ALGORITHMS:
-            entries.append((found, registry.ALGORITHMS[found].load()))
-        elif len(names) > 1:
-            raise UserError(f"{name!r} is plain fine-tuning: there is nothing to combine in {words!r}")
-    if len({*transforms, *(name for name, _ in entries)}) < len(transforms) + len(entries):
-        raise UserError(f"{words!r} names one algorithm twice")
-    return transforms, entries
-
-
-def _title(transforms: Sequence[str], algorithms: Sequence[str]) -> str:
-    return "+".join([*transforms, *algorithms]) or "finetune"
-
-
-def _owner(key: str) -> tuple[str, str]:
-    """What a setting such as `er.capacity` belongs to, by its registered name, and the rest."""
-    owner, _, name = key.rpartition(".")
-    main = {alias: n for n, e in registry.ALGORITHMS.items() for alias in (n, *e.aliases)}
-    return main.get(owner, owner), name
-
-
-def _by_owner(settings: Mapping[str, Any], algorithms: list[str]) -> dict[str, dict[str, Any]]:
-    """Settings such as `replay.capacity` by what they set."""
-    owners: dict[str, dict[str, Any]] = {name: {} for name in ("benchmark", "model", "train", *algorithms)}
-    for key, value in settings.items():
-        owner, name = _owner(key)
-        if owner in registry.ALGORITHMS and owner not in owners:
-            raise UserError(f"{key} sets nothing: {owner} is not among the algorithms of this run")
-        if owner not in owners:
-            raise UserError(f"{key} sets nothing: {owner!r} is no part of this run; {nearest(owner, owners)}")
-        owners[owner][name] = value
-    return owners
-
-
-def _training(training: Training) -> dict[str, Any]:
-    """How a stage is trained; without what few runs have, so that the others keep the ids that they always had."""
+def trained(training: Training) -> dict[str, Any]:
+    """How a stage is trained, without what few runs have, so that the others keep their ids."""
     return {name: value for name, value in _plain(training).items() if name != "accumulate" or value != 1}
 
 

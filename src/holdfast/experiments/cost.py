@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
-from holdfast.experiments.config import check
-from holdfast.experiments.plan import Node, Plan
+from holdfast.experiments.config import Config
+from holdfast.experiments.plan import Plan
 from holdfast.experiments.store import Store, algorithm_of
 
 Kind = tuple[str, str, str, str]
@@ -45,20 +45,16 @@ def expected(store: Store) -> dict[Kind, float]:
 def lines(plan: Plan, store: Store) -> list[Line]:
     """The runs of a plan by kind, in the order of their first."""
     done, known = plan.done(store), expected(store)
-    groups: dict[Kind, list[Node]] = {}
-    for node in plan.nodes.values():
-        groups.setdefault(kind_of(node), []).append(node)
-    return [
-        Line(kind, len(nodes), sum(node.id in done for node in nodes), known.get(kind))
-        for kind, nodes in groups.items()
-    ]
+    groups: dict[Kind, list[str]] = {}
+    for run, config in plan.configs.items():
+        groups.setdefault(kind_of(config), []).append(run)
+    return [Line(kind, len(runs), sum(run in done for run in runs), known.get(kind)) for kind, runs in groups.items()]
 
 
-def kind_of(node: Node) -> Kind:
+def kind_of(config: Config) -> Kind:
     """The kind of a run that is still to be made."""
-    checked = check(node.request)
-    scale = {"scale": getattr(node.benchmark, "scale", "")}
-    return _kind({"name": checked.names["benchmark"], **scale}, checked.names["model"], checked.title)
+    scale = {"scale": getattr(config.benchmark, "scale", "")}
+    return _kind({"name": config.names["benchmark"], **scale}, config.names["model"], config.title)
 
 
 def _kind(benchmark: Mapping[str, Any], model: str, algorithm: str) -> Kind:

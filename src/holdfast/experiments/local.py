@@ -19,11 +19,11 @@ import torch
 from holdfast.engine.loop import Watch
 from holdfast.engine.ranks import Ranks
 from holdfast.errors import RunError, Stopped, UserError
-from holdfast.experiments.config import Preparation, Request, check
-from holdfast.experiments.plan import Node
+from holdfast.experiments.config import Config, unpacked
 from holdfast.experiments.remote import Remote
 from holdfast.experiments.runner import run
 from holdfast.experiments.schedule import Engine, Outcome
+from holdfast.experiments.setups import Setups
 from holdfast.experiments.store import Store
 from holdfast.experiments.trackers import check_trackers
 
@@ -45,37 +45,46 @@ class Options:
 
 
 def attempt(
-    run_id: str,
-    request: Request,
+    config: Config,
     store: Store,
     options: Options,
-    preparation: Preparation,
+    setups: Setups,
     watch: Watch | None = None,
     waiting: Callable[[str], None] = lambda holder: None,
     ranks: Ranks | None = None,
 ) -> Outcome:
     """One try of a run, whatever comes of it."""
     if not options.remote:
-        return _attempt(run_id, request, store, options, preparation, watch, waiting, ranks)
+        return _attempt(config, store, options, setups, watch, waiting, ranks)
     try:
         remote, watch = Remote(options.remote), watch or Watch()
-        with remote.lock(run_id, waiting, lambda: watch.stopping):
-            remote.fetch(request, run_id, store)
-            outcome = _attempt(run_id, request, store, options, preparation, watch, waiting, ranks)
-            remote.up(run_id, store)
+        with remote.lock(config.id, waiting, lambda: watch.stopping):
+            remote.fetch(config, store)
+            outcome = _attempt(config, store, options, setups, watch, waiting, ranks)
+            remote.up(config.id, store)
     except Stopped:
-        return Outcome(run_id, "stopped")
+        return Outcome(config.id, "stopped")
     except (RunError, UserError) as error:
-        return Outcome(run_id, "failed", str(error))
+        return Outcome(config.id, "failed", str(error))
     return outcome
 
 
+def attempt_packed(
+    run: str, packed: bytes, store: Store, options: Options, setups: Setups, watch: Watch | None = None
+) -> Outcome:
+    """One try of a run that another process has planned."""
+    try:
+        config = unpacked(packed)
+    except UserError as error:
+        return Outcome(run, "refused", str(error), error=error)
+    return attempt(config, store, options, setups, watch)
+
+
 def _attempt(
-    run_id: str,
-    request: Request,
+    config: Config,
     store: Store,
     options: Options,
-    preparation: Preparation,
+    setups: Setups,
     watch: Watch | None,
     waiting: Callable[[str], None],
     ranks: Ranks | None,
@@ -83,7 +92,8 @@ def _attempt(
     began = time.monotonic()
     try:
         run(
-            preparation.prepared(check(request)),
+            config,
+            setups.of(config),
             store,
             device=options.device,
             every_steps=options.save_steps,
@@ -95,16 +105,16 @@ def _attempt(
             trackers=options.trackers,
         )
     except Stopped:
-        return Outcome(run_id, "stopped")
+        return Outcome(config.id, "stopped")
     except UserError as error:
-        return Outcome(run_id, "refused", str(error), error=error)
+        return Outcome(config.id, "refused", str(error), error=error)
     except RunError as error:
-        return Outcome(run_id, "broken", str(error), error=error)
+        return Outcome(config.id, "broken", str(error), error=error)
     except Exception as error:
-        folder = store.folder(run_id).path
+        folder = store.folder(config.id).path
         reason = f"{type(error).__name__}: {error} (traceback in {folder}/failure.txt)"
-        return Outcome(run_id, "failed", reason, error=error)
-    return Outcome(run_id, "done", seconds=time.monotonic() - began)
+        return Outcome(config.id, "failed", reason, error=error)
+    return Outcome(config.id, "done", seconds=time.monotonic() - began)
 
 
 class Here(Engine):
@@ -116,30 +126,20 @@ class Here(Engine):
         self,
         store: Store,
         options: Options,
-        preparation: Preparation,
-        watch: Callable[[Node], AbstractContextManager[Watch]] = lambda node: nullcontext(Watch()),
+        setups: Setups,
+        watch: Callable[[Config], AbstractContextManager[Watch]] = lambda config: nullcontext(Watch()),
         waiting: Callable[[str], None] = lambda holder: None,
         ranks: Ranks | None = None,
     ) -> None:
-        self.store, self.options, self.preparation = store, options, preparation
+        self.store, self.options, self.setups = store, options, setups
         self.watch, self.waiting, self.ranks = watch, waiting, ranks
         self.ended: list[Outcome] = []
 
-    def begin(self, node: Node) -> None:
+    def begin(self, config: Config) -> None:
         """Carry the run out."""
-        with self.watch(node) as watch:
-            self.ended.append(
-                attempt(
-                    node.id,
-                    node.request,
-                    self.store,
-                    self.options,
-                    self.preparation,
-                    watch,
-                    self.waiting,
-                    self.ranks,
-                )
-            )
+        with self.watch(config) as watch:
+            done = attempt(config, self.store, self.options, self.setups, watch, self.waiting, self.ranks)
+            self.ended.append(done)
 
     def wait(self, seconds: float) -> Iterable[Outcome]:
         """What was carried out."""
@@ -184,12 +184,12 @@ class Workers(Engine):
             worker.end()
         self.idle, self.busy = [], {}
 
-    def begin(self, node: Node) -> None:
+    def begin(self, config: Config) -> None:
         """Give the run to a worker."""
         worker = self.idle.pop() if self.idle else self._worker()
-        self.busy[worker.connection] = worker, node.id
+        self.busy[worker.connection] = worker, config.id
         with suppress(OSError):  # it died while it was idle: `wait` finds out
-            worker.connection.send((node.id, node.request))
+            worker.connection.send((config.id, config.packed()))
 
     def wait(self, seconds: float) -> Iterable[Outcome]:
         """The outcomes that workers tell, and those of workers that died."""

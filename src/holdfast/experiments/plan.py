@@ -3,110 +3,139 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from holdfast.benchmarks.base import Benchmark, Need
 from holdfast.engine.loop import refuse
-from holdfast.experiments.config import Checked, Preparation, Request, check, needed
+from holdfast.experiments.config import Config, needed, resolve
+from holdfast.experiments.made import made
+from holdfast.experiments.request import Request
+from holdfast.experiments.setups import Setups
 from holdfast.experiments.store import Store
-from holdfast.experiments.unread import Unread, made
-
-
-@dataclass(frozen=True)
-class Node:
-    """One run of a plan."""
-
-    id: str
-    request: Request
-    label: str
-    """What a person calls it: its row in a table and its seed, and for a run that is only needed, what for."""
-    benchmark: Benchmark
-    needs: Mapping[str, str]
-    """The ids of the runs that its measures are taken against, by the benchmark's names. They may come later."""
-    after: str | None = None
-    """The id of the run whose weights it begins with, which must be done before."""
-    read: bool = True
-    """Whether its data was looked at; where not, its id stands for it in this plan alone (see `unread`)."""
+from holdfast.settings import fields
 
 
 @dataclass(frozen=True)
 class Plan:
     """Runs by id, in an order in which one process can carry them out."""
 
-    nodes: Mapping[str, Node]
+    configs: Mapping[str, Config]
+    labels: Mapping[str, str]
+    """What a person calls each run: its row in a table and its seed, and for a run that is only needed, what for."""
+    needs: Mapping[str, Mapping[str, str]]
+    """The ids of the runs that a run's measures are taken against, by the benchmark's names. They may come later."""
     wanted: tuple[str, ...] = ()
     """The ids of the runs that were asked for; the others are there because one of these needs them."""
+    runs: Mapping[str, str] = field(default_factory=dict)
+    """The id of the run that each request asks for, by the request's command."""
 
     @property
     def threads(self) -> int:
         """The most threads that one of its runs computes with."""
-        return max((node.request.threads for node in self.nodes.values()), default=1)
+        return max((config.request.threads for config in self.configs.values()), default=1)
 
-    def asked(self) -> list[Node]:
+    @property
+    def settled(self) -> bool:
+        """Whether the data of all runs was looked at, so that all ids are final."""
+        return all(config.settled for config in self.configs.values())
+
+    def run(self, request: Request) -> str:
+        """The id of the run that one of the plan's requests asks for."""
+        return self.runs[request.command()]
+
+    def asked(self) -> list[Config]:
         """The runs that were asked for, in the order in which they were."""
-        return [self.nodes[name] for name in self.wanted]
+        return [self.configs[run] for run in self.wanted]
 
     def done(self, store: Store) -> set[str]:
-        """The ids of the runs that the store has done; a record that cannot be read is told, before anything begins.
+        """The ids of the runs that the store has done; raises an error for a record that cannot be read.
 
-        A run whose data was not looked at is done where one was made with the same settings.
+        A run whose data was not looked at is done if the store has one that was made with the same settings.
         """
-        found = {name for name, node in self.nodes.items() if node.read and store.folder(name).record() is not None}
-        return found if all(node.read for node in self.nodes.values()) else found | (made(store) & self.nodes.keys())
+        found = {run for run, config in self.configs.items() if config.settled and store.folder(run).record()}
+        return found if self.settled else found | (made(store) & self.configs.keys())
 
 
-def graph(requests: Iterable[Request], needs: bool = True, preparation: Preparation | Unread | None = None) -> Plan:
+def graph(requests: Iterable[Request], needs: bool = True, setups: Setups | None = None, read: bool = True) -> Plan:
     """The plan of some requests, with every run that they need, and what these need in turn.
 
-    A mistake in any of them is told now, before the first run; with `Unread`, one that shows without data. Requests for
-    the same run are one run, which has the needs of all of them.
+    Mistakes in any of them raise an error now, before the first run. Requests for the same run are one run, which has
+    the needs of all of them. Without `read`, no file of data or weights is looked at: the ids then tell the runs of
+    this plan apart and nothing more, except for benchmarks that draw their data in memory.
 
     >>> plan = graph([Request("patterns", word, scale="tiny") for word in ("er", "replay", "joint")])
-    >>> [node.label for node in plan.nodes.values()]
+    >>> list(plan.labels.values())
     ['replay, seed 0', 'joint, seed 0']
     """
-    growing = _Growing(preparation or Preparation(), needs)
-    asked = [growing.add(checked) for checked in [check(request) for request in requests]]
-    return Plan({name: growing.nodes[name] for name in growing.order}, tuple(dict.fromkeys(asked)))
+    drafts, setups = _Drafts(needs), setups or Setups()
+    resolved = [(resolve(request), request.command()) for request in requests]
+    asked = {command: drafts.add(config) for config, command in resolved}
+    final: dict[str, str] = {}
+    configs: dict[str, Config] = {}
+    for draft in drafts.order:
+        config = _started(drafts.configs[draft], final)
+        in_memory = "data" not in fields(type(config.benchmark)) and (config.after is None or config.after in configs)
+        if read or (in_memory and (config.after is None or configs[config.after].settled)):
+            config = setups.settle(replace(config, source=config.benchmark.joined(drafts.alike(config))))
+            refuse(config.algorithms, setups.stream(config))
+        final[draft] = config.id
+        configs.setdefault(config.id, config)
+    merged: dict[str, dict[str, str]] = {run: {} for run in configs}
+    for draft, others in drafts.needs.items():
+        merged[final[draft]] |= {name: final[other] for name, other in others.items()}
+    labels = {run: drafts.labels[draft] for draft, run in reversed(final.items())}
+    runs = {command: final[draft] for command, draft in asked.items()}
+    return Plan(configs, {run: labels[run] for run in configs}, merged, tuple(dict.fromkeys(runs.values())), runs)
 
 
-class _Growing:
-    """A plan while it is made: what stands alone comes before the run that needs it, what begins with it after."""
+def _started(config: Config, final: Mapping[str, str]) -> Config:
+    """The configuration with the final id of the run that it begins with."""
+    run, at, stage = config.request.start.partition("@")
+    return replace(config, request=replace(config.request, start=f"{final.get(run, run)}{at}{stage}"))
 
-    def __init__(self, preparation: Preparation | Unread, needs: bool) -> None:
-        self.nodes: dict[str, Node] = {}
+
+class _Drafts:
+    """A plan whose data was not looked at: what stands alone comes before the run that needs it, what begins with it
+    after.
+    """
+
+    def __init__(self, with_needs: bool) -> None:
+        self.with_needs = with_needs
+        self.configs: dict[str, Config] = {}
+        self.labels: dict[str, str] = {}
+        self.needs: dict[str, dict[str, str]] = {}
         self.order: list[str] = []
-        self.others: dict[str, dict[str, str]] = {}
         self.seen: set[tuple[str, Benchmark]] = set()
-        self.preparation, self.needs = preparation, needs
 
-    def add(self, checked: Checked, purpose: str = "") -> str:
-        """Add a run and what it needs, and give its id."""
-        config, stream = self.preparation.named(checked)
-        if (config.id, checked.benchmark) in self.seen:
-            return config.id
-        self.seen.add((config.id, checked.benchmark))
+    def add(self, config: Config, purpose: str = "") -> str:
+        """Add a run and what it needs, and return the id of its draft."""
+        run = config.id
+        if (run, config.benchmark) in self.seen:
+            return run
+        self.seen.add((run, config.benchmark))
         # A setting that is no part of the id may ask for more needs, as `downstream` does.
-        others, new = self.others.setdefault(config.id, {}), config.id not in self.nodes
+        others, new = self.needs.setdefault(run, {}), run not in self.configs
         if new:
-            if stream is not None:
-                refuse(checked.algorithms, stream)
-            label = f"{purpose}{checked.title}, seed {checked.request.seed}"
-            after, read = config.start.partition("@")[0] or None, stream is not None
-            self.nodes[config.id] = Node(config.id, checked.request, label, checked.benchmark, others, after, read)
-        wanted = _wanted(checked) if self.needs else {}
+            self.configs[run], self.labels[run] = config, f"{purpose}{config.title}, seed {config.seed}"
+        wanted = _wanted(config) if self.with_needs else {}
         for name, need in wanted.items():
             if need.after is None:
-                others[name] = self.add(check(needed(checked, need, config.id)), f"{name}: ")
+                others[name] = self.add(resolve(needed(config, need, run)), f"{name}: ")
         if new:
-            self.order.append(config.id)
+            self.order.append(run)
         for name, need in wanted.items():
             if need.after is not None:
-                others[name] = self.add(check(needed(checked, need, config.id)), f"{name}: ")
-        return config.id
+                others[name] = self.add(resolve(needed(config, need, run)), f"{name}: ")
+        return run
+
+    def alike(self, config: Config) -> list[Benchmark]:
+        """The benchmarks of the plan that could share a set-up with this run's, its own among them."""
+        kind, wants = type(config.benchmark), config.recipe.wants()
+        others = (other for other in self.configs.values() if type(other.benchmark) is kind)
+        return list(dict.fromkeys(other.benchmark for other in others if other.recipe.wants() == wants))
 
 
-def _wanted(checked: Checked) -> dict[str, Need]:
+def _wanted(config: Config) -> dict[str, Need]:
     """What the measures of a run need, of the stages that it learns."""
-    stages, found = checked.request.stages, checked.benchmark.needs(checked.title)
+    stages, found = config.request.stages, config.benchmark.needs(config.title)
     return {n: need for n, need in found.items() if stages is None or max(need.stage, need.after or 1) <= stages}

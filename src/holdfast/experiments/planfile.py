@@ -12,7 +12,7 @@ from typing import Any
 
 from holdfast import registry
 from holdfast.errors import UserError, nearest
-from holdfast.experiments.config import Request, refuse_object, refuse_objects, settings_for
+from holdfast.experiments.request import Request, refuse_object, refuse_objects, settings_for
 
 LISTS = {
     "benchmarks": "benchmark",
@@ -151,7 +151,7 @@ def _from_python(path: Path) -> list[Request]:
     except Exception as error:
         raise UserError(f"{path}: {type(error).__name__}: {error}") from error
     if not found or not all(isinstance(each, Request) for each in found):
-        raise UserError(f"{path}: requests() gives no Requests of holdfast.experiments.config")
+        raise UserError(f"{path}: requests() gives no Requests of holdfast.experiments.request")
     for each in found:
         refuse_objects(each)
     return found

@@ -15,12 +15,12 @@ from typing import Any
 
 from holdfast.data.threads import own_process
 from holdfast.errors import RunError, UserError
-from holdfast.experiments.config import Preparation, Request
-from holdfast.experiments.local import Options, attempt
-from holdfast.experiments.plan import Node
+from holdfast.experiments.config import Config
+from holdfast.experiments.local import Options, attempt_packed
 from holdfast.experiments.remote import local_copy
 from holdfast.experiments.runner import Asked, interruptible
 from holdfast.experiments.schedule import Engine, Outcome
+from holdfast.experiments.setups import Setups
 from holdfast.experiments.store import Store
 
 AHEAD = 2
@@ -78,10 +78,10 @@ class Cluster(Engine):
     def __exit__(self, *error: object) -> None:
         self.ray.shutdown()
 
-    def begin(self, node: Node) -> None:
+    def begin(self, config: Config) -> None:
         """Hand a run over."""
-        task = self.task.remote(node.id, node.request, str(self.store), self.options, str(Path.cwd()))
-        self.running[task] = node.id
+        task = self.task.remote(config.id, config.packed(), str(self.store), self.options, str(Path.cwd()))
+        self.running[task] = config.id
 
     def wait(self, seconds: float) -> Iterable[Outcome]:
         """What has ended, and what was lost with its worker or node."""
@@ -115,19 +115,19 @@ class Cluster(Engine):
         return asked | ({"memory": int(self.share.memory * 1e9)} if self.share.memory else {})
 
 
-_PREPARATION: list[Preparation] = []
+_SETUPS: list[Setups] = []
 """Of this worker: Ray keeps its processes from run to run, and so the data of the last one."""
 
 
-def _carry_out(run: str, request: Request, store: str, options: Options, folder: str) -> Outcome:
+def _carry_out(run: str, packed: bytes, store: str, options: Options, folder: str) -> Outcome:
     """One try of a run, in a worker of Ray's."""
     own_process()
-    if not _PREPARATION:
-        _PREPARATION.append(Preparation())
+    if not _SETUPS:
+        _SETUPS.append(Setups())
     # A user's own algorithm, or data, may be named from where the plan was started.
     with interruptible() as interrupt, chdir(folder) if Path(folder).is_dir() else nullcontext():
         here = local_copy(options.remote) if options.remote else Store(store)
-        return attempt(run, request, here, options, _PREPARATION[0], Asked(interrupt))
+        return attempt_packed(run, packed, here, options, _SETUPS[0], Asked(interrupt))
 
 
 def _device(name: str, share: Share) -> str:

@@ -25,7 +25,7 @@ from typing import Any
 
 from holdfast.benchmarks.cache import cache_folder
 from holdfast.errors import RunError, Stopped, UserError
-from holdfast.experiments.config import Request
+from holdfast.experiments.config import Config
 from holdfast.experiments.store import Store
 
 LIGHT = ("config.json", "environment.json", "scores.jsonl", "record.json")
@@ -98,11 +98,11 @@ class Remote:
         if LAST in names and self._try(self.files.exists, f"{base}/checkpoints"):
             self._try(self.files.rm, f"{base}/checkpoints", recursive=True)
 
-    def fetch(self, request: Request, run: str, store: Store) -> None:
+    def fetch(self, config: Config, store: Store) -> None:
         """Copy down what one run needs: what it did so far, and the weights that it begins with."""
-        self.down(run, store)
-        if request.start:
-            self.down(request.start.partition("@")[0], store)
+        self.down(config.id, store)
+        if config.after:
+            self.down(config.after, store)
 
     @contextmanager
     def lock(self, run: str, waiting: Callable[[str], None], stopping: Callable[[], bool]) -> Iterator[None]:

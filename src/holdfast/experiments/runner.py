@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import platform
 import signal
@@ -18,7 +19,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from holdfast.benchmarks.base import Benchmark
+from holdfast.benchmarks.base import Benchmark, Setup
 from holdfast.data.order import mix
 from holdfast.data.threads import threads
 from holdfast.engine import checkpoint
@@ -29,7 +30,7 @@ from holdfast.engine.loop import Log, NoLog, Position, Watch, refuse, train
 from holdfast.engine.ranks import Ranks
 from holdfast.engine.stepper import forget_earlier_runs
 from holdfast.errors import RunError, Stopped, UserError
-from holdfast.experiments.config import Prepared
+from holdfast.experiments.config import Config
 from holdfast.experiments.start import begin_with, start_file
 from holdfast.experiments.store import Record, RunFolder, ScoreFile, Store
 from holdfast.experiments.trackers import PROGRESS, Progress, Several, TrackedLog, Tracker, open_trackers
@@ -43,7 +44,8 @@ SHOWN = 5
 
 
 def run(
-    prepared: Prepared,
+    config: Config,
+    setup: Setup,
     store: Store,
     *,
     device: str = "cpu",
@@ -60,19 +62,19 @@ def run(
     Where another process works on the same run, wait for it, and tell `waiting` who that is. `trackers` names who else
     follows the run, such as tensorboard.
     """
-    refuse(prepared.algorithms, prepared.setup.stream)
+    refuse(config.algorithms, setup.stream)
     place, ranks, watch = find_device(device), ranks or Ranks(), watch or Watch()
-    folder = store.folder(prepared.config.id)
+    folder = store.folder(config.id)
     checkpoints = Checkpoints(
         folder.checkpoints,
         every_steps=every_steps,
         every_seconds=every_seconds,
         writes=ranks.first,
-        stages=folder.stages if prepared.setup.keep_stages else None,
+        stages=folder.stages if setup.keep_stages else None,
     )
     if not ranks.first:
         if ranks.agree(None) == "train":
-            _train(prepared, NoLog(), checkpoints, store, place, watch, ranks, compiled)
+            _train(config, setup, NoLog(), checkpoints, store, place, watch, ranks, compiled)
         ranks.wait()
         record = folder.record()
         assert record is not None, "the first rank wrote the record before it came here"
@@ -84,7 +86,9 @@ def run(
             if record is None:
                 following = open_trackers(trackers, folder.path)
                 try:
-                    record = _first_rank(prepared, folder, checkpoints, store, place, watch, ranks, compiled, following)
+                    record = _first_rank(
+                        config, setup, folder, checkpoints, store, place, watch, ranks, compiled, following
+                    )
                 finally:
                     for tracker in following:
                         tracker.close()
@@ -97,7 +101,8 @@ def run(
 
 
 def _first_rank(
-    prepared: Prepared,
+    config: Config,
+    setup: Setup,
     folder: RunFolder,
     checkpoints: Checkpoints,
     store: Store,
@@ -107,17 +112,19 @@ def _first_rank(
     compiled: bool,
     trackers: Sequence[Tracker],
 ) -> Record:
-    config, log = prepared.config, ScoreFile(folder.path, prepared.config.predictions)
+    log = ScoreFile(folder.path, config.request.predictions)
     watch = Several(watch, Progress(folder.path), *trackers)
-    here = environment(place, ranks) | {"threads": config.threads, "command": prepared.command, "compiled": compiled}
-    here["world"] = prepared.world
+    here = environment(place, ranks) | {"threads": config.request.threads, "compiled": compiled}
+    here |= {"command": config.request.command(), "world": config.synthetic}
     failure = folder.path / "failure.txt"
     sweep(folder.path)
     failure.unlink(missing_ok=True)
     write_json(folder.path / "environment.json", here)
-    write_json(folder.path / "config.json", config.to_json())
+    write_json(folder.path / "config.json", config.content)
     try:
-        at, learner = _train(prepared, TrackedLog(log, trackers), checkpoints, store, place, watch, ranks, compiled)
+        at, learner, memory = _train(
+            config, setup, TrackedLog(log, trackers), checkpoints, store, place, watch, ranks, compiled
+        )
     except UserError:
         if not folder.checkpoints.exists():  # it never began: no run to list
             (folder.path / "config.json").unlink()
@@ -131,22 +138,22 @@ def _first_rank(
     scores = log.scores()
     record = Record(
         id=config.id,
-        config=config.to_json(),
+        config=config.content,
         environment=here,
-        **_measured(prepared.benchmark, _counted(scores, prepared.benchmark, config.stages), None),
+        **_measured(config.benchmark, _counted(scores, config.benchmark, config.stages), None),
         scores=scores,
         cost={
             "steps": at.total,
             "seconds": at.seconds,
             "examples_forward": learner.examples_forward,
             "examples_backward": learner.examples_backward,
-            "memory_bytes": sum(a.memory_bytes(learner) for a in prepared.algorithms),
+            "memory_bytes": memory,
             "parameters": sum(p.numel() for p in learner.model.parameters()),
             "trained": sum(p.numel() for p in learner.trainable().values()),
         },
-        chance=prepared.setup.chance,
-        dropped=len(prepared.setup.problems),
-        problems=prepared.setup.problems[:SHOWN],
+        chance=setup.chance,
+        dropped=len(setup.problems),
+        problems=setup.problems[:SHOWN],
     )
     checkpoint.write(folder.weights, learner.model.state_dict())
     write_json(folder.path / "record.json", record.to_json())
@@ -195,7 +202,8 @@ def _measured(
 
 
 def _train(
-    prepared: Prepared,
+    config: Config,
+    setup: Setup,
     log: Log,
     checkpoints: Checkpoints,
     store: Store,
@@ -203,28 +211,23 @@ def _train(
     watch: Watch,
     ranks: Ranks,
     compiled: bool,
-) -> tuple[Position, Learner]:
-    start = start_file(prepared.config.start, store) if prepared.config.start else None
-    with threads(prepared.config.threads):
-        learner = make_learner(prepared, place, ranks, compiled, start)
-        at = train(
-            learner,
-            prepared.setup.stream,
-            prepared.algorithms,
-            prepared.setup.protocol,
-            log=log,
-            checkpoints=checkpoints,
-            watch=watch,
-        )
-        if prepared.setup.finish is not None:  # a run that was stopped here takes these scores again: the log was cut
+) -> tuple[Position, Learner, int]:
+    """Train, and return where the run ended, its learner, and the bytes that its algorithms keep."""
+    start = start_file(config.request.start, store) if config.request.start else None
+    algorithms = copy.deepcopy(config.algorithms)
+    with threads(config.request.threads):
+        learner = make_learner(config, setup, place, ranks, compiled, start)
+        at = train(learner, setup.stream, algorithms, setup.protocol, log=log, checkpoints=checkpoints, watch=watch)
+        if setup.finish is not None:  # a run that was stopped here takes these scores again: the log was cut
             watch.evaluating("what was learned")
-            for score, behind in prepared.setup.finish(learner, prepared.setup.stream, at.total):
+            for score, behind in setup.finish(learner, setup.stream, at.total):
                 log.add(score, behind)
-    return at, learner
+    return at, learner, sum(algorithm.memory_bytes(learner) for algorithm in algorithms)
 
 
 def make_learner(
-    prepared: Prepared,
+    config: Config,
+    setup: Setup,
     place: torch.device | None = None,
     ranks: Ranks | None = None,
     compiled: bool = False,
@@ -235,7 +238,6 @@ def make_learner(
     `start` is the file of the weights that the encoder begins with, in place of its own.
     """
     place = place or torch.device("cpu")
-    setup, config = prepared.setup, prepared.config
     data = setup.data
     if place.type == "cuda" and data.nbytes <= DEVICE_SHARE * torch.cuda.mem_get_info(place)[0]:
         data = data.to(place)
@@ -244,11 +246,11 @@ def make_learner(
         forget_earlier_runs()
     heads = {task.head: task.reads for task in setup.tasks.values()}
     assert all(heads[task.head] == task.reads for task in setup.tasks.values()), "tasks share a head but not its shape"
-    model = prepared.recipe.build(setup.inputs, heads)
-    model.to(torch.float64 if config.precision == "float64" else torch.float32)
+    model = config.recipe.build(setup.inputs, heads)
+    model.to(torch.float64 if config.request.precision == "float64" else torch.float32)
     if start is not None:
         begin_with(model, start)
-    autocast = torch.bfloat16 if config.precision == "bfloat16" else None
+    autocast = torch.bfloat16 if config.request.precision == "bfloat16" else None
     return Learner(
         model, data, setup.tasks, seed=config.seed, device=place, ranks=ranks, autocast=autocast, compiled=compiled
     )

@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from holdfast.experiments.plan import Node, Plan
+from holdfast.experiments.config import Config
+from holdfast.experiments.plan import Plan
 from holdfast.experiments.runner import complete
 from holdfast.experiments.store import Record, Store
 
@@ -53,7 +54,7 @@ class Result:
     @property
     def stopped(self) -> bool:
         """Whether it was asked to stop before all was done."""
-        return len(self.outcomes) < len(self.plan.nodes) or any(o.status == "stopped" for o in self.outcomes.values())
+        return len(self.outcomes) < len(self.plan.configs) or any(o.status == "stopped" for o in self.outcomes.values())
 
 
 class Engine(ABC):
@@ -63,7 +64,7 @@ class Engine(ABC):
     """How many at once."""
 
     @abstractmethod
-    def begin(self, node: Node) -> None:
+    def begin(self, config: Config) -> None:
         """Begin a run; there is a free place."""
 
     @abstractmethod
@@ -88,7 +89,7 @@ def carry_out(
     completing: bool = True,
     tries: int = TRIES,
     stopping: Callable[[], bool] = lambda: False,
-    told: Callable[[Node, Outcome, bool], None] = lambda node, outcome, again: None,
+    told: Callable[[Config, Outcome, bool], None] = lambda config, outcome, again: None,
 ) -> Result:
     """Carry out every run of a plan that the store has not done, and complete the measures that need other runs.
 
@@ -99,13 +100,13 @@ def carry_out(
     began = time.monotonic()
     result, done = Result(plan), plan.done(store) if done is None else done
     result.outcomes = {name: Outcome(name, "done") for name in done}
-    waiting = {name: node for name, node in plan.nodes.items() if name not in done}
+    waiting = {run: config for run, config in plan.configs.items() if run not in done}
     children: dict[str, list[str]] = {}
-    for node in waiting.values():
-        if node.after in waiting:
-            children.setdefault(node.after, []).append(node.id)
-    ready = deque(name for name, node in waiting.items() if node.after not in waiting)
-    incomplete = _Incomplete(plan if completing else Plan({}), store)
+    for run, config in waiting.items():
+        if config.after in waiting:
+            children.setdefault(config.after, []).append(run)
+    ready = deque(run for run, config in waiting.items() if config.after not in waiting)
+    incomplete = _Incomplete(plan if completing else Plan({}, {}, {}), store)
     for name in done:
         incomplete.settled(name)
     running, asked = 0, False
@@ -116,41 +117,41 @@ def carry_out(
         while ready and running < engine.places and not asked:
             name = ready.popleft()
             result.tries[name] = result.tries.get(name, 0) + 1
-            engine.begin(plan.nodes[name])
+            engine.begin(plan.configs[name])
             running += 1
         for outcome in engine.wait(0.2):
             running -= 1
-            node = plan.nodes[outcome.id]
-            again = outcome.status in ("failed", "died") and result.tries[node.id] < tries and not asked
-            told(node, outcome, again)
+            config = plan.configs[outcome.id]
+            again = outcome.status in ("failed", "died") and result.tries[config.id] < tries and not asked
+            told(config, outcome, again)
             if again:
-                ready.append(node.id)
+                ready.append(config.id)
                 continue
-            result.outcomes[node.id] = replace(outcome, error=None)  # its traceback holds a model and data
-            incomplete.settled(node.id)
+            result.outcomes[config.id] = replace(outcome, error=None)  # its traceback holds a model and data
+            incomplete.settled(config.id)
             if outcome.status == "done":
-                ready.extend(children.get(node.id, ()))
+                ready.extend(children.get(config.id, ()))
             elif outcome.status != "stopped":
-                _leave(node, children, plan, result, told, incomplete)
+                _leave(config, children, plan, result, told, incomplete)
     result.seconds = time.monotonic() - began
     return result
 
 
 def _leave(
-    node: Node,
+    config: Config,
     children: Mapping[str, list[str]],
     plan: Plan,
     result: Result,
-    told: Callable[[Node, Outcome, bool], None],
+    told: Callable[[Config, Outcome, bool], None],
     incomplete: _Incomplete,
 ) -> None:
     """The runs that begin with a failed one's weights cannot begin."""
-    for name in children.get(node.id, ()):
-        outcome = Outcome(name, "left", f"it begins with the weights of run {node.id}, which failed")
+    for name in children.get(config.id, ()):
+        outcome = Outcome(name, "left", f"it begins with the weights of run {config.id}, which failed")
         result.outcomes[name] = outcome
-        told(plan.nodes[name], outcome, False)
+        told(plan.configs[name], outcome, False)
         incomplete.settled(name)
-        _leave(plan.nodes[name], children, plan, result, told, incomplete)
+        _leave(plan.configs[name], children, plan, result, told, incomplete)
 
 
 class _Incomplete:
@@ -158,7 +159,7 @@ class _Incomplete:
 
     def __init__(self, plan: Plan, store: Store) -> None:
         self.plan, self.store = plan, store
-        self.open = {name: {name, *node.needs.values()} for name, node in plan.nodes.items() if node.needs}
+        self.open = {run: {run, *needs.values()} for run, needs in plan.needs.items() if needs}
         self.users: dict[str, list[str]] = {}
         for name, needed in self.open.items():
             for other in needed:
@@ -168,10 +169,10 @@ class _Incomplete:
         for name in self.users.get(run, ()):
             self.open[name].discard(run)
             if not self.open[name]:
-                finish(self.plan.nodes[name], self.store)
+                finish(self.plan, name, self.store)
 
 
-def finish(node: Node, store: Store) -> Record | None:
+def finish(plan: Plan, run: str, store: Store) -> Record | None:
     """The record of a run with all its measures, as far as the runs that it needs are done; None: it is not."""
-    record = store.folder(node.id).record()
-    return None if record is None else complete(record, node.benchmark, node.needs, store)
+    record = store.folder(run).record()
+    return None if record is None else complete(record, plan.configs[run].benchmark, plan.needs[run], store)

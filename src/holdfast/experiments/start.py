@@ -7,7 +7,7 @@ from pathlib import Path
 
 from holdfast.engine import checkpoint
 from holdfast.errors import UserError
-from holdfast.experiments.config import START
+from holdfast.experiments.request import START
 from holdfast.experiments.store import Store
 from holdfast.models.base import Model
 from holdfast.models.vilt import tiled

@@ -11,9 +11,11 @@ from typing import Any
 from holdfast.benchmarks.pooling import doubtful, pool
 from holdfast.engine.files import write_json
 from holdfast.errors import UserError, nearest
-from holdfast.experiments.config import Config, Preparation, Request, check
-from holdfast.experiments.plan import Node, Plan, graph
+from holdfast.experiments.config import Config
+from holdfast.experiments.plan import Plan, graph
+from holdfast.experiments.request import Request
 from holdfast.experiments.schedule import finish
+from holdfast.experiments.setups import Setups
 from holdfast.experiments.store import Record, Store
 from holdfast.types import Score, Stream
 
@@ -77,19 +79,19 @@ def tune(
         [replace(request, seed=seed, settings={**request.settings, **point}) for seed in seeds]
         for point in points(grid)
     ]
-    preparation = Preparation()
-    plan = graph((each for point in requests for each in point), preparation=preparation)
+    setups = Setups()
+    plan = graph((each for point in requests for each in point), setups=setups)
     records = carry_out(plan)
-    named = [[preparation.named(check(each)) for each in point] for point in requests]
+    named = [[plan.run(each) for each in point] for point in requests]
     logs = {
-        config.id: _validation(plan.nodes[config.id], records, _learned(config, stream))
-        for config, stream in chain(*named)
-        if config.id in records
+        run: _validation(plan, run, records, _learned(plan.configs[run], setups.stream(plan.configs[run])))
+        for run in chain(*named)
+        if run in records
     }
     values = _values(plan, logs, by)
     trials: dict[tuple[str, ...], Trial] = {}
     for point, own in zip(points(grid), named, strict=True):
-        runs = tuple(config.id for config, _ in own)
+        runs = tuple(own)
         done = (records[run] for run in runs if run in records)
         trials.setdefault(runs, Trial(point, tuple(values.get(run, math.nan) for run in runs), runs, tuple(done)))
     return list(trials.values())
@@ -120,32 +122,34 @@ def mark(
     """Make the chosen runs, or find them done, write into their records how they were chosen, and give their ids."""
     plan = graph(chosen)
     records = carry_out(plan)
-    found = [finish(node, store) for node in plan.asked() if node.id in records]
+    found = [finish(plan, run, store) for run in plan.wanted if run in records]
     for record in found:
         assert record is not None, "it is among the records"
         write_json(store.folder(record.id).path / "record.json", replace(record, tuning=dict(how)).to_json())
     return [record.id for record in found if record is not None]
 
 
-def _validation(node: Node, records: Mapping[str, Record], learned: Collection[str] | None) -> Log:
+def _validation(plan: Plan, run: str, records: Mapping[str, Record], learned: Collection[str] | None) -> Log:
     """The scores of a run on the validation data alone, and those of the runs that it is compared with, by name.
 
     Of its own scores, only those on the evaluation sets in `learned` count, where these are named.
     """
-    scores = on_validation(records[node.id].scores)
+    scores = on_validation(records[run].scores)
     if learned is not None:
         scores = [score for score in scores if score.name.partition("/")[0] in learned]  # `a/b` is a detail of `a`
     if not scores:
-        raise UserError(f"run {node.id} was not scored on validation data: there is nothing to choose by")
-    return scores, {name: on_validation(records[run].scores) for name, run in node.needs.items() if run in records}
+        raise UserError(f"run {run} was not scored on validation data: there is nothing to choose by")
+    return scores, {
+        name: on_validation(records[other].scores) for name, other in plan.needs[run].items() if other in records
+    }
 
 
 def _values(plan: Plan, logs: Mapping[str, Log], by: str) -> dict[str, float]:
     """A measure of the runs to choose among, by their ids; one that is pooled takes the same tasks of all."""
-    shares = {run: plan.nodes[run].benchmark.shares(*log).get(by, {}) for run, log in logs.items()}
+    shares = {run: plan.configs[run].benchmark.shares(*log).get(by, {}) for run, log in logs.items()}
     without, found = doubtful(shares.values()), dict[str, float]()
     for run, (scores, others) in logs.items():
-        benchmark = plan.nodes[run].benchmark
+        benchmark = plan.configs[run].benchmark
         measures = benchmark.summary(scores) | benchmark.relative(scores, others)
         found[run] = pool(shares[run], without) if shares[run] else measures.get(by, math.nan)
     return found

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from holdfast.errors import UserError
-from holdfast.experiments.config import Request, check
+from holdfast.experiments.config import resolve
+from holdfast.experiments.request import Request
 from holdfast.experiments.store import RunFolder, Store
 
 
@@ -78,8 +79,8 @@ def _needed(run: RunFolder, starts: dict[str, str]) -> str:
     if run.id in starts:
         return f"run {starts[run.id]} begins with them"
     try:
-        checked = check(Request.from_command(run.command()))
-        wanted = [name for name, need in checked.benchmark.needs(checked.title).items() if need.after is not None]
+        config = resolve(Request.from_command(run.command()))
+        wanted = [name for name, need in config.benchmark.needs(config.title).items() if need.after is not None]
     except (UserError, KeyError, TypeError, ValueError, StopIteration):
         # It was made with what is no longer there, such as a user's algorithm.
         return "its command can no longer be read, and it kept its stages" if run.stages.is_dir() else ""

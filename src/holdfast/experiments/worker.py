@@ -13,11 +13,11 @@ import torch._dynamo  # a second's import, which the first optimiser of a proces
 
 from holdfast.data.threads import own_process
 from holdfast.engine.loop import Watch
-from holdfast.experiments.config import Preparation, Request
-from holdfast.experiments.local import Options, attempt
+from holdfast.experiments.local import Options, attempt_packed
+from holdfast.experiments.setups import Setups
 from holdfast.experiments.store import Store
 
-Job = tuple[str, Request]
+Job = tuple[str, bytes]
 
 
 def work(connection: Connection, store: Path, options: Options) -> None:
@@ -27,11 +27,11 @@ def work(connection: Connection, store: Path, options: Options) -> None:
     # end ends them too: see `_listen`.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
-    watch, jobs, preparation = Watch(), queue.SimpleQueue[Job](), Preparation()
+    watch, jobs, setups = Watch(), queue.SimpleQueue[Job](), Setups()
     threading.Thread(target=_listen, args=(connection, jobs, watch), daemon=True).start()
     while True:
-        run, request = jobs.get()
-        connection.send(attempt(run, request, Store(store), options, preparation, watch))
+        run, packed = jobs.get()
+        connection.send(attempt_packed(run, packed, Store(store), options, setups, watch))
 
 
 def _listen(connection: Connection, jobs: queue.SimpleQueue[Job], watch: Watch) -> None:

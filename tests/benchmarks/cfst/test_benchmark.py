@@ -17,11 +17,11 @@ from holdfast.benchmarks.cfst.combinations import listed
 from holdfast.benchmarks.source import world
 from holdfast.engine.loop import NoLog, train
 from holdfast.errors import Stopped, UserError
-from holdfast.experiments.config import Request, check, prepare
-from holdfast.experiments.runner import make_learner, run
+from holdfast.experiments.config import resolve
+from holdfast.experiments.request import Request
 from holdfast.experiments.store import Store
 from holdfast.types import Example, Wants
-from smallest import StopAt
+from smallest import StopAt, make_learner, prepare, run
 
 SIDE = 16
 WANTS = Wants(side=SIDE)
@@ -260,8 +260,8 @@ def test_training_is_the_papers_at_its_scale():
     resnet = cfst.Cgqa(scale="paper")._training()
     assert (resnet.epochs, resnet.batch_size, resnet.patience, resnet.optimiser) == (100, 100, 5, "adam")
     assert (resnet.augment, resnet.schedule) == ("flip", "constant")
-    vit = check(Request("cfst:cgqa", "ewc", "vit", scale="paper", setting="task"))
-    assert vit.training == {
+    vit = resolve(Request("cfst:cgqa", "ewc", "vit", scale="paper", setting="task"))
+    assert vit.train == {
         "learning_rate": 1e-4,
         "schedule": "cosine",
         "augment": "randaugment",
@@ -272,22 +272,22 @@ def test_training_is_the_papers_at_its_scale():
 
 
 def test_a_preset_gives_way_to_what_the_user_sets():
-    own = check(Request("cfst:cobj", "er", scale="paper", settings={"replay.capacity": 7}))
-    assert (own.training, own.algorithms[0].capacity) == ({"learning_rate": 1e-2, "epochs": 100}, 7)
+    own = resolve(Request("cfst:cobj", "er", scale="paper", settings={"replay.capacity": 7}))
+    assert (own.train, own.algorithms[0].capacity) == ({"learning_rate": 1e-2, "epochs": 100}, 7)
     assert own.algorithms[0].memory == "experience-balanced"
-    elsewhere = check(Request("cfst:cobj", "er"))
-    assert (elsewhere.training, elsewhere.algorithms[0].capacity) == ({}, Replay().capacity)
+    elsewhere = resolve(Request("cfst:cobj", "er"))
+    assert (elsewhere.train, elsewhere.algorithms[0].capacity) == ({}, Replay().capacity)
 
 
 @pytest.mark.parametrize(("algorithm", "parts"), [("rpsnet", "branches"), ("mntdp", "stages")])
 def test_a_method_of_modules_gets_a_network_of_modules(algorithm, parts):
-    small, whole = (check(Request("cfst:cifar100", algorithm, scale=scale)) for scale in ("tiny", "paper"))
+    small, whole = (resolve(Request("cfst:cifar100", algorithm, scale=scale)) for scale in ("tiny", "paper"))
     assert (small.names["model"], small.recipe.parts, small.recipe.channels) == ("modular-resnet18", parts, 16)
     assert (whole.names["model"], whole.recipe.parts, whole.recipe.channels) == ("modular-resnet18", parts, 64)
 
 
 def test_lwf_keeps_old_heads_where_each_stage_has_one():
-    kept = [check(Request("cfst:cobj", "lwf", setting=setting)).algorithms[0].on for setting in ("class", "task")]
+    kept = [resolve(Request("cfst:cobj", "lwf", setting=setting)).algorithms[0].on for setting in ("class", "task")]
     assert kept == ["seen", "old-heads"]
 
 

@@ -7,13 +7,13 @@ import typer
 from PIL import Image
 from typer.testing import CliRunner
 
-from holdfast.cli import cfst
+from holdfast.benchmarks.cfst import commands as cfst
 from holdfast.errors import UserError
-from holdfast.experiments.config import Request, prepare
-from holdfast.experiments.runner import run
+from holdfast.experiments.request import Request
 from holdfast.experiments.store import Store
 from holdfast.world.writers import cgqa
 from reports.stores import put, record
+from smallest import prepare, run
 
 APP = typer.Typer(pretty_exceptions_enable=False)
 cfst.register(APP)

@@ -11,9 +11,9 @@ from torch import nn
 
 from benchmarks.cfst.ranked import asked
 from holdfast.engine.learner import Learner
-from holdfast.experiments.runner import make_learner, run
 from holdfast.experiments.store import Store
 from holdfast.models.normalise import BatchNorm, shared_batch
+from smallest import make_learner, run
 
 
 @pytest.fixture(scope="module")

@@ -16,14 +16,14 @@ from holdfast.benchmarks.climb.paper import TASKS
 from holdfast.data.table import Shared
 from holdfast.engine.files import write_json
 from holdfast.errors import UserError
-from holdfast.experiments.config import Request, check, prepare
+from holdfast.experiments.config import resolve
 from holdfast.experiments.plan import graph
-from holdfast.experiments.runner import complete, make_learner, run
+from holdfast.experiments.request import Request
+from holdfast.experiments.runner import complete
 from holdfast.experiments.store import Record, Store
-from holdfast.experiments.unread import Unread
 from holdfast.papers import table
 from holdfast.types import Score, Stage, Training, Wants
-from smallest import trained
+from smallest import make_learner, prepare, run, trained
 
 WANTS = Wants(side=32)
 SMALLEST = {
@@ -129,8 +129,8 @@ def test_the_direct_runs_are_needed_once_by_all():
 def test_the_direct_runs_of_stages_that_are_not_learned_are_not_needed():
     def needed(stages):
         asked = replace(request("ewc", benchmark__joint=True), stages=stages)
-        (node,) = graph([asked], preparation=Unread()).asked()
-        return set(node.needs)
+        plan = graph([asked], read=False)
+        return set(plan.needs[plan.wanted[0]])
 
     assert needed(1) == {"direct/vqav2"}
     assert needed(2) == {"direct/vqav2", "direct/nlvr2", "joint"}
@@ -203,19 +203,19 @@ def test_presets_are_the_papers_and_rescaled_where_all_is_small():
     for scale in ("paper", "small", "tiny"):
         assert paper.preset("vilt", "adapters", scale)["adapters.activation"] == "gelu"
     assert set(paper.preset("vilt-tiny", "ewc+replay", "small")) == {*ewc, *replay}
-    checked = check(Request("climb", "er", scale="tiny"))
+    checked = resolve(Request("climb", "er", scale="tiny"))
     assert checked.algorithms[0].mode == "separate"
-    given = check(Request("climb", "er", scale="tiny", settings={"replay.mode": "joint", "replay.share": 0.5}))
+    given = resolve(Request("climb", "er", scale="tiny", settings={"replay.mode": "joint", "replay.share": 0.5}))
     assert (given.algorithms[0].mode, given.algorithms[0].share) == ("joint", 0.5)
 
 
 def test_the_fisher_of_the_preset_is_of_one_percent_of_a_task_however_large():
     """4,338 of VQAv2's training examples, and not as many as an algorithm takes where nobody says."""
-    checked = check(Request("climb", "ewc", "vilt", scale="paper", data="."))
+    checked = resolve(Request("climb", "ewc", "vilt", scale="paper", data="."))
     (ewc,) = checked.algorithms
     stage = Stage("vqav2", np.arange(433_757), Training())
     assert len(some_of(stage, ewc.share, ewc.most, seed=0)) == 4338
-    (own,) = check(Request("climb", "ewc", "vilt", scale="paper", data=".", settings={"ewc.most": 50})).algorithms
+    (own,) = resolve(Request("climb", "ewc", "vilt", scale="paper", data=".", settings={"ewc.most": 50})).algorithms
     assert len(some_of(stage, own.share, own.most, seed=0)) == 50, "what a user says comes first"
 
 

@@ -15,15 +15,14 @@ from holdfast.benchmarks.climb.tasks import Place, listing
 from holdfast.benchmarks.climb.transfer import LowShotRun
 from holdfast.benchmarks.source import open_source, world
 from holdfast.errors import UserError
-from holdfast.experiments.config import Request, prepare
 from holdfast.experiments.plan import graph
-from holdfast.experiments.runner import run
+from holdfast.experiments.request import Request
 from holdfast.experiments.store import Store
 from holdfast.experiments.tune import on_validation
-from holdfast.experiments.unread import Unread
 from holdfast.models.vilt import TinyVilt, tiled
 from holdfast.papers import table
 from holdfast.types import Score, Wants
+from smallest import prepare, run
 
 WANTS = Wants(side=32, vocabulary=TinyVilt().wants().vocabulary)
 ORDER = paper.ORDERS[0].split(">")
@@ -155,8 +154,8 @@ def test_a_whole_paper_needs_so_many_low_shot_runs():
 def test_low_shot_runs_of_stages_that_are_not_learned_are_not_needed():
     for title in ("ewc", "adapters"):
         asked = Request("climb", title, scale="tiny", settings={"benchmark.downstream": True}, stages=2)
-        (node,) = graph([asked], preparation=Unread()).asked()
-        few = [found for name in node.needs if (found := LowShotRun.parse(name))]
+        plan = graph([asked], read=False)
+        few = [found for name in plan.needs[plan.wanted[0]] if (found := LowShotRun.parse(name))]
         assert {each.stage for each in few} == {0, 1, 2}
         later = {each.task for each in few if each.stage == 2} & set(ORDER)
         assert later == {"snli-ve", "vcr"}, "what is still to come in the order, learned or not"

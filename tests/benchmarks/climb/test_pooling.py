@@ -216,10 +216,10 @@ def test_points_of_a_grid_are_compared_by_the_same_tasks():
     good = [[0.6] * 4, [0.6, 0.7, 0.6, 0.6], [0.5, 0.6, 0.6, 0.5], [0.5, 0.6, 0.6, 0.5]]
     logs = {"a": (log(ISSUE), {}), "b": (log(good), {})}
     nodes = {run: SimpleNamespace(benchmark=Climb()) for run in logs}
-    found = _values(SimpleNamespace(nodes=nodes), logs, "forgetting_transfer")
+    found = _values(SimpleNamespace(configs=nodes), logs, "forgetting_transfer")
     assert found["a"] == pytest.approx(100 * 0.17 / (1.2 - 1 / 3))
     assert found["b"] == pytest.approx(100 * 0.1 / (1.2 - 1 / 3)), "without NLVR2, which only this one learned"
-    assert _values(SimpleNamespace(nodes=nodes), logs, "nlvr2") == {"a": 0.583, "b": 0.6}
+    assert _values(SimpleNamespace(configs=nodes), logs, "nlvr2") == {"a": 0.583, "b": 0.6}
 
 
 def test_tasks_that_are_clear_one_by_one_are_clear_together():

@@ -21,9 +21,10 @@ from holdfast.benchmarks.climb.tasks import Place, read, vocabulary_file
 from holdfast.benchmarks.source import Split, world
 from holdfast.data.table import Data, Shared, Table
 from holdfast.errors import UserError
-from holdfast.experiments.config import Request, check, needed, prepare
+from holdfast.experiments.config import needed, resolve
+from holdfast.experiments.request import Request
 from holdfast.types import Inputs, Wants
-from smallest import trained
+from smallest import prepare, trained
 
 ORDER = "vqav2>nlvr2>snli-ve"
 WANTS = Wants(sees="regions")
@@ -135,7 +136,7 @@ def test_a_whole_run_learns_three_tasks_from_features(features):
     assert ready.setup.inputs.images == 2
     boxes = [int(table.inputs["region_count"].values.max()) for table in ready.setup.data.tables]
     assert ready.setup.inputs.regions == (max(boxes), 2048)
-    assert "features" not in ready.config.benchmark, "where they lie makes no other run; what they are does"
+    assert "features" not in ready.config.content["benchmark"], "where they lie makes no other run; what they are does"
     learner, log = trained(ready)
     assert len(log.scores) == (3 + 1) * 2 * 3
     assert all(torch.isfinite(value).all() for value in learner.model.state_dict().values())
@@ -200,7 +201,7 @@ def test_few_examples_are_learned_from_features_or_from_a_grid(features):
 
 def test_runs_that_are_needed_are_given_the_features():
     settings = {"benchmark.features": "somewhere", "benchmark.downstream": True}
-    asked = check(Request("climb", "ewc", "uniter-tiny", scale="tiny", order=ORDER, settings=settings))
+    asked = resolve(Request("climb", "ewc", "uniter-tiny", scale="tiny", order=ORDER, settings=settings))
     needs = asked.benchmark.needs("ewc")
     few = {name: transfer.LowShotRun.parse(name) for name in needs if transfer.LowShotRun.parse(name)}
     assert {(each.stage, each.task) for each in few.values()} == {
@@ -212,4 +213,4 @@ def test_runs_that_are_needed_are_given_the_features():
     }, "there are no features for language and vision tasks"
     assert set(needs) - set(few) == {f"direct/{name}" for name in ORDER.split(">")}
     for need in needs.values():
-        assert check(needed(asked, need, "5296284bc28b")).benchmark.features == "somewhere"
+        assert resolve(needed(asked, need, "5296284bc28b")).benchmark.features == "somewhere"

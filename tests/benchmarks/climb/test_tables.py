@@ -9,11 +9,11 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from holdfast.benchmarks.climb import commands as climb
 from holdfast.benchmarks.climb import paper
 from holdfast.benchmarks.climb.figures import later
 from holdfast.benchmarks.climb.runs import UNSEEN, Runs
 from holdfast.benchmarks.climb.tables import BUILDERS, DOUBTFUL, SAME, SMALLER, WORLD, Cell, filled, sheet
-from holdfast.cli import climb
 from holdfast.engine.files import write_json
 from holdfast.errors import UserError
 from holdfast.experiments.store import Record

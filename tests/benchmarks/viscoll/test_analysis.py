@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 import pytest
 
 from holdfast.benchmarks.viscoll import analysis
+from holdfast.benchmarks.viscoll import commands as cli
 from holdfast.benchmarks.viscoll.benchmark import CocoShift
-from holdfast.cli import viscoll as cli
 from holdfast.cli.data import show
 from holdfast.errors import UserError
 from holdfast.experiments.store import Record

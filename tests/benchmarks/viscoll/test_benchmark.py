@@ -18,12 +18,12 @@ from holdfast.data.text import SPECIAL, Tokenizer
 from holdfast.engine.learner import Learner
 from holdfast.engine.loop import train
 from holdfast.errors import UserError
-from holdfast.experiments.config import Request, prepare
-from holdfast.experiments.runner import run as make
+from holdfast.experiments.request import Request
 from holdfast.experiments.store import Store
 from holdfast.models.vlbert import TinyVLBert
 from holdfast.types import Stream, Wants
-from smallest import Scores
+from smallest import Scores, prepare
+from smallest import run as make
 
 SHIFT = CocoShift(scale="tiny")
 

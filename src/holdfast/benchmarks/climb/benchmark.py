@@ -7,7 +7,7 @@ direct fine-tuning, which the other runs' knowledge transfer is taken against: i
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar, Literal
 
 from holdfast.benchmarks.base import Benchmark, Need, Setup
@@ -25,6 +25,15 @@ from holdfast.types import Between, Inputs, Protocol, Score, Stream, Wants
 
 SIDES = {"tiny": 32, "small": 64, "large": 96, "paper": paper.SIDE}
 """The side of the images, where a model leaves it open."""
+
+
+@dataclass(frozen=True)
+class _Read:
+    """The splits of every task that was read, and what they look like to a model."""
+
+    splits: Mapping[str, list[Split]]
+    inputs: Inputs
+    regions: bool
 
 
 @dataclass(frozen=True)
@@ -89,6 +98,12 @@ class Climb(Benchmark):
         features = ["region_features"] if self.features else []
         return (*(TASKS[name].dataset for name in task_order(self.order)), *features)
 
+    def joined(self, others: Sequence[Benchmark]) -> Climb:
+        """The tasks of all runs that differ from this one in their order and in what they need."""
+        alike = [other for other in others if isinstance(other, Climb) and other._alone() == self._alone()]
+        names = {name for other in alike for name in task_order(other.order)}
+        return replace(self, order=">".join(name for name in TASKS if name in names)) if names else self
+
     def setup(self, wants: Wants) -> Setup:
         """Read the tasks, and lay them out in stages."""
         place, names = Place(self.data, self.scale, self.skip_bad), task_order(self.order)
@@ -100,8 +115,8 @@ class Climb(Benchmark):
         side = wants.side or SIDES[self.scale]
         words = vocabulary_file(wants, place)
         fit = {"pictures": False} if self.features else paper.fit(side, self.scale)
-        splits: list[list[Split]] = [
-            [
+        splits: dict[str, list[Split]] = {
+            name: [
                 read(
                     name,
                     part,
@@ -114,29 +129,47 @@ class Climb(Benchmark):
                 for part in PARTS
             ]
             for name in names
-        ]
+        }
         inputs = Inputs(
             image=(3, fit.get("longest", side), fit.get("longest", side)),
-            images=max(TASKS[name].images for name in names),
             padded="longest" in fit,
             text=paper.TEXT,
             vocabulary=len(Tokenizer.load(words).vocabulary),
         )
         if wants.sees == "regions":
-            splits = [with_regions(name, own, place, self.features) for name, own in zip(names, splits, strict=True)]
-            inputs = region_inputs(inputs, [split for own in splits for split in own])
-        found = layouts(names, [[len(split.table) for split in own] for own in splits])
+            splits = {name: with_regions(name, own, place, self.features) for name, own in splits.items()}
+        return self._laid_out(_Read(splits, inputs, wants.sees == "regions"))
+
+    def narrow(self, setup: Setup) -> Setup:
+        """The tasks of this benchmark's own order."""
+        whole = setup.whole
+        assert isinstance(whole, _Read)
+        return self._laid_out(whole)
+
+    def _laid_out(self, whole: _Read) -> Setup:
+        place, names = Place(self.data, self.scale, self.skip_bad), task_order(self.order)
+        own = [whole.splits[name] for name in names]
+        splits = [split for task in own for split in task]
+        inputs = replace(whole.inputs, images=max(TASKS[name].images for name in names))
+        if whole.regions:
+            inputs = region_inputs(inputs, splits)
+        found = layouts(names, [[len(split.table) for split in task] for task in own])
         sets = [each.evaluation(part) for part in ("validation", "test") for each in found]
         return Setup(
-            Data([split.table for own in splits for split in own]),
+            Data([split.table for split in splits]),
             {name: task_of(name, place) for name in names},
             Stream(tuple(each.stage(paper.training(each.name, self.scale)) for each in found)),
             Protocol(tuple(sets), initial=True),
             inputs,
             chance={name: TASKS[name].chance for name in names},
-            problems=tuple(problem for own in splits for split in own for problem in split.problems),
+            problems=tuple(problem for split in splits for problem in split.problems),
+            whole=whole,
             keep_stages=True,
         )
+
+    def _alone(self) -> Climb:
+        """The benchmark without what other runs of a plan may have otherwise on the same data."""
+        return replace(self, order="", downstream=False, single_task=False, joint=False)
 
     @staticmethod
     def summary(scores: Sequence[Score]) -> dict[str, float]:

@@ -81,9 +81,10 @@ def vacuous(
     from holdfast.cli.carry import carry, end
     from holdfast.cli.run import parse_settings
     from holdfast.engine.ranks import Ranks
-    from holdfast.experiments.config import Preparation, Request
     from holdfast.experiments.local import Options
     from holdfast.experiments.plan import graph
+    from holdfast.experiments.request import Request
+    from holdfast.experiments.setups import Setups
     from holdfast.experiments.store import Store as Folder
 
     asked = [
@@ -103,9 +104,9 @@ def vacuous(
         )
         for each in asked
     ]
-    preparation = Preparation()
-    plan = graph(requests, needs=False, preparation=preparation)
-    result = carry(plan, Folder(out), Options(device), preparation, Ranks(), jobs)
+    setups = Setups()
+    plan = graph(requests, needs=False, setups=setups)
+    result = carry(plan, Folder(out), Options(device), setups, Ranks(), jobs)
     _show([sheet("5", _runs(out, scale))], as_json)
     end(result)
 

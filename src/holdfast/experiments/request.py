@@ -1,0 +1,180 @@
+"""What a user asks for: a run by names and by what differs from the defaults, and the words that say so."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal
+
+from holdfast import registry
+from holdfast.algorithms.base import Algorithm
+from holdfast.errors import UserError, nearest
+from holdfast.settings import shown
+from holdfast.types import Between
+
+START = r"([0-9a-f]{12})@([1-9]\d*)"
+"""How a start is written: a run's id and the number of a stage."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """A run as a user asks for it: names and what differs from the defaults."""
+
+    benchmark: str = "patterns"
+    algorithm: str = "finetune"
+    model: str | None = None
+    scale: str | None = None
+    setting: str | None = None
+    order: str | None = None
+    seed: Annotated[int, Between(0)] = 0
+    precision: Literal["float32", "float64", "bfloat16"] = "float32"
+    predictions: bool = False
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    data: str | None = None
+    """The folder of the official files; None: the world's."""
+    skip_bad: Annotated[int, Between(0)] = 0
+    """How many bad records of the data may be dropped."""
+    start: str = ""
+    """RUN@STAGE: the encoder begins with the weights that another run of the store had after a stage."""
+    stages: Annotated[int, Between(1)] | None = None
+    """Only so many stages, the first, are learned; None: all."""
+    threads: Annotated[int, Between(1)] = 1
+    """How many threads compute on the CPU. Another number rounds otherwise, so it is part of the run's id."""
+
+    def command(self) -> str:
+        """The command that asks for the same.
+
+        >>> Request("patterns", "er", seed=2, settings={"replay.capacity": 50}).command()
+        'holdfast run patterns --algorithm er --seed 2 --set replay.capacity=50'
+        """
+        words = ["holdfast", "run", self.benchmark, "--algorithm", self.algorithm]
+        plain = ("model", "scale", "setting", "order", "data", "skip_bad", "seed", "precision", "start", "stages")
+        for name in (*plain, "threads"):
+            if (value := getattr(self, name)) != getattr(Request, name):
+                words += [f"--{name.replace('_', '-')}", str(value)]
+        words += ["--predictions"] if self.predictions else []
+        for name, value in self.settings.items():
+            words += ["--set", f"{name}={','.join(map(str, value)) if isinstance(value, list | tuple) else value}"]
+        return shlex.join(words)
+
+    @staticmethod
+    def from_command(command: str) -> Request:
+        """The request behind such a command; its numbers are still words, which `resolve` reads.
+
+        >>> Request.from_command("holdfast run patterns --algorithm er --seed 2 --set replay.capacity=50").settings
+        {'replay.capacity': '50'}
+        """
+        words, settings = iter(shlex.split(command)[2:]), dict[str, str]()
+        given: dict[str, Any] = {"benchmark": next(words)}
+        for word in words:
+            name = word.removeprefix("--").replace("-", "_")
+            if name == "set":
+                key, _, value = next(words).partition("=")
+                settings[key] = value
+            else:
+                given[name] = True if name == "predictions" else next(words)
+        return Request(**given, settings=settings)
+
+
+def refuse_objects(request: Request) -> None:
+    """Raise UserError where an object stands in the place of a name, or settings are no dictionary."""
+    for part in _NAMED:
+        refuse_object(part, getattr(request, part))
+    given = request.settings
+    if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
+        raise UserError(f"settings is {shown(given)}: give a dictionary such as {{'replay.capacity': 64}}")
+
+
+def refuse_object(part: str, value: object) -> None:
+    """Raise UserError where the benchmark, algorithm or model is no name: the text of an object may name another."""
+    if not isinstance(value, str) and not (part == "model" and value is None):
+        raise UserError(
+            f"{part} is {shown(value)}, and must be text (objects are not supported yet): give its name, such as "
+            f"{_NAMED[part]}"
+        )
+
+
+_NAMED = {
+    "benchmark": "'patterns'; `holdfast list benchmarks` shows all",
+    "algorithm": "'replay', with settings={'replay.capacity': 64}, or 'file.py:Class' for one of your own",
+    "model": "'vilt-tiny', with settings={'model.width': 64}",
+}
+"""What a request names, and how."""
+
+
+def settings_for(algorithms: Sequence[str], settings: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Which settings each of several algorithms is given: those of the run, and its own.
+
+    >>> settings_for(["finetune", "er"], {"train.epochs": 3, "replay.size": 8})
+    {'finetune': {'train.epochs': 3}, 'er': {'train.epochs': 3, 'replay.size': 8}}
+    """
+    owners = {word: {name for name, _ in algorithms_of(settings_in(word)[0])[1]} for word in algorithms}
+    own = {key: owner_of(key)[0] for key in settings}
+    elsewhere = {word: set().union(*owners.values()) - mine for word, mine in owners.items()}
+    return {word: {k: v for k, v in settings.items() if own[k] not in elsewhere[word]} for word in algorithms}
+
+
+def settings_in(words: str) -> tuple[str, dict[str, str]]:
+    """The algorithms that words name, and the settings that are part of a name: a paper's row, a memory's size.
+
+    >>> settings_in("ewc+er@1000+mir-max@50")
+    ('ewc+er+mir', {'er.capacity': '1000', 'mir.by': 'max', 'mir.capacity': '50'})
+    """
+    names: list[str] = []
+    settings: dict[str, str] = {}
+    for word in words.split("+"):
+        name, _, size = word.strip().rpartition("@")
+        name, size = (name, size) if name and size.isdigit() else (word, "")
+        name, own = registry.row(name)
+        settings |= own
+        if size:
+            settings[f"{name.rpartition(':')[2]}.capacity"] = size
+        names.append(name)
+    return "+".join(names), settings
+
+
+def algorithms_of(words: str) -> tuple[list[str], list[tuple[str, type[Algorithm]]]]:
+    """The stream transforms that `A+B` names, and its algorithms: name and class."""
+    transforms, entries = [], []
+    names = [word.strip() for word in words.split("+")]
+    for name in names:
+        if ".py" in name:
+            kind = registry.algorithm_from_file(name)
+            entries.append((kind.__name__, kind))
+            continue
+        found = registry.resolve(name, "algorithm", registry.ALGORITHMS, registry.PLAIN, registry.TRANSFORMS)
+        if found in registry.TRANSFORMS:
+            transforms.append(found)
+        elif found in registry.ALGORITHMS:
+            entries.append((found, registry.ALGORITHMS[found].load()))
+        elif len(names) > 1:
+            raise UserError(f"{name!r} is plain fine-tuning: there is nothing to combine in {words!r}")
+    if len({*transforms, *(name for name, _ in entries)}) < len(transforms) + len(entries):
+        raise UserError(f"{words!r} names one algorithm twice")
+    return transforms, entries
+
+
+def title_of(transforms: Sequence[str], algorithms: Sequence[str]) -> str:
+    """The name of a run's row in a table."""
+    return "+".join([*transforms, *algorithms]) or "finetune"
+
+
+def owner_of(key: str) -> tuple[str, str]:
+    """What a setting such as `er.capacity` belongs to, by its registered name, and the rest."""
+    owner, _, name = key.rpartition(".")
+    main = {alias: n for n, e in registry.ALGORITHMS.items() for alias in (n, *e.aliases)}
+    return main.get(owner, owner), name
+
+
+def by_owner(settings: Mapping[str, Any], algorithms: list[str]) -> dict[str, dict[str, Any]]:
+    """Settings such as `replay.capacity` by what they set."""
+    owners: dict[str, dict[str, Any]] = {name: {} for name in ("benchmark", "model", "train", *algorithms)}
+    for key, value in settings.items():
+        owner, name = owner_of(key)
+        if owner in registry.ALGORITHMS and owner not in owners:
+            raise UserError(f"{key} sets nothing: {owner} is not among the algorithms of this run")
+        if owner not in owners:
+            raise UserError(f"{key} sets nothing: {owner!r} is no part of this run; {nearest(owner, owners)}")
+        owners[owner][name] = value
+    return owners

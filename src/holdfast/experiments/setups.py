@@ -1,0 +1,77 @@
+"""Data made ready: once in a process for all runs that can share it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from holdfast.benchmarks.base import Benchmark, Setup
+from holdfast.data.threads import threads
+from holdfast.experiments import parts
+from holdfast.experiments.config import Config, trained
+from holdfast.experiments.front import through
+from holdfast.types import Stream, Wants
+
+
+class Setups:
+    """Sets benchmarks up for the runs of a process.
+
+    The data of the last run is kept, and what the ids of all need to know of theirs, so that a thousand runs are named
+    without reading a thousand times.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[Benchmark, Wants], tuple[Stream, str, Mapping[str, int]]] = {}
+        self._shared: tuple[Any, Setup] | None = None
+        self._last: tuple[Any, Setup] | None = None
+
+    def settle(self, config: Config) -> Config:
+        """The configuration with all that follows from its data: its id is final."""
+        stream, data, further = self._outline(config)
+        stages, every = config.request.stages, len(stream.stages)
+        settled = replace(
+            config,
+            training=tuple(trained(stage.training) for stage in config.stream(stream).stages),
+            data=data,
+            weights=config.recipe.source(),
+            further=further,
+            stages=stages if stages is not None and stages < every else None,
+        )
+        return settled.frozen()
+
+    def stream(self, config: Config) -> Stream:
+        """The stream that a run learns."""
+        return config.stream(self._outline(config)[0])
+
+    def of(self, config: Config) -> Setup:
+        """All that a run learns from and is scored on, as its model sees it."""
+        setup = self._seen(config)
+        return replace(setup, stream=config.stream(setup.stream))
+
+    def _outline(self, config: Config) -> tuple[Stream, str, Mapping[str, int]]:
+        key = config.benchmark, config.recipe.wants()
+        if key not in self._known:
+            setup = self._read(config)
+            self._known[key] = setup.stream, setup.data.fingerprint(), parts.of_setup(setup)
+        return self._known[key]
+
+    def _read(self, config: Config) -> Setup:
+        """The benchmark's own set-up, as it is before the model's frozen front has seen it."""
+        wants = config.recipe.wants()
+        key = config.source, wants
+        if self._shared is None or self._shared[0] != key:
+            self._shared = self._last = None  # two at once may be too many
+            self._shared = key, config.source.setup(wants)
+        return config.benchmark.narrow(self._shared[1])
+
+    def _seen(self, config: Config) -> Setup:
+        key = config.benchmark, config.recipe, config.request.threads
+        if self._last is None or self._last[0] != key:
+            self._last = None
+            setup = self._read(config)
+            if (front := config.recipe.front()) is not None:
+                with threads(config.request.threads):
+                    setup = through(setup, front)
+            self._last = key, setup
+        return self._last[1]
