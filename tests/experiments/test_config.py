@@ -238,3 +238,5 @@ def test_a_setting_that_is_given_twice_must_be_the_same():
     with pytest.raises(UserError, match=r"--scale is tiny and benchmark\.scale small: these are the same setting"):
         resolve(Request("climb", scale="tiny", settings={"benchmark.scale": "small"}))
     assert resolve(Request("climb", scale="tiny", settings={"benchmark.scale": "tiny"})).benchmark.scale == "tiny"
+    with pytest.raises(UserError, match=r"replay\.capacity is given as 64 and, as er\.capacity, as 32: give it once"):
+        resolve(Request("patterns", "er", settings={"replay.capacity": 64, "er.capacity": 32}))

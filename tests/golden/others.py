@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import zlib
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -247,6 +249,10 @@ def of_benchmark(name: str) -> Outcome:
         for each in setup.protocol.evaluations
     ]
     measured = benchmark.summary(log)
+    near = [[_above_chance(each, setup.chance, deviations) for each in log] for deviations in (1.0, 1.9, 2.1, 3.0)]
+    shares = [
+        share for scores in (log, *near) for own in benchmark.shares(scores, {}).values() for share in own.values()
+    ]
     found = {**parts.of_benchmark(benchmark, recipe), **parts.of_setup(setup)}
     kept = {part: version for part, version in found.items() if not part.startswith(("model", "head"))}
     words = [*measured, *setup.tasks, *(each.name for each in setup.protocol.evaluations)]
@@ -257,9 +263,17 @@ def of_benchmark(name: str) -> Outcome:
         "words": [float(zlib.crc32(" ".join(words).encode()))],
         "chance": list(setup.chance.values()),
         "measures": [value for value in measured.values() if value == value],
+        "shares": [number for each in shares for number in (each.change, each.base, float(bool(each.doubt)))],
         "every": [float(setup.protocol.every or 0), float(setup.protocol.initial)],
     }
     return Outcome(kept, values)
+
+
+def _above_chance(score: Score, chance: Mapping[str, float], deviations: float) -> Score:
+    """A score that lies so many standard errors above chance, where the rule for pooled measures decides."""
+    level = chance.get(score.name, 0.0)
+    spread = math.sqrt(max(level * (1 - level), 0.25 / 9) / score.count)
+    return replace(score, score=level + deviations * spread)
 
 
 def _chosen(training: Training) -> str:

@@ -1,7 +1,7 @@
 """Which records stand in one row, and what a row is called."""
 
 from holdfast.experiments.store import Record
-from holdfast.reports.groups import experiments, rows_of
+from holdfast.reports.groups import distinct, experiments, rows_of
 from holdfast.reports.runs import on_world
 from reports.stores import record
 
@@ -86,3 +86,13 @@ def test_only_a_named_folder_is_not_the_worlds():
     assert on_world({"command": 'holdfast run "clvqa'})  # a broken command is never taken for real data
     assert on_world({})
     assert on_world({"command": "holdfast run clvqa --data made", "world": True})
+
+
+def test_versions_of_parts_that_follow_from_a_setting_are_not_what_tells_rows_apart():
+    settings = [
+        {"memory": "balanced-sqrt", "parts": {"memory TargetBalanced": 1}},
+        {"memory": "reservoir", "parts": {"memory Reservoir": 1}},
+    ]
+    assert distinct(["er", "er"], settings, "ab") == ["er (memory=balanced-sqrt)", "er (memory=reservoir)"]
+    versions = [{"parts": {"algorithm Replay": version}} for version in (1, 2)]
+    assert distinct(["er", "er"], versions, "ab") == ["er (algorithm Replay=1)", "er (algorithm Replay=2)"]

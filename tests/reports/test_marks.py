@@ -140,6 +140,24 @@ def test_no_score_is_marked_that_is_not_above_chance():
     assert leaders(rows(a=[1, 1.1, 1.2], b=[5, 5.2, 5.1]), higher=False, chance={"a": 6, "b": 6}).names == {"a"}
 
 
+def test_a_row_that_learned_nothing_is_not_marked_for_forgetting_nothing():
+    def of(name, accuracy, forgetting):
+        summaries = [
+            {"final_accuracy": accuracy + 0.01 * seed, "forgetting": forgetting + 0.001 * seed**2} for seed in range(3)
+        ]
+        chances = dict.fromkeys(CHANCE, 0.5)
+        return [{**made(name, seed, **summary), "chance": chances} for seed, summary in enumerate(summaries)]
+
+    found = table(*of("finetune", 0.45, 0.0), *of("replay", 0.8, 0.3), *of("ewc", 0.7, 0.6))
+    column = 1 + next(number for number, head in enumerate(found.columns[1:]) if head.startswith("forgetting"))
+    assert {row[0].text: row[column].best for row in found.rows if row[column].number is not None} == {
+        "finetune": False,
+        "replay": True,
+        "ewc": False,
+    }
+    assert "finetune: not marked in forgetting (its score is not above chance)." in " ".join(found.notes)
+
+
 def test_the_chance_of_a_mean_score_is_the_mean_of_the_chances():
     values = {**record(stages=2), "chance": {"stage-1": 0.5, "stage-2": 0.25}}
     run, accuracy = Record.from_json(values, ""), tables.measures("patterns")["final_accuracy"]

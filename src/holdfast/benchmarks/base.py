@@ -34,6 +34,8 @@ class Measure:
     """What asks for the other runs that it is taken against, as --downstream does; empty: every record has it."""
     mean_of: tuple[str, ...] = ()
     """Patterns of the evaluation sets whose mean score this is: guessing scores at most the mean of their chances."""
+    relies_on: str = ""
+    """The mean score that must be above chance for a mark here: a model that learned nothing forgets nothing."""
 
     @property
     def head(self) -> str:

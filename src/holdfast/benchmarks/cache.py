@@ -171,6 +171,8 @@ def _entry(path: Path, paths: Sequence[Path]) -> Entry | None:
 def _why_unused(about: Mapping[str, Mapping[str, object]]) -> str:
     if not about:
         return "an earlier holdfast made it"
+    if not all(isinstance(about.get(part, {}), Mapping) for part in ("versions", "files")):
+        return "its note is damaged"
     for module, version in about.get("versions", {}).items():
         try:
             now = version_of(module)

@@ -176,5 +176,6 @@ def by_owner(settings: Mapping[str, Any], algorithms: list[str]) -> dict[str, di
             raise UserError(f"{key} sets nothing: {owner} is not among the algorithms of this run")
         if owner not in owners:
             raise UserError(f"{key} sets nothing: {owner!r} is no part of this run; {nearest(owner, owners)}")
-        owners[owner][name] = value
+        if str(owners[owner].setdefault(name, value)) != str(value):
+            raise UserError(f"{owner}.{name} is given as {owners[owner][name]} and, as {key}, as {value}: give it once")
     return owners

@@ -33,6 +33,8 @@ class Cell:
     """Our own values by seed, as printed: what a mark is decided by."""
     chance: float | None = None
     """What guessing scores, where that is known: what does not exceed it is never marked."""
+    learned: bool = True
+    """Whether the score that this measure relies on is above chance: if it is not, it is never marked."""
     run: str = ""
     """The run that a click leads to."""
     seeds: tuple[tuple[int, str], ...] = ()

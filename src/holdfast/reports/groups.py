@@ -101,6 +101,9 @@ def distinct(titles: Sequence[str], settings: Sequence[Mapping[str, Any]], names
         flat = [dict(_flat(settings[place])) for place in places]
         names_of = {name for each in flat for name in each}
         differing = [name for name in sorted(names_of) if len({_text(each.get(name)) for each in flat}) > 1]
+        chosen = [name for name in differing if not name.startswith("parts.")]
+        if len({_text([each.get(name) for name in chosen]) for each in flat}) == len(flat):
+            differing = chosen  # the versions of parts follow from these
         for place, each in zip(places, flat, strict=True):
             told = ", ".join(f"{_last(name)}={each.get(name)}" for name in differing)
             short = 0 < len(differing) <= MOST and len(told) <= 60

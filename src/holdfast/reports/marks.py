@@ -11,7 +11,7 @@ from holdfast import metrics
 from holdfast.benchmarks.base import Measure
 from holdfast.experiments.store import Record
 from holdfast.reports.blocks import Cell, mean_cell
-from holdfast.reports.significance import LEAST, Leaders, leaders
+from holdfast.reports.significance import LEAST, Leaders, above, leaders
 
 Row: TypeAlias = tuple[Cell, ...]
 
@@ -35,7 +35,14 @@ def measured(group: Sequence[Record], name: str, measure: Measure) -> Cell:
         cell,
         values={seed: value * measure.factor for seed, value in by_seed(group, name).items()},
         chance=None if chance is None else chance * measure.factor,
+        learned=_learned(group, measure.relies_on),
     )
+
+
+def _learned(group: Sequence[Record], name: str) -> bool:
+    """Whether a row's mean score is above chance, as far as its records say."""
+    chance, values = chance_of(group, name, Measure(name, mean_of=("*",))), list(by_seed(group, name).values())
+    return not name or chance is None or len(values) < LEAST or above(values, chance)
 
 
 def by_seed(group: Sequence[Record], name: str) -> dict[int, float]:
@@ -75,6 +82,9 @@ def mark_best(
         own = {str(place): row for place, row in enumerate(rows) if ranks[place] == rank}
         for column, (title, more) in enumerate(zip(columns, higher, strict=True), 1):
             cells = {name: row[column] for name, row in own.items() if row[column].number is not None}
+            for name in [name for name, cell in cells.items() if not cell.learned]:
+                told.setdefault((rows[int(name)][0].text, "its score is not above chance"), []).append(title)
+                del cells[name]
             if not cells:
                 continue
             guessed = {name: cell.chance for name, cell in cells.items() if cell.chance is not None}

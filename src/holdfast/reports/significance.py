@@ -142,7 +142,7 @@ def leaders(
     }
     ties = {best, *tested} - worse
     guessed = {name: sign * chance[name] for name in ties if chance and name in chance}
-    marked = ties - {name for name, level in guessed.items() if not _above(list(known[name].values()), level)}
+    marked = ties - {name for name, level in guessed.items() if not above(list(known[name].values()), level)}
     if not marked:
         return Leaders(why="no score is above chance")
     if len(marked) == 1 < len(ties):  # alone it would be the winner, which the test does not support
@@ -151,7 +151,7 @@ def leaders(
     return Leaders(frozenset(marked), "", apart, tuple(sorted({*map(len, tested.values())})))
 
 
-def _above(values: Sequence[float], level: float) -> bool:
+def above(values: Sequence[float], level: float) -> bool:
     """Whether the lower end of the 95 % interval of the mean is above a level, by more than rounding."""
     return metrics.mean(values) - metrics.t_interval(values) > level + 1e-9 * abs(level)
 

@@ -39,10 +39,12 @@ _FEW = "the low-shot score of the pre-trained encoder"
 MEASURES = {
     **{name: Measure(name, higher=True) for name in TASKS},
     "knowledge_transfer": Measure("T_UK", higher=True, factor=1.0, pooled="the score of its direct run"),
-    "forgetting_transfer": Measure("T_F", higher=False, factor=1.0, pooled="the score right after its stage"),
+    "forgetting_transfer": Measure(
+        "T_F", higher=False, factor=1.0, pooled="the score right after its stage", relies_on="final_accuracy"
+    ),
     "final_accuracy": Measure("ACC", higher=True, mean_of=("*",)),
-    "backward_transfer": Measure("BWT", higher=True),
-    "forward_transfer": Measure("FWT", higher=True),
+    "backward_transfer": Measure("BWT", higher=True, relies_on="final_accuracy"),
+    "forward_transfer": Measure("FWT", higher=True, relies_on="final_accuracy"),
     "intransigence": Measure("Int", higher=False, asked="--set benchmark.joint=true"),
     "score": Measure("score", higher=True),
     "low_shot_multimodal": Measure("T_LS multimodal", higher=True, factor=1.0, pooled=_FEW, asked="--downstream"),

@@ -16,10 +16,10 @@ MEASURES = {
     "wh": Measure("Wh", higher=True),
     "yn": Measure("Y/N", higher=True),
     "mean_accuracy": Measure("Mean acc", higher=True, mean_of=("*",)),
-    "backward_transfer": Measure("BWT", higher=True),
-    "remembering": Measure("Rem", higher=True),
-    "intransigence": Measure("Int", higher=False),
-    "cl_score": Measure("CL score", higher=True),
+    "backward_transfer": Measure("BWT", higher=True, relies_on="mean_accuracy"),
+    "remembering": Measure("Rem", higher=True, relies_on="mean_accuracy"),
+    "intransigence": Measure("Int", higher=False, relies_on="mean_accuracy"),
+    "cl_score": Measure("CL score", higher=True, relies_on="mean_accuracy"),
 }
 _ALONE = "needs one stage for each task, and there are {} for {}"
 REFERENCE = "cumulative"

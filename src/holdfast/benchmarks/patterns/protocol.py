@@ -11,8 +11,8 @@ from holdfast.types import Score
 MEASURES = {
     "final_accuracy": Measure("final acc.", higher=True, mean_of=("*",)),
     "learning_accuracy": Measure("learning acc.", higher=True, mean_of=("*",)),
-    "forgetting": Measure("forgetting", higher=False),
-    "backward_transfer": Measure("BWT", higher=True),
+    "forgetting": Measure("forgetting", higher=False, relies_on="final_accuracy"),
+    "backward_transfer": Measure("BWT", higher=True, relies_on="final_accuracy"),
 }
 
 
