@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast.errors import UserError
+
 if TYPE_CHECKING:  # readers, worlds and reports use these words without torch
     from torch import Tensor
 
@@ -115,7 +117,7 @@ class Batch:
 
 
 class Task(ABC):
-    """A learning problem. It owns forward, loss and score; the loop knows none of them.
+    """A learning problem. It owns forward, loss, distillation and score; the loop knows none of them.
 
     A score is larger for better and lies in [0, 1] where it can; `chance` is what guessing scores. `head` names the
     model's output that the task reads: tasks that share a head share their answers.
@@ -143,6 +145,17 @@ class Task(ABC):
         """The mean of the losses; a task whose loss has a fused mean gives it here, for speed."""
         return self.losses(output, part).mean()
 
+    def divergence(self, taught: Tensor, output: Tensor, part: Part, temperature: float, units: Tensor) -> Tensor:
+        """How far each row's answer is from the one that a teacher's output, `taught`, gives: for distillation.
+
+        `units` are the numbers of the outputs that past stages have taught; the others say nothing yet.
+        """
+        raise cannot_distil(self)
+
+    def units(self, targets: Tensor) -> Tensor | None:
+        """The numbers of the outputs that examples with these targets teach, in any order; None: all of them."""
+        return None
+
     @abstractmethod
     def predictions(self, output: Tensor, part: Part) -> Tensor:
         """One prediction for each row, as it is scored and stored."""
@@ -150,6 +163,15 @@ class Task(ABC):
     @abstractmethod
     def score(self, predictions: Array, targets: Array) -> float:
         """The score of many predictions."""
+
+
+def cannot_distil(task: Task) -> UserError:
+    """What to raise where a task does not say how to distil its answers."""
+    kind = type(task).__name__
+    return UserError(
+        f"task {task.name!r} cannot be distilled: {kind} does not define divergence(taught, output, part, temperature, "
+        f"units), one number for each row. Add it to {kind}, or choose an algorithm without a teacher"
+    )
 
 
 @dataclass(frozen=True)

@@ -127,7 +127,9 @@ def test_in_one_batch_each_head_has_its_own_set():
 @pytest.mark.parametrize("pair", ["adapters+lora", "lora+adapters", "adapters+adapter-library", "adapter-library+lora"])
 def test_two_that_add_to_the_same_blocks_are_refused_by_name(pair):
     one, other = pair.split("+")
-    with pytest.raises(UserError, match=f"{other} and {one} add to the same blocks.*leave one of the two out"):
+    with pytest.raises(
+        UserError, match=f"{one} needs the transformer blocks to itself, and {other} adds .*: leave one of the two out"
+    ):
         trained(prepared(pair))
 
 

@@ -8,7 +8,8 @@ import pytest
 import torch
 from torch import nn
 
-from holdfast.algorithms.lwf import LwF, _same, divergence
+from holdfast.algorithms.lwf import LwF
+from holdfast.algorithms.old_heads import OldHeads, _same
 from holdfast.engine import compiled
 from holdfast.engine.checkpoint import Checkpoints
 from holdfast.engine.loop import NoLog, train
@@ -30,7 +31,7 @@ def drawn(*shape):
 def gradient(task, taught, output, temperature, units=ALL, targets=None):
     leaf, teacher = output.clone().requires_grad_(), taught.clone().requires_grad_()
     part = Part("t", {}, torch.zeros(len(output)) if targets is None else targets)
-    (found,) = torch.autograd.grad(divergence(task, part, teacher.detach(), leaf, temperature, units).sum(), leaf)
+    (found,) = torch.autograd.grad(task.divergence(teacher.detach(), leaf, part, temperature, units).sum(), leaf)
     return found
 
 
@@ -68,7 +69,7 @@ def test_it_is_nothing_where_model_and_teacher_agree():
     taught, _ = drawn(4, 5)
     for task in (CLASSIFY, SoftLabel("t", "h", 5, 0.1)):
         assert gradient(task, taught, taught, 2.0).abs().max() < 1e-15
-        assert divergence(task, Part("t", {}, torch.zeros(4)), taught, taught, 2.0, ALL).abs().max() < 1e-15
+        assert task.divergence(taught, taught, Part("t", {}, torch.zeros(4)), 2.0, ALL).abs().max() < 1e-15
 
 
 def test_units_that_were_not_seen_are_left_alone():
@@ -118,14 +119,14 @@ def test_the_model_stays_nearer_to_its_teacher_than_without(on, setting):
         (part,), task = old.parts, learner.tasks[old.parts[0].task]
         with torch.no_grad():
             now, then = (task.forward(model, part)[:, :2] for model in (learner.model.eval(), before))
-        found.append(divergence(task, part, then, now, 1.0, torch.arange(2)).mean().item())
+        found.append(task.divergence(then, now, part, 1.0, torch.arange(2)).mean().item())
     assert found[1] < 0.5 * found[0]
 
 
 def test_the_teacher_stays_as_it_was_and_gets_no_gradient():
     learner, algorithm, before, _ = two_stages("old-heads")
-    assert not algorithm.teacher.training
-    for (name, now), then in zip(algorithm.teacher.named_parameters(), before.parameters(), strict=True):
+    assert not algorithm.teacher.model.training
+    for (name, now), then in zip(algorithm.teacher.model.named_parameters(), before.parameters(), strict=True):
         assert torch.equal(now, then), name
         assert not now.requires_grad
         assert now.grad is None
@@ -147,15 +148,16 @@ def test_old_heads_are_asked_about_one_pass_and_as_whole_models_would_answer():
     learner, algorithm, before, batch = two_stages("old-heads", benchmark__stages=4)
     (part,) = batch.parts
     learner.model.eval()
-    ours, theirs = Counted(learner.model.encoder), Counted(algorithm.teacher.encoder)
-    algorithm.seen = {f"stage-{n}": torch.arange(2) for n in (1, 3, 4)}  # three old heads
-    algorithm.batch(learner, batch)
+    ours, theirs = Counted(learner.model.encoder), Counted(algorithm.teacher.model.encoder)
+    algorithm.teacher.seen = {f"stage-{n}": torch.arange(2) for n in (1, 3, 4)}  # three old heads
+    if algorithm._old_heads:
+        algorithm._old_heads.forget()
     loss = algorithm.loss(learner, batch, learner.outputs(batch))
     assert (ours.count, theirs.count) == (1, 1)
     parameters = list(learner.trainable().values())
     found = torch.autograd.grad(loss, parameters, allow_unused=True)
     expected_loss = 0.0
-    for head in algorithm.seen:
+    for head in algorithm.teacher.seen:
         with torch.no_grad():
             taught = (before(part.inputs, head) / 1.5).softmax(-1)
         said = (learner.model(part.inputs, head) / 1.5).log_softmax(-1)
@@ -179,10 +181,10 @@ def test_a_head_that_is_new_is_not_distilled():
 def test_the_classes_of_past_stages_are_the_units_that_were_seen():
     ready, algorithm = prepared(benchmark__stages=3), LwF()
     learner, _ = trained(ready, [algorithm])
-    assert algorithm.seen["patterns"].tolist() == [0, 1, 2, 3, 4, 5]
+    assert algorithm.teacher.seen["patterns"].tolist() == [0, 1, 2, 3, 4, 5]
     algorithm.setup(learner)
     algorithm.end(learner, ready.setup.stream.stages[1])
-    assert algorithm.seen["patterns"].tolist() == [2, 3]
+    assert algorithm.teacher.seen["patterns"].tolist() == [2, 3]
 
 
 def test_on_all_classes_so_far_where_the_head_grows():
@@ -203,7 +205,7 @@ def test_on_all_classes_so_far_where_the_head_grows():
     outputs = learner.outputs(batch)
     found = algorithm.loss(learner, batch, outputs)
     (part,), (output,) = batch.parts, outputs
-    told = algorithm.teacher(part.inputs, "patterns")
+    told = algorithm.teacher.model(part.inputs, "patterns")
     expected = 0.0
     for row in range(7):
         logits = [told[row, 0], told[row, 1], *(torch.tensor(float(part.targets[row] == c)) for c in (2, 3))]
@@ -218,12 +220,13 @@ def test_on_all_classes_so_far_where_the_head_grows():
 def test_a_resumed_run_has_the_same_teacher(on):
     learner, algorithm, _, batch = two_stages(on)
     if on == "seen":
-        algorithm.seen["stage-2"] = torch.arange(2)
+        algorithm.teacher.seen["stage-2"] = torch.arange(2)
     again = LwF(on=on, temperature=1.5, strength=0.7)
     again.setup(learner)
     again.load_state_dict(learner, copy.deepcopy(algorithm.state_dict()))
     learner.model.eval()
-    algorithm.batch(learner, batch)
+    if algorithm._old_heads:
+        algorithm._old_heads.forget()
     outputs = learner.outputs(batch)
     loss = algorithm.loss(learner, batch, outputs)
     assert loss.item() > 0
@@ -260,10 +263,12 @@ def test_old_heads_refuse_an_encoder_with_parts_for_each_head():
     ready, block = prepared(benchmark__setting="task"), Block(4, heads=1, hidden=4)
     learner, _ = trained(ready, [])
     learner.model.encoder.blocks = lambda: [block]
-    LwF(on="old-heads").begin(learner, ready.setup.stream.stages[0])
+    lwf = LwF(on="old-heads")
+    lwf.setup(learner)
+    lwf.begin(learner, ready.setup.stream.stages[0])
     block.added["stage-1"] = nn.ModuleDict()
-    with pytest.raises(UserError, match=r"parts for each head \(adapters\): set lwf\.on=seen"):
-        LwF(on="old-heads").begin(learner, ready.setup.stream.stages[0])
+    with pytest.raises(UserError, match=r"parts of this one belong to single heads: set lwf\.on=seen"):
+        lwf.begin(learner, ready.setup.stream.stages[0])
     plain = LwF(on="seen")
     plain.setup(learner)
     plain.begin(learner, ready.setup.stream.stages[0])
@@ -302,21 +307,23 @@ def test_a_saved_teacher_keeps_its_modules_and_paths(grown):
     again = LwF()
     again.setup(learner)
     again.load_state_dict(learner, state)
-    assert again.teacher.encoder.structure() == algorithm.teacher.encoder.structure() == state["structure"]
-    assert again.teacher.encoder.structure() != encoder.structure()
+    assert again.teacher.model.encoder.structure() == algorithm.teacher.model.encoder.structure() == state["structure"]
+    assert again.teacher.model.encoder.structure() != encoder.structure()
     assert again.loss(learner, batch, outputs).item() == 0
-    assert not any(p.requires_grad for p in again.teacher.parameters())
-    assert not any(module.training for module in again.teacher.modules())
+    assert not any(p.requires_grad for p in again.teacher.model.parameters())
+    assert not any(module.training for module in again.teacher.model.modules())
 
 
 @pytest.mark.parametrize("pair", ["lwf+adapter-library", "adapter-library+lwf"])
 def test_an_adapter_library_is_refused(pair):
-    with pytest.raises(UserError, match=r"adapter-library has one for each stage.*leave one of the two out$"):
+    with pytest.raises(
+        UserError, match=r"adapter-library keeps an encoder, or parts of one, for each stage: leave one of the two out$"
+    ):
         trained(prepared(pair))
 
 
 def test_old_heads_refuse_an_encoder_with_a_path_for_each_head():
-    with pytest.raises(UserError, match=r"\(mntdp's paths\): set lwf\.on=seen"):
+    with pytest.raises(UserError, match=r"mntdp gives each head .*: set lwf\.on=seen, or leave"):
         trained(prepared("lwf+mntdp", lwf__on="old-heads"))
 
 
@@ -328,16 +335,16 @@ def test_old_heads_take_one_pass_of_a_compiled_encoder_too(monkeypatch):
     ready = prepared("lwf", lwf__on="old-heads", benchmark__setting="task", train__epochs=4)
     learners = [make_learner(ready), make_learner(ready)]
     learners[1].stepper = compiled.CompiledStepper(learners[1])
-    passes, again = [], LwF._on_old_heads
+    passes, again = [], OldHeads.divergence
 
-    def watched(self, learner, part, teacher):
-        counted = Counted(learner.model.encoder)
-        losses = again(self, learner, part, teacher)
+    def watched(self, part, temperature):
+        counted = Counted(self._learner.model.encoder)
+        losses = again(self, part, temperature)
         counted.handle.remove()  # or every step would be compiled anew
         passes.append(counted.count)
         return losses
 
-    monkeypatch.setattr(LwF, "_on_old_heads", watched)
+    monkeypatch.setattr(OldHeads, "divergence", watched)
     setup = ready.setup
     for learner in learners:
         train(learner, setup.stream, ready.algorithms, setup.protocol, log=NoLog())

@@ -164,7 +164,7 @@ def test_it_resumes_exactly_within_a_search(stop, tmp_path):
     again = rpsnet()
     learner, _ = trained(ready("branches", **settings), [again], checkpoints=Checkpoints(tmp_path))
     assert equal(weights(whole.model), weights(learner.model))
-    assert again.teacher.teacher.encoder.path == learner.model.encoder.path == whole.model.encoder.path
+    assert again.teacher.teacher.model.encoder.path == learner.model.encoder.path == whole.model.encoder.path
 
 
 def test_distillation_begins_with_the_second_session():

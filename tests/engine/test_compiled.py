@@ -157,7 +157,9 @@ def test_a_teacher_is_compiled_beside_its_pupil_and_stays(monkeypatch):
     learner.stepper = CompiledStepper(learner)
     teachers = []
     end = LwF.end
-    monkeypatch.setattr(LwF, "end", lambda self, *rest: end(self, *rest) or teachers.append((self.teacher, self._ask)))
+    monkeypatch.setattr(
+        LwF, "end", lambda self, *rest: end(self, *rest) or teachers.append((self.teacher.model, self.teacher._ask))
+    )
     train(learner, ready.setup.stream, ready.algorithms, ready.setup.protocol, log=NoLog())
     assert len({id(teacher) for teacher, _ in teachers}) == 1
     assert isinstance(teachers[-1][1], Compiled)

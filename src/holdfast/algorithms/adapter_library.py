@@ -11,7 +11,7 @@ adapters in every block, and a copy of the heads as the stage left them.
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from holdfast.algorithms.adapters import places
+from holdfast.algorithms.adapters import places, refuse_second_set
 from holdfast.algorithms.base import Algorithm
 from holdfast.data.order import shuffled
 from holdfast.models.adapters import Activation, adapters
@@ -41,6 +41,7 @@ class AdapterLibrary(Algorithm):
 
     version: ClassVar[int] = 1
     needs: ClassVar[frozenset[str]] = frozenset({"blocks", "boundaries"})
+    traits = frozenset({"encoder-per-stage", "adds-to-blocks"})
 
     reduction: Annotated[int, Between(1)] = 16
     activation: Activation = "gelu"
@@ -52,6 +53,10 @@ class AdapterLibrary(Algorithm):
     """How many examples the scatter is of."""
     sets: int = field(init=False, repr=False, compare=False)
     """How many sets there are: within a stage, one more than stages are described."""
+
+    def beside(self, algorithms: Sequence[Algorithm]) -> None:
+        """Refuse others that add to the same blocks."""
+        refuse_second_set(self, algorithms)
 
     def setup(self, learner: Learner) -> None:
         """Freeze the encoder; the sets come with their stages."""

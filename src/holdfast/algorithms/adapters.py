@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from torch import nn
 
-from holdfast.algorithms.base import Algorithm
+from holdfast.algorithms.base import Algorithm, refuse_trait
 from holdfast.errors import UserError
 from holdfast.models.adapters import Activation, adapters
 from holdfast.models.transformer import Block
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from holdfast.engine.learner import Learner
-    from holdfast.models.base import Model
 
 
 @dataclass
@@ -33,7 +32,12 @@ class AddedSets(Algorithm, ABC):
     """For each head, a set of further modules learns, and the heads; the encoder does not."""
 
     needs: ClassVar[frozenset[str]] = frozenset({"blocks"})
+    traits = frozenset({"encoder-per-head", "adds-to-blocks"})
     name: ClassVar[str]
+
+    def beside(self, algorithms: Sequence[Algorithm]) -> None:
+        """Refuse others that add to the same blocks."""
+        refuse_second_set(self, algorithms)
 
     def setup(self, learner: Learner) -> None:
         """Freeze the encoder, then add the sets: one for each head."""
@@ -71,17 +75,9 @@ def places(learner: Learner, name: str) -> Sequence[Block]:
         raise UserError(
             f"{name} adds to transformer blocks, and this model has none: choose a transformer, such as vit or vilt"
         )
-    if other := _partner(learner.model):
-        raise UserError(f"{name} and {other} add to the same blocks and cannot be combined: leave one of the two out")
     return blocks
 
 
-def _partner(model: Model) -> str | None:
-    """The algorithm that already adds to a model's blocks, if one does."""
-    if model.active is not None:
-        return "adapter-library"
-    for block in model.encoder.blocks():
-        for added in block.added.values():
-            assert isinstance(added, nn.ModuleDict)
-            return "lora" if "projection" in added else "adapters"
-    return None
+def refuse_second_set(algorithm: Algorithm, algorithms: Sequence[Algorithm]) -> None:
+    """Refuse, before training, another algorithm that adds to the same blocks."""
+    refuse_trait(algorithm, algorithms, "adds-to-blocks", "needs the transformer blocks to itself")

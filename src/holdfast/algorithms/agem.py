@@ -12,19 +12,15 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import torch
-from torch import Tensor
-from torch._utils import _flatten_dense_tensors
 
 from holdfast.algorithms.base import Algorithm
+from holdfast.algorithms.gradients import Gradients, assign, flat, gradients, memory_gradients
 from holdfast.data.order import mix
 from holdfast.memory import Reservoir, refuse_small
-from holdfast.types import Batch, Between, Ids, Stage, Stream
+from holdfast.types import Batch, Between, Stage, Stream
 
 if TYPE_CHECKING:
     from holdfast.engine.learner import Learner
-
-Gradients = dict[str, Tensor]
-"""Gradients by the name of their parameter; one that is not there is 0."""
 
 
 @dataclass
@@ -91,23 +87,6 @@ class AGem(Algorithm):
         self.bounded = state["bounded"]
 
 
-def gradients(learner: Learner) -> Gradients:
-    """The gradients that the learner holds now."""
-    return {name: p.grad for name, p in learner.parameters.items() if p.grad is not None}
-
-
-def memory_gradients(learner: Learner, ids: Ids) -> Gradients:
-    """The gradients of the mean loss of these examples, averaged over the ranks; the learner then holds these."""
-    learner.gradients(ids)
-    return gradients(learner)
-
-
-def assign(learner: Learner, found: Gradients) -> None:
-    """Give the learner these gradients."""
-    for name, parameter in learner.parameters.items():
-        parameter.grad = found.get(name)
-
-
 def projected(own: Gradients, reference: Gradients) -> Gradients:
     """The nearest gradients that do not oppose the reference; both are changed in place.
 
@@ -127,9 +106,3 @@ def projected(own: Gradients, reference: Gradients) -> Gradients:
     torch._foreach_mul_(everything, factor)
     torch._foreach_add_(ours, theirs)
     return reference | own
-
-
-def flat(tensors: list[Tensor]) -> Tensor:
-    """Many tensors as one vector, in one call."""
-    found: Tensor = _flatten_dense_tensors(tensors)  # type: ignore[no-untyped-call]
-    return found

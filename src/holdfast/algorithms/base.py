@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from torch import Tensor
 
-from holdfast.errors import UserError
+from holdfast.errors import UserError, nearest
 from holdfast.types import Batch, Stage, Stream
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from holdfast.engine.learner import Learner
+
+
+TRAITS: Mapping[str, str] = {
+    "weight-penalty": "adds nothing but a penalty on the weights, in `grads`, to gradients that are whole by then",
+    "extra-steps": "takes optimiser steps of its own, beside the one for each batch",
+    "several-fits": "fits a stage several times and keeps one of the results",
+    "encoder-per-stage": "keeps an encoder, or parts of one, for each stage",
+    "encoder-per-head": "gives each head an encoder, or parts of one, of its own",
+    "adds-to-blocks": "adds modules to the transformer blocks",
+}
+"""What an algorithm can say about itself, so that others can tell whether the two go together: after its name, in
+messages."""
 
 
 class Fit(Protocol):
@@ -55,6 +67,11 @@ class Algorithm:
     """A setting that, where a user gives it, takes the place of another that a benchmark has set."""
     strengths: ClassVar[tuple[str, ...]] = ()
     """The settings that weigh what it adds to the loss or its gradient: where a run diverges, the error names them."""
+    traits: frozenset[str] = frozenset()
+    """What other algorithms of a run need to know about it: names from `TRAITS`. Declare them in the class, or in
+    `__post_init__` where they depend on settings."""
+    remedies: ClassVar[Mapping[str, str]] = {}
+    """Which setting does without a trait, for messages: `{"extra-steps": "set replay.mode=joint"}`."""
     recordable: ClassVar[bool] = False
     """Whether `loss` may be recorded with the pass it belongs to: see `engine/stepper.py`. No subclass inherits it."""
     called: str = ""
@@ -73,7 +90,8 @@ class Algorithm:
     def beside(self, algorithms: Sequence[Algorithm]) -> None:
         """See all algorithms of the run, itself included, in order; refuse, with a `UserError`, what it cannot go with.
 
-        Called after every `check`, before anything is built, and again where a run is resumed.
+        Called after every `check`, before anything is built, and again where a run is resumed. Ask the others for
+        their `traits`, not for their class: see `refuse_trait`.
         """
 
     def setup(self, learner: Learner) -> None:
@@ -132,6 +150,24 @@ class Algorithm:
         """Go on from a saved state; called after `setup`, before the weights are restored."""
 
 
+def check_traits(algorithm: Algorithm) -> None:
+    """Refuse, before training, a trait that no rule knows: it would be passed over in silence."""
+    for trait in sorted(algorithm.traits - TRAITS.keys()):
+        raise UserError(f"{algorithm} declares the trait {trait!r}, which does not exist: {nearest(trait, TRAITS)}")
+
+
+def refuse_trait(algorithm: Algorithm, others: Iterable[Algorithm], trait: str, why: str, instead: str = "") -> None:
+    """Refuse, before training, any other algorithm that has a trait.
+
+    The message says `why`, after the name of the algorithm that refuses, and by which settings both can stay:
+    `instead`, and the other's remedy.
+    """
+    for other in others:
+        if other is not algorithm and trait in other.traits:
+            ways = [instead, other.remedies.get(trait, ""), "leave one of the two out"]
+            raise UserError(f"{algorithm} {why}, and {other} {TRAITS[trait]}: {', or '.join(filter(None, ways))}")
+
+
 def refuse_accumulation(name: str, stream: Stream) -> None:
     """Refuse, before training, to be asked by pieces: for a loss that is no mean over examples, each for itself."""
     if any(stage.training.accumulate > 1 for stage in stream.stages):
@@ -142,4 +178,9 @@ def refuse_accumulation(name: str, stream: Stream) -> None:
 
 def overridden(algorithms: list[Algorithm], hook: str) -> list[Algorithm]:
     """The algorithms that say something at a hook, so that the loop asks no other."""
-    return [a for a in algorithms if getattr(type(a), hook) is not getattr(Algorithm, hook)]
+    return [algorithm for algorithm in algorithms if overrides(algorithm, hook)]
+
+
+def overrides(algorithm: Algorithm, hook: str) -> bool:
+    """Whether an algorithm says something at a hook."""
+    return getattr(type(algorithm), hook) is not getattr(Algorithm, hook)

@@ -46,6 +46,7 @@ class EWC(Algorithm):
     needs: ClassVar[frozenset[str]] = frozenset({"boundaries"})
     instead: ClassVar[Mapping[str, str]] = {"most": "share"}
     strengths: ClassVar[tuple[str, ...]] = ("strength",)
+    traits = frozenset({"weight-penalty"})
 
     strength: Annotated[float, Between(0)] = 100.0
     fisher: Kind = "sampled"

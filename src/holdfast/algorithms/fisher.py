@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from holdfast.algorithms.importance import Named, Slopes, as_trained, importance, plain_recurrence
 from holdfast.data.order import mix
 from holdfast.errors import UserError
-from holdfast.tasks import Classify, MaskedPhrase, MultiLabel, SoftLabel
+from holdfast.tasks import MaskedPhrase, MultiLabel, OneRight, SoftLabel
 from holdfast.types import Ids, Part, Task
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def batched(
 def check_fisher(learner: Learner, kind: Kind) -> None:
     """Refuse, before training, a kind of Fisher that a task has not got, or that would take days."""
     for task in learner.tasks.values():
-        known = isinstance(task, Classify | SoftLabel | MultiLabel | MaskedPhrase)
+        known = isinstance(task, OneRight | SoftLabel | MultiLabel | MaskedPhrase)
         if kind in ("exact", "sampled") and not known:
             raise UserError(
                 f"ewc.fisher is {kind}, but how task {task.name!r} ({type(task).__name__}) draws an answer is not "

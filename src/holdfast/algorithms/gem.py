@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 import numpy as np
 import torch
 
-from holdfast.algorithms.agem import Gradients, assign, flat, gradients, memory_gradients
 from holdfast.algorithms.base import Algorithm
+from holdfast.algorithms.gradients import Gradients, assign, flat, gradients, memory_gradients
 from holdfast.data.order import mix
 from holdfast.memory import Latest
 from holdfast.types import Array, Batch, Between, Ids, Stage

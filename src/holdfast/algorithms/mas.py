@@ -38,6 +38,7 @@ class MAS(Algorithm):
     needs: ClassVar[frozenset[str]] = frozenset({"boundaries"})
     instead: ClassVar[Mapping[str, str]] = {"most": "share"}
     strengths: ClassVar[tuple[str, ...]] = ("strength",)
+    traits = frozenset({"weight-penalty"})
 
     strength: Annotated[float, Between(0)] = 1.0
     most: Annotated[int, Between(1)] = 1000

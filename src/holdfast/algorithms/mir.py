@@ -11,7 +11,7 @@ or its gradients, and with batch normalisation, a second pass over the new examp
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, cast
@@ -21,9 +21,7 @@ import torch
 from torch import Tensor
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from holdfast.algorithms.base import Algorithm, Fit, overridden
-from holdfast.algorithms.ewc import EWC
-from holdfast.algorithms.mas import MAS
+from holdfast.algorithms.base import Algorithm, Fit, overrides
 from holdfast.data.order import mix
 from holdfast.errors import UserError
 from holdfast.memory import Reservoir, refuse_small
@@ -48,6 +46,7 @@ class Mir(Algorithm):
     """The kept examples whose loss a step on the new ones would raise most join the batch."""
 
     version: ClassVar[int] = 1
+    remedies: ClassVar[Mapping[str, str]] = {"extra-steps": "set mir.fidelity=paper"}
     recordable: ClassVar[bool] = True
 
     capacity: Annotated[int, Between(1)] = 200
@@ -66,6 +65,10 @@ class Mir(Algorithm):
     _new: _New | None = field(init=False, repr=False, compare=False)
     _scored: tuple[Batch, int, list[Tensor]] | None = field(init=False, repr=False, compare=False)
 
+    def __post_init__(self) -> None:
+        if self.fidelity == "released":
+            self.traits = frozenset({"extra-steps"})
+
     def uses(self) -> tuple[type, ...]:
         """Its memory."""
         return (Reservoir,)
@@ -82,10 +85,13 @@ class Mir(Algorithm):
 
     def beside(self, algorithms: Sequence[Algorithm]) -> None:
         """See whether the others allow a batch without the new examples: penalties do, once gradients are whole."""
-        here = next(i for i, algorithm in enumerate(algorithms) if algorithm is self)
-        looking = {id(a) for hook in ("batch", "loss", "grads") for a in overridden(list(algorithms), hook)}
-        free = [*algorithms[:here], *(a for a in algorithms[here + 1 :] if not isinstance(a, EWC | MAS))]
-        self.alone = not any(id(a) in looking for a in free)
+        self.alone, before = True, True
+        for other in algorithms:
+            if other is self:
+                before = False
+                continue
+            changes = overrides(other, "grads") and (before or "weight-penalty" not in other.traits)
+            self.alone &= not (changes or overrides(other, "batch") or overrides(other, "loss"))
 
     def setup(self, learner: Learner) -> None:
         """An empty memory.

@@ -40,6 +40,7 @@ class Mntdp(Algorithm):
 
     version: ClassVar[int] = 1
     needs: ClassVar[frozenset[str]] = frozenset({"boundaries", "modular"})
+    traits = frozenset({"several-fits", "encoder-per-head"})
 
     neighbours: Annotated[int, Between(1)] = 5
     """How many nearest examples vote."""

@@ -44,6 +44,7 @@ class RpsNet(Algorithm):
 
     version: ClassVar[int] = 1
     needs: ClassVar[frozenset[str]] = frozenset({"boundaries", "modular"})
+    traits = frozenset({"several-fits"})
     strengths: ClassVar[tuple[str, ...]] = ("strength", "growth")
     recordable: ClassVar[bool] = True
 

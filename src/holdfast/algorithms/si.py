@@ -21,11 +21,8 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from holdfast.algorithms.base import Algorithm
+from holdfast.algorithms.base import Algorithm, refuse_trait
 from holdfast.algorithms.importance import Named, Penalty, copies, on_device
-from holdfast.algorithms.mir import Mir
-from holdfast.algorithms.replay import Replay
-from holdfast.errors import UserError
 from holdfast.types import Batch, Between, Stage
 
 if TYPE_CHECKING:
@@ -50,22 +47,8 @@ class SI(Algorithm):
 
     def beside(self, algorithms: Sequence[Algorithm]) -> None:
         """Refuse what moves the weights outside the step whose gradient is followed, or tries several ways."""
-        for other in algorithms:
-            if isinstance(other, Replay) and other.mode == "separate":
-                raise UserError(
-                    "si follows one step for each batch, and replay.mode=separate takes a second one: "
-                    "set replay.mode=joint, or leave one of the two out"
-                )
-            if isinstance(other, Mir) and other.fidelity == "released":
-                raise UserError(
-                    "si follows one step for each batch, and mir.fidelity=released takes a second one: "
-                    "set mir.fidelity=paper, or leave one of the two out"
-                )
-            if "modular" in other.needs:
-                raise UserError(
-                    f"si follows one way of the weights through a stage, and {other} tries several: "
-                    "leave one of the two out"
-                )
+        refuse_trait(self, algorithms, "extra-steps", "follows one step for each batch")
+        refuse_trait(self, algorithms, "several-fits", "follows one path of the weights through a stage")
 
     def setup(self, learner: Learner) -> None:
         """Nothing is held yet."""

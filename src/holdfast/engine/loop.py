@@ -12,7 +12,7 @@ from typing import Any, NoReturn, Protocol
 import numpy as np
 from torch import Tensor
 
-from holdfast.algorithms.base import Algorithm, Fit, overridden
+from holdfast.algorithms.base import Algorithm, Fit, check_traits, overridden
 from holdfast.data.order import shuffled
 from holdfast.engine.checkpoint import Checkpoints
 from holdfast.engine.evaluate import Result, evaluate
@@ -107,6 +107,7 @@ def refuse(algorithms: Sequence[Algorithm], stream: Stream) -> None:
                 f"{algorithm} needs to know where one stage ends and the next begins, "
                 "and this stream does not show it: choose an algorithm without that need, or a stream with boundaries"
             )
+        check_traits(algorithm)
         algorithm.check(stream)
     for algorithm in algorithms:
         algorithm.beside(algorithms)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -46,6 +46,17 @@ class Encoder(nn.Module, ABC):
     def mixes_rows(self) -> bool:
         """Whether what it gives for a row in training depends on the other rows: batch normalisation."""
         return any(isinstance(module, BatchNorm) for module in self.modules())
+
+    def structure(self) -> Any | None:
+        """What a copy needs to become the same network, where it changes from stage to stage; None: it never does.
+
+        Numbers, strings, lists and dictionaries, as a checkpoint holds them; `rebuild` takes it.
+        """
+        return None
+
+    def rebuild(self, structure: Any) -> None:
+        """Become the network that `structure` described; the weights come with the model's."""
+        raise AssertionError("called only with a structure, and this encoder has none")
 
     def words(self, inputs: Mapping[str, Tensor]) -> Tensor:
         """One vector for each word piece, (rows, length, width): for masked phrases."""

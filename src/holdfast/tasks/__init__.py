@@ -1,0 +1,29 @@
+"""The kinds of task: each says how a model's output becomes a loss, a prediction, a score, and a lesson from a teacher.
+
+| kind           | an example has                                   | file             |
+|----------------|--------------------------------------------------|------------------|
+| `Classify`     | one right class                                  | `one_right.py`   |
+| `Choose`       | texts of its own, one of which is right          | `one_right.py`   |
+| `SoftLabel`    | several answers, each right to a degree: VQA     | `several.py`     |
+| `MultiLabel`   | any number of right classes                      | `several.py`     |
+| `MaskedPhrase` | words that are hidden in its caption             | `phrase.py`      |
+"""
+
+from holdfast.tasks.base import OfHead
+from holdfast.tasks.distillation import sigmoid_divergence, softmax_divergence
+from holdfast.tasks.one_right import Choose, Classify, OneRight
+from holdfast.tasks.phrase import MaskedPhrase, phrase_losses
+from holdfast.tasks.several import MultiLabel, SoftLabel
+
+__all__ = [
+    "Choose",
+    "Classify",
+    "MaskedPhrase",
+    "MultiLabel",
+    "OfHead",
+    "OneRight",
+    "SoftLabel",
+    "phrase_losses",
+    "sigmoid_divergence",
+    "softmax_divergence",
+]
