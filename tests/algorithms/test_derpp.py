@@ -70,7 +70,7 @@ def test_over_several_epochs_it_is_the_reference_loop():
     model, held = reference(ready, 60, 0.5, 0.5)
     assert dark.memory.ids.tolist() == [item[0] for item in held]
     assert len(set(dark.memory.ids.tolist())) < 60, "an example may be held twice, as it was at two steps"
-    torch.testing.assert_close(dark.logits, torch.stack([item[3] for item in held]), rtol=0, atol=1e-10)
+    torch.testing.assert_close(dark.logits.rows, torch.stack([item[3] for item in held]), rtol=0, atol=1e-10)
     for name, value in model.state_dict().items():
         torch.testing.assert_close(learner.model.state_dict()[name], value, rtol=0, atol=1e-10)
 
@@ -92,11 +92,11 @@ def test_each_place_has_the_logits_of_a_step_at_which_its_example_was_seen(setti
     spy, dark = Outputs(), DarkReplay(capacity=40)
     learner, _ = trained(prepared(benchmark__setting=setting), [dark, spy])
     width = 4 if setting == "class" else 2
-    assert dark.logits.shape == (40, width)
+    assert dark.logits.rows.shape == (40, width)
     epochs = []
     for place, example in enumerate(dark.memory.ids.tolist()):
         assert len(spy.rows[example]) == 2
-        epochs += [e for e, row in enumerate(spy.rows[example]) if torch.equal(dark.logits[place], row)]
+        epochs += [e for e, row in enumerate(spy.rows[example]) if torch.equal(dark.logits.rows[place], row)]
     assert len(epochs) == 40
     assert 8 < sum(epochs) < 32, "of both epochs alike"
     assert dark.memory_bytes(learner) == 40 * (width * 8 + 8 + learner.data.tables[0].row_bytes)
@@ -137,7 +137,7 @@ def test_the_loss_is_the_distance_from_old_logits_and_the_loss_of_a_second_batch
     assert learner.examples_backward - before == 20
     places, table = twin.memory.draw(10), learner.data.tables[0]
     now = learner.model({"image": table.inputs["image"][twin.memory.ids[places]]}, "patterns")
-    expected = 0.3 * (now - twin.logits[places]).square().sum(1).mean()
+    expected = 0.3 * (now - twin.logits.rows[places]).square().sum(1).mean()
     rows = torch.from_numpy(twin.memory.sample(10))
     output = learner.model({"image": table.inputs["image"][rows]}, "patterns")
     expected = expected + 0.7 * functional.cross_entropy(output, table.targets[rows])
@@ -154,7 +154,7 @@ def test_classes_that_were_not_open_then_are_not_held_to_their_logits():
     learner.model.heads["patterns"].classifier = Linear(16, 4, growing=True).double()
     learner.model.open_classes([0, 1])
     dark = stored(learner, first, alpha=1.0, beta=0.0)
-    assert dark.logits.isnan().any(0).tolist() == [False, False, True, True]
+    assert dark.logits.rows.isnan().any(0).tolist() == [False, False, True, True]
     learner.model.open_classes([2, 3])
     batch = learner.fetch(second.train)
     assert dark.loss(learner, batch, learner.outputs(batch)).item() == pytest.approx(2.0, abs=1e-12)
@@ -169,7 +169,7 @@ def test_an_example_whose_logits_were_never_seen_is_learned_by_its_target_alone(
     dark.loss(learner, seen, learner.outputs(seen))
     dark.after(learner, seen)
     dark.after(learner, unseen)
-    assert dark.logits[10:12].isnan().all()
+    assert dark.logits.rows[10:12].isnan().all()
     assert dark.loss(learner, seen, learner.outputs(seen)).item() == pytest.approx(0.0, abs=1e-20)
 
 
@@ -218,7 +218,7 @@ def test_places_of_a_phrase_that_hide_no_word_are_not_held_to_logits():
     batch = learner.fetch(np.arange(12))
     dark.loss(learner, batch, tuple(output + 1 for output in learner.outputs(batch)))
     dark.after(learner, batch)
-    kept = dark.logits.view(12, 3, 7)
+    kept = dark.logits.rows.view(12, 3, 7)
     hides = batch.parts[0].targets[torch.from_numpy(dark.memory.ids)] >= 0
     assert torch.equal(~kept.isnan().all(-1), hides)
     assert hides.sum() == 24
@@ -245,9 +245,9 @@ def test_a_kept_example_that_left_the_batch_before_the_pass_has_no_logits():
     ready = prepared("derpp", derpp__capacity=40)
     trained(ready)
     (algorithm,) = ready.algorithms
-    taken, width = np.array([3, 7]), algorithm.logits.shape[1]
-    assert not algorithm.logits[taken].isnan().all(dim=1).any()
-    algorithm._new = [(algorithm.memory.ids[taken[:1]], torch.ones(1, width, dtype=algorithm.logits.dtype))]
-    algorithm._store(taken)
-    assert (algorithm.logits[3] == 1).all()
-    assert algorithm.logits[7].isnan().all()
+    taken, width = np.array([3, 7]), algorithm.logits.rows.shape[1]
+    assert not algorithm.logits.rows[taken].isnan().all(dim=1).any()
+    new = [(algorithm.memory.ids[taken[:1]], torch.ones(1, width, dtype=algorithm.logits.rows.dtype))]
+    algorithm.logits.store(taken, algorithm.memory.ids[taken], new)
+    assert (algorithm.logits.rows[3] == 1).all()
+    assert algorithm.logits.rows[7].isnan().all()

@@ -168,7 +168,7 @@ def test_whoever_looks_at_the_batch_or_the_gradient_sees_all_of_it(names):
     assert not any(a.alone for a in ready.algorithms if isinstance(a, Mir))
     for algorithm in ready.algorithms:
         if isinstance(algorithm, DarkReplay):
-            assert not algorithm.logits[: len(algorithm.memory)].isnan().any()
+            assert not algorithm.logits.rows[: len(algorithm.memory)].isnan().any()
 
 
 def normalised():

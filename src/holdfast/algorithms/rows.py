@@ -39,6 +39,12 @@ def on_all_ranks(learner: Learner, batch: Batch, rows: tuple[Tensor, ...]) -> li
     ]
 
 
+def some_rows(part: Part, some: slice) -> Part:
+    """Some rows of a part."""
+    weights = None if part.weights is None else part.weights[some]
+    return Part(part.task, {name: column[some] for name, column in part.inputs.items()}, part.targets[some], weights)
+
+
 def weighted(rows: Tensor, part: Part) -> Tensor:
     """One number for each row of a part; a padding row's is 0."""
     return rows if part.weights is None else rows * part.weights.to(rows.dtype)
