@@ -73,7 +73,7 @@ class Algorithm:
     remedies: ClassVar[Mapping[str, str]] = {}
     """Which setting does without a trait, for messages: `{"extra-steps": "set replay.mode=joint"}`."""
     recordable: ClassVar[bool] = False
-    """Whether `loss` may be recorded with the pass it belongs to: see `engine/stepper.py`. No subclass inherits it."""
+    """Whether `loss` follows from the tensors of the batch alone: see `engine/stepper.py`. No subclass inherits it."""
     called: str = ""
     """The name that a run asked for, for messages."""
 

@@ -37,8 +37,7 @@ class _Counted(Distinct):
 
     def _add(self, ids: Ids) -> None:
         """One after another; a free place is always used."""
-        assert self._group is not None
-        groups = self._group(ids)
+        groups = self.group_of(ids)
         entries, first = self._entries(groups), len(self.ids)
         free = self.capacity - first
         self.ids = np.concatenate([self.ids, ids[:free]])
@@ -170,8 +169,7 @@ class GreedyBalanced(_Counted):
     version: ClassVar[int] = 1
 
     def _add(self, ids: Ids) -> None:
-        assert self._group is not None
-        groups = self._group(ids)
+        groups = self.group_of(ids)
         kept, of, known = self.ids.tolist(), self.groups.tolist(), int((self.seen > 0).sum())
         for example, group, entry in zip(ids.tolist(), groups.tolist(), self._entries(groups), strict=True):
             new = self.seen[entry] == 0

@@ -30,6 +30,11 @@ class Memory(ABC):
     def __len__(self) -> int:
         return len(self.ids)
 
+    def group_of(self, ids: Ids) -> Ids:
+        """The groups of examples, whether held or not."""
+        assert self._group is not None, "asked of a memory with groups"
+        return self._group(ids)
+
     @property
     def nbytes(self) -> int:
         """The bytes of the ids and of what else is kept about them; the examples themselves are not counted."""

@@ -1,0 +1,150 @@
+"""What `replay` keeps, and which settings and streams go with it; what it does with them is in `replay.py`.
+
+Papers: Chaudhry et al. 2019, VisCOLL, CLiMB and CFST.
+Cost: none. Memory: `capacity` examples; with per-task, so many, or a `share`, of each stage.
+
+| memory                          | of whom                      | takes                                          |
+|---------------------------------|------------------------------|------------------------------------------------|
+| reservoir                       | Chaudhry et al., VisCOLL     | each new example, by chance                    |
+| per-task                        | CLiMB                        | a count, or a share, of each stage at its end  |
+| experience-balanced             | CFST                         | an equal part of each stage at its end         |
+| class-balanced                  |                              | each new example: classes or tasks equally     |
+| balanced-sqrt, balanced-forget  | VisCOLL                      | each new example: see `TargetBalanced`         |
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+
+import numpy as np
+
+from holdfast.algorithms.base import Algorithm, refuse_accumulation
+from holdfast.algorithms.rows import grouping, phrasing
+from holdfast.data.order import mix
+from holdfast.errors import UserError
+from holdfast.memory import (
+    ClassBalanced,
+    ExperienceBalanced,
+    Memory,
+    PerTask,
+    Reservoir,
+    TargetBalanced,
+    refuse_small,
+)
+from holdfast.types import Batch, Between, Stage, Stream
+
+if TYPE_CHECKING:
+    from holdfast.algorithms.replay import Replay
+    from holdfast.engine.learner import Learner
+
+MEMORIES: Mapping[str, type[Memory]] = {
+    "reservoir": Reservoir,
+    "per-task": PerTask,
+    "experience-balanced": ExperienceBalanced,
+    "class-balanced": ClassBalanced,
+    "balanced-sqrt": TargetBalanced,
+    "balanced-forget": TargetBalanced,
+}
+BY_STAGE = ("per-task", "experience-balanced")
+BY_GROUP = ("class-balanced", "balanced-sqrt", "balanced-forget")
+
+
+@dataclass
+class KeepsExamples(Algorithm, ABC):
+    """Has a memory, offers it examples when it is due, saves and counts it."""
+
+    instead: ClassVar[Mapping[str, str]] = {"capacity": "share"}
+
+    capacity: Annotated[int, Between(1)] = 200
+    """How many examples are kept; with per-task, of each stage."""
+    share: Annotated[float, Between(1e-6, 1)] | None = None
+    """With per-task: which share of each stage's training data is kept, in place of a count; at least one example.
+
+    Where that is less than a batch, all of it is replayed, unless `size` asks for more: that is refused."""
+    memory: Literal[
+        "reservoir", "per-task", "experience-balanced", "class-balanced", "balanced-sqrt", "balanced-forget"
+    ] = "reservoir"
+    by: Literal["class", "task", "word"] = "class"
+    """What the last three memories balance: classes, tasks, or, in the last two, the words of phrases (VisCOLL)."""
+    source: Literal["all", "one"] = "all"
+    """Replay from all that is kept, or from one past stage, each as likely as another."""
+    kept: Memory = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.share is not None and self.memory != "per-task":
+            raise UserError(f"replay.share is for memory=per-task, and memory is {self.memory}: set replay.capacity")
+        if self.source == "one" and self.memory in BY_GROUP:
+            raise UserError(
+                f"replay.source is 'one', but memory={self.memory} does not know stages: "
+                "set replay.source=all, or another memory"
+            )
+        if self.by == "word" and self.memory == "class-balanced":
+            raise UserError("replay.by is 'word', but an example has many words: set replay.memory=balanced-sqrt")
+
+    def uses(self) -> tuple[type, ...]:
+        """Its memory."""
+        return (MEMORIES[self.memory],)
+
+    @property
+    @abstractmethod
+    def now(self) -> int:
+        """The number of the stage that is being learned; -1 where the stream shows none."""
+
+    def setup(self, learner: Learner) -> None:
+        """An empty memory, as the settings ask for it."""
+        self.kept = self._new_memory(learner, mix(learner.seed, 0x5EED))
+
+    def _new_memory(self, learner: Learner, seed: int) -> Memory:
+        if self.memory == "reservoir":
+            now = lambda ids: np.full(len(ids), self.now)  # noqa: E731
+            return Reservoir(self.capacity, seed, now if self.source == "one" else None)
+        if self.memory == "per-task":
+            return PerTask(seed, self.capacity, self.share)
+        if self.memory == "experience-balanced":
+            return ExperienceBalanced(self.capacity, seed)
+        if self.by == "word":
+            group, words = phrasing(learner, "replay")
+        else:
+            group, words = grouping(learner, self.by, "replay"), None
+        if self.memory == "class-balanced":
+            return ClassBalanced(self.capacity, seed, group)
+        return TargetBalanced(self.capacity, seed, group, "sqrt" if self.memory == "balanced-sqrt" else "forget", words)
+
+    def after(self, learner: Learner, batch: Batch) -> None:
+        """Offer the new examples, if the memory takes them one by one."""
+        if self.memory not in BY_STAGE:
+            self.kept.add(batch.ids)
+
+    def end(self, learner: Learner, stage: Stage) -> None:
+        """Offer the examples of the stage, if the memory takes finished stages."""
+        if self.memory in BY_STAGE:
+            self.kept.add(stage.train)
+
+    def memory_bytes(self, learner: Learner) -> int:
+        """The kept examples and their ids."""
+        return learner.data.example_bytes(self.kept.ids) + self.kept.nbytes
+
+
+def refuse_stream(replay: Replay, stream: Stream) -> None:
+    """Refuse a memory that cannot fill a batch, and settings that ask for stages where there are none to see."""
+    asks = [f"memory={replay.memory}"] * (replay.memory in BY_STAGE) + ["source=one"] * (replay.source == "one")
+    asks += ["fidelity=released"] * (replay.fidelity == "released")
+    if asks and not stream.boundaries:
+        raise UserError(
+            f"replay with {asks[0]} needs to know where one stage ends and the next begins, "
+            "and this stream does not show it: choose memory=reservoir, source=all and fidelity=paper"
+        )
+    if replay.memory == "balanced-forget":  # it takes the mean loss of a word in a batch
+        refuse_accumulation("replay with memory=balanced-forget", stream)
+    if replay.share is None:
+        refuse_small("replay", replay.capacity, replay.size, stream)
+    elif replay.size is not None:
+        least = min(max(round(replay.share * len(stage.train)), 1) for stage in stream.stages)
+        if least < replay.size:
+            raise UserError(
+                f"replay.share is {replay.share:g}, which keeps {least} examples of the smallest stage, less than "
+                f"the {replay.size} of replay.size: raise the share, or set replay.size to {least} or less"
+            )
