@@ -1,11 +1,19 @@
+import copy
+from dataclasses import dataclass, replace
+from inspect import isabstract
+
 import numpy as np
 import pytest
 import torch
 from torch.nn import functional
 
+from holdfast import tasks
+from holdfast.algorithms.lwf import LwF
+from holdfast.errors import UserError
 from holdfast.metrics import vqa_accuracy
 from holdfast.tasks import Choose, Classify, MaskedPhrase, MultiLabel, SoftLabel
 from holdfast.types import Part, Task
+from smallest import prepared, trained
 
 ANSWERS = torch.tensor([[[0, 3, -1], [1.0, 0.3, 0.0]], [[2, -1, -1], [0.6, 0.0, 0.0]]], dtype=torch.float64)
 TASKS = [
@@ -61,3 +69,70 @@ def test_several_labels_are_scored_by_the_counts_of_all_classes_together():
     task = TASKS[3][0]
     predictions = np.array([[0, 1, 0, 1], [0, 0, 0, 0]], bool)
     assert task.score(predictions, TASKS[3][1].numpy()) == pytest.approx(2 * 1 / (2 * 1 + 1 + 1))
+
+
+# Kinds of task
+
+
+def test_every_kind_is_final_and_says_how_it_is_distilled():
+    kinds = [kind for kind in vars(tasks).values() if isinstance(kind, type) and not isabstract(kind)]
+    assert len(kinds) == 5
+    for kind in kinds:
+        assert all(isabstract(base) for base in kind.__bases__)
+        assert kind.divergence is not Task.divergence
+        assert "version" in vars(kind)
+
+
+@dataclass(frozen=True)
+class Near(Task):
+    """A user's kind: the output should be 1 for the right class, and 0 for others."""
+
+    name: str = "patterns"
+    head: str = "patterns"
+    outputs: int = 4
+    chance: float = 0.25
+
+    def forward(self, model, part):
+        return model(part.inputs, self.head)
+
+    def losses(self, output, part):
+        return (output - functional.one_hot(part.targets, self.outputs)).square().sum(-1)
+
+    def predictions(self, output, part):
+        return output.argmax(-1)
+
+    def score(self, predictions, targets):
+        return float((predictions == targets).mean())
+
+
+@dataclass(frozen=True)
+class Taught(Near):
+    """The same, which can be distilled."""
+
+    def divergence(self, taught, output, part, temperature, units):
+        return ((taught - output) / temperature).square().sum(-1)
+
+
+def of_kind(task):
+    ready = prepared()
+    return replace(ready, setup=replace(ready.setup, tasks={"patterns": task}))
+
+
+def test_a_users_kind_of_task_is_distilled_by_its_own_divergence():
+    ready, algorithm = of_kind(Taught()), LwF(strength=0.7, temperature=3.0)
+    learner, _ = trained(ready, [algorithm])
+    (part,) = (batch := learner.fetch(ready.setup.stream.stages[1].train[:9])).parts
+    teacher = copy.deepcopy(learner.model)
+    with torch.no_grad():
+        for parameter in learner.model.parameters():
+            parameter.add_(0.1)
+    outputs = learner.outputs(batch)
+    gap = outputs[0] - teacher(part.inputs, "patterns")
+    torch.testing.assert_close(algorithm.loss(learner, batch, outputs), 0.7 * gap.square().sum() / 9 / 9)
+
+
+def test_a_kind_without_a_divergence_is_refused_before_training():
+    with pytest.raises(UserError, match=r"task 'patterns' cannot be distilled: Near does not define divergence\(.*Add"):
+        trained(of_kind(Near()), [LwF()])
+    with pytest.raises(UserError, match="task 'patterns' cannot be distilled"):
+        Near().divergence(None, None, None, 1.0, None)
