@@ -23,7 +23,6 @@ from torch import Tensor
 from holdfast.algorithms.base import Algorithm
 from holdfast.algorithms.importance import Penalty, copies, importance, some_of
 from holdfast.data.order import mix
-from holdfast.tasks import MaskedPhrase
 from holdfast.types import Batch, Between, Ids, Part, Stage, Stream, Task
 
 if TYPE_CHECKING:
@@ -95,4 +94,4 @@ class MAS(Algorithm):
 def _norm_slope(task: Task, part: Part, output: Tensor, ids: Ids) -> Iterator[Tensor]:
     """The slope of each row's squared norm."""
     slope = 2 * output
-    yield slope * (part.targets >= 0).unsqueeze(-1) if isinstance(task, MaskedPhrase) else slope
+    yield slope * (part.targets >= 0).unsqueeze(-1) if task.reads.kind == "phrase" else slope

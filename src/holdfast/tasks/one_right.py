@@ -70,6 +70,7 @@ class Classify(OneRight):
     def divergence(self, taught: Tensor, output: Tensor, part: Part, temperature: float, units: Tensor) -> Tensor:
         """The KL divergence between the softmax of both, over these classes alone.
 
+        >>> import torch
         >>> task = Classify("colours", head="colours", outputs=3, chance=1 / 3)
         >>> taught, output = torch.tensor([[5.0, 0.0, 9.0]]), torch.tensor([[5.0, 0.0, 0.0]])
         >>> task.divergence(taught, output, Part("colours", {}, torch.zeros(1)), 2.0, torch.tensor([0, 1]))
