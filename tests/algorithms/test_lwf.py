@@ -170,6 +170,23 @@ def test_old_heads_are_asked_about_one_pass_and_as_whole_models_would_answer():
             torch.testing.assert_close(one, other)
 
 
+def test_old_heads_are_asked_as_their_tasks_ask_them():
+    """A task may change what its head gives: SoftLabel takes a prior off."""
+    learner, algorithm, before, batch = two_stages("old-heads")
+    (part,) = batch.parts
+    algorithm.teacher.seen = {"stage-1": torch.arange(4)}
+    old = SoftLabel("stage-1", "stage-1", learner.tasks["stage-1"].outputs, 0.1, prior=3.0)
+    learner.tasks["stage-1"] = old
+    algorithm._old_heads.forget()
+    learner.model.eval()
+    found = algorithm.loss(learner, batch, learner.outputs(batch))
+    with torch.no_grad():
+        output, taught = (old.forward(model, part) for model in (learner.model, before))
+    expected = 0.7 * old.divergence(taught, output, part, 1.5, torch.arange(4)).mean()
+    torch.testing.assert_close(found.detach(), expected)
+    assert expected > 0
+
+
 def test_a_head_that_is_new_is_not_distilled():
     learner, algorithm, _, batch = two_stages("seen")
     forward = learner.examples_forward

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 class LwF(Algorithm):
     """Distils the model of the last stage into the new one, on the new data."""
 
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     needs: ClassVar[frozenset[str]] = frozenset({"boundaries"})
     strengths: ClassVar[tuple[str, ...]] = ("strength",)
     recordable: ClassVar[bool] = True

@@ -5,7 +5,7 @@ All old heads read one pass of the encoder, the step's own, and the teacher's he
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -18,6 +18,7 @@ from holdfast.types import Part
 if TYPE_CHECKING:
     from holdfast.algorithms.teacher import Teacher
     from holdfast.engine.learner import Learner
+    from holdfast.models.base import Model
 
 ONE_PASS = "asks every head about one pass of the encoder (lwf.on=old-heads)"
 
@@ -58,10 +59,20 @@ class OldHeads:
         for head, task in {task.head: task for task in self._learner.tasks.values()}.items():
             if head in self._teacher.seen:
                 with torch.no_grad():
-                    taught = teacher.heads[head](Given(taught_features), part.inputs)
-                output = learner.heads[head](Given(features), part.inputs)
+                    taught = task.forward(_reading(teacher, taught_features), part)
+                output = task.forward(_reading(learner, features), part)
                 losses.append(task.divergence(taught, output, part, temperature, self._teacher.seen[head]))
         return torch.stack(losses).sum(0)
+
+
+def _reading(model: Model, features: Tensor) -> Callable[[Mapping[str, Tensor], str], Tensor]:
+    """The heads of a model, reading what its encoder gave."""
+
+    def asked(inputs: Mapping[str, Tensor], head: str) -> Tensor:
+        output: Tensor = model.heads[head](Given(features), inputs)
+        return output
+
+    return asked
 
 
 def _same(inputs: Mapping[str, Tensor], others: Mapping[str, Tensor]) -> bool:
