@@ -1,9 +1,11 @@
 """What every algorithm inherits."""
 
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import pytest
 
+from holdfast.algorithms import base
 from holdfast.algorithms.base import Algorithm, refuse_accumulation
 from holdfast.engine.stepper import declares
 from holdfast.errors import UserError
@@ -28,6 +30,12 @@ def test_a_declaration_does_not_hold_for_a_subclass():
     assert declares(Declared())
     assert not declares(Inherits())
     assert not declares(Algorithm())
+
+
+@pytest.mark.parametrize("name", ["replay", "lwf", "derpp", "agem"])
+def test_the_usual_algorithms_read_in_a_minute(name):
+    """Further forms, and what others share, are in files of their own."""
+    assert len((Path(base.__file__).with_name(f"{name}.py")).read_text(encoding="utf-8").splitlines()) <= 120
 
 
 def test_an_algorithm_that_keeps_nothing_takes_no_memory():
