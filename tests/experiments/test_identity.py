@@ -215,7 +215,7 @@ def test_only_the_parts_that_a_run_uses_are_in_its_id():
 def test_a_raised_version_is_a_new_run(place, name, algorithm, monkeypatch):
     first = prepared(algorithm).config.id
     assert prepared(algorithm).config.id == first
-    monkeypatch.setattr(place, name, 2)
+    monkeypatch.setattr(place, name, getattr(place, name) + 1)
     assert prepared(algorithm).config.id != first
 
 
