@@ -4,6 +4,7 @@ import ast
 import re
 import subprocess
 import sys
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
@@ -137,6 +138,16 @@ def test_no_file_is_too_long_and_none_is_a_drawer():
     for path in ROOT.rglob("*.py"):
         assert len(path.read_text(encoding="utf-8").splitlines()) <= 500, path
         assert path.name not in {"utils.py", "helpers.py", "misc.py", "common.py"}
+
+
+def test_no_class_name_is_defined_twice():
+    """A leading underscore makes no other name of it."""
+    found = defaultdict(list)
+    for path in sorted(ROOT.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                found[node.name.lstrip("_")].append(f"{path.relative_to(ROOT)}:{node.lineno}")
+    assert {name: places for name, places in found.items() if len(places) > 1} == {}
 
 
 SPEED = re.compile(

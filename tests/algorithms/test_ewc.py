@@ -18,7 +18,7 @@ from holdfast.engine.loop import NoLog, train
 from holdfast.engine.ranks import Ranks
 from holdfast.errors import UserError
 from holdfast.models.base import Encoder, Model
-from holdfast.models.transformer import Block
+from holdfast.models.transformer import TransformerBlock
 from holdfast.tasks import Choose, Classify, MaskedPhrase, MultiLabel, SoftLabel
 from holdfast.types import Batch, Head, Protocol, Stage, Stream, Task, Training
 from smallest import prepared, trained
@@ -56,7 +56,7 @@ class Attentive(Given):
 
     def __init__(self):
         super().__init__()
-        self.block = Block(WIDTH, heads=1, hidden=4, norm="post")
+        self.block = TransformerBlock(WIDTH, heads=1, hidden=4, norm="post")
 
     def forward(self, inputs):
         return self.block(torch.stack([inputs["x"], inputs["x"].square()], 1))[:, 0]

@@ -14,7 +14,7 @@ from holdfast.engine import compiled
 from holdfast.engine.checkpoint import Checkpoints
 from holdfast.engine.loop import NoLog, train
 from holdfast.errors import Stopped, UserError
-from holdfast.models.transformer import Block
+from holdfast.models.transformer import TransformerBlock
 from holdfast.tasks import Choose, Classify, MaskedPhrase, MultiLabel, SoftLabel
 from holdfast.types import Part
 from smallest import StopAt, make_learner, prepared, trained
@@ -277,7 +277,7 @@ def test_a_warning_says_where_nothing_is_kept(setting, on, warned, caplog):
 
 
 def test_old_heads_refuse_an_encoder_with_parts_for_each_head():
-    ready, block = prepared(benchmark__setting="task"), Block(4, heads=1, hidden=4)
+    ready, block = prepared(benchmark__setting="task"), TransformerBlock(4, heads=1, hidden=4)
     learner, _ = trained(ready, [])
     learner.model.encoder.blocks = lambda: [block]
     lwf = LwF(on="old-heads")

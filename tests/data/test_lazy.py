@@ -16,8 +16,8 @@ from PIL import Image
 from holdfast.algorithms.replay import Replay
 from holdfast.data import lazy
 from holdfast.data.images import Drawing
-from holdfast.data.lazy import AHEAD, ImageFiles
-from holdfast.data.prepared import Prepared, open_prepared, prepare
+from holdfast.data.lazy import AHEAD, ImageFileColumn
+from holdfast.data.prepared import PreparedTable, open_prepared, prepare
 from holdfast.data.table import Data
 from holdfast.engine.learner import Learner
 from holdfast.engine.loop import train
@@ -48,9 +48,9 @@ def questions(folder: Path, count: int = 30, images: int = 20, each: int = 1) ->
     return [Example(str(i), i % 5, tuple(paths[(i * 11 + j) % images] for j in range(each))) for i in range(count)]
 
 
-def column(prepared: Prepared) -> ImageFiles:
+def column(prepared: PreparedTable) -> ImageFileColumn:
     found = prepared.table.inputs["image"]
-    assert isinstance(found, ImageFiles)
+    assert isinstance(found, ImageFileColumn)
     return found
 
 
@@ -73,7 +73,7 @@ def names(monkeypatch) -> list[str]:
 
 
 @pytest.fixture
-def files(tmp_path) -> ImageFiles:
+def files(tmp_path) -> ImageFileColumn:
     examples = [Example(str(i), 0, (path,)) for i, path in enumerate(write_images(tmp_path / "images", 12))]
     return column(prepare("t", examples, tmp_path / "files", image_size=16, decode=False))
 
@@ -102,8 +102,10 @@ def test_a_batch_is_byte_for_byte_that_of_the_decoded_table(tmp_path, workers, e
 
 def test_what_was_decoded_ahead_is_not_decoded_again(files, monkeypatch):
     asked = []
-    ask = ImageFiles._request
-    monkeypatch.setattr(ImageFiles, "_request", lambda self, images: asked.append(images.tolist()) or ask(self, images))
+    ask = ImageFileColumn._request
+    monkeypatch.setattr(
+        ImageFileColumn, "_request", lambda self, images: asked.append(images.tolist()) or ask(self, images)
+    )
     wanted = files.rows(np.array([3, 1, 9]))
     files.prefetch(np.array([1, 3]))
     files.prefetch(np.array([3, 1]))  # the same again
@@ -171,7 +173,7 @@ def test_a_table_of_files_and_a_decoded_one_are_not_taken_for_each_other(tmp_pat
     assert column(open_prepared(tmp_path / "table", workers=2)).workers == 2
     assert column(first).nbytes < 1000 < first.table.row_bytes * 8
     second = prepare("t", examples, tmp_path / "table", image_size=16)
-    assert not isinstance(second.table.inputs["image"], ImageFiles)
+    assert not isinstance(second.table.inputs["image"], ImageFileColumn)
     assert first.fingerprint != second.fingerprint
 
 
@@ -205,7 +207,7 @@ def test_the_ranks_read_ahead_what_they_will_fetch(tmp_path):
     table = prepare("t", examples, tmp_path / "files", image_size=8, decode=False).table
     data, ids = Data([table, table]), np.array([3, 15, 0, 7, 20, 9, 11])
     files = table.inputs["image"]
-    assert isinstance(files, ImageFiles)
+    assert isinstance(files, ImageFileColumn)
     data.prefetch(ids, 1, 2)
     found = [sorted(request.images.tolist()) for request in files._ahead]
     shown = np.arange(12) if files.index is None else files.index
@@ -219,9 +221,9 @@ def test_training_on_files_is_training_on_the_decoded_table(tmp_path, monkeypatc
     examples = questions(tmp_path / "images", 40, 40)
     asked: list[int] = []
     early: list[int] = []
-    ask, ahead = ImageFiles._request, ImageFiles.prefetch
+    ask, ahead = ImageFileColumn._request, ImageFileColumn.prefetch
 
-    def trained(prepared: Prepared) -> tuple[dict[str, torch.Tensor], list[float]]:
+    def trained(prepared: PreparedTable) -> tuple[dict[str, torch.Tensor], list[float]]:
         torch.manual_seed(0)
         task, training = Classify("t", head="t", outputs=5, chance=0.2), Training(epochs=2, batch_size=6)
         model = Perceptron(width=8, depth=1).build(Inputs((3, 8, 8)), {"t": Head("classify", 5)})
@@ -233,8 +235,10 @@ def test_training_on_files_is_training_on_the_decoded_table(tmp_path, monkeypatc
         return model.state_dict(), [score.score for score in log.scores]
 
     wanted, scores = trained(prepare("t", examples, tmp_path / "decoded", image_size=8))
-    monkeypatch.setattr(ImageFiles, "_request", lambda self, images: asked.append(len(images)) or ask(self, images))
-    monkeypatch.setattr(ImageFiles, "prefetch", lambda self, rows: early.append(len(rows)) or ahead(self, rows))
+    monkeypatch.setattr(
+        ImageFileColumn, "_request", lambda self, images: asked.append(len(images)) or ask(self, images)
+    )
+    monkeypatch.setattr(ImageFileColumn, "prefetch", lambda self, rows: early.append(len(rows)) or ahead(self, rows))
     found, found_scores = trained(prepare("t", examples, tmp_path / "files", image_size=8, decode=False))
     assert found_scores == scores
     assert all(torch.equal(found[name], wanted[name]) for name in wanted)

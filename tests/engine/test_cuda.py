@@ -122,7 +122,7 @@ def deterministic(monkeypatch):
 @pytest.mark.parametrize("precision", [None, torch.bfloat16])
 @pytest.mark.parametrize("name", SEEN)
 def test_every_model_is_recorded_with_its_dropout(name, precision):
-    case = speed.Case(name, name, 32, SEEN[name], phrase=name.startswith(("vlbert", "lxmert")))
+    case = speed.ModelCase(name, name, 32, SEEN[name], phrase=name.startswith(("vlbert", "lxmert")))
     columns, targets, task = speed._made(case)
     data, found = Data([Table(task.name, columns, targets)]).to(torch.device("cuda")), []
     for recorded in (False, True):
@@ -162,7 +162,7 @@ def draw_in(learner):
 @pytest.mark.parametrize("name", ["vlbert-tiny", "vilt-tiny", "resnet18-tiny", "modular-resnet18"])
 def test_compiled_and_recorded_in_bfloat16(name):
     """As a user has it for speed; beside it, compiled, but not recorded."""
-    case = speed.Case(name, name, 32, SEEN[name], phrase=name.startswith("vlbert"))
+    case = speed.ModelCase(name, name, 32, SEEN[name], phrase=name.startswith("vlbert"))
     columns, targets, task = speed._made(case)
     data, found = Data([Table(task.name, columns, targets)]).to(torch.device("cuda")), []
     for recorded in (False, True):

@@ -188,7 +188,7 @@ def test_a_helper_of_ours_without_a_version_counts_by_its_file(tmp_path, monkeyp
 def test_only_the_parts_that_a_run_uses_are_in_its_id():
     parts = prepared("replay").config.parts
     assert set(parts) == {
-        "engine", "optimiser adamw", "benchmark Patterns", "task Classify", "model Perceptron", "head Classify",
+        "engine", "optimiser adamw", "benchmark Patterns", "task Classify", "model Perceptron", "head ClassifyHead",
         "algorithm Replay", "memory Reservoir",
     }  # fmt: skip
     found = prepared("replay", replay__memory="per-task", train__augment="flip").config.parts
@@ -206,7 +206,7 @@ def test_only_the_parts_that_a_run_uses_are_in_its_id():
         (registry.MODELS["perceptron"].load(), "version", "mir"),
         (registry.BENCHMARKS["patterns"].load(), "version", "mir"),
         (importlib.import_module("holdfast.tasks").Classify, "version", "mir"),
-        (importlib.import_module("holdfast.models.heads").Classify, "version", "mir"),
+        (importlib.import_module("holdfast.models.heads").ClassifyHead, "version", "mir"),
         (importlib.import_module("holdfast.engine"), "VERSION", "mir"),
         (optimiser, "VERSION", "mir"),
         (streams, "VERSION", "joint"),

@@ -12,7 +12,7 @@ import pytest
 from holdfast.errors import UserError
 from holdfast.experiments.local import Here, Options
 from holdfast.experiments.plan import graph
-from holdfast.experiments.ray import Cluster, Share, _ray
+from holdfast.experiments.ray import Cluster, RunResources, _ray
 from holdfast.experiments.schedule import carry_out
 from holdfast.experiments.setups import Setups
 from holdfast.experiments.store import Store
@@ -54,7 +54,7 @@ def test_ray_makes_the_records_of_one_process_though_it_is_stopped_and_a_worker_
     plan = graph([long(), long("finetune"), long(seed=1)])
     one, store = Store(tmp_path / "one"), Store(tmp_path / "ray")
     carry_out(plan, one, Here(one, Options(), Setups()))
-    with Cluster(store, Options(save_steps=5), share=Share(cpus=1)) as cluster:
+    with Cluster(store, Options(save_steps=5), share=RunResources(cpus=1)) as cluster:
         assert cluster.ray.util.get_node_ip_address() == "127.0.0.1", "seen by no other machine"
         stopped = carry_out(plan, store, cluster, stopping=Asks(store, lambda pid: True))
         assert stopped.stopped
@@ -170,5 +170,8 @@ def test_what_no_node_has_is_refused_in_a_sentence(tmp_path, monkeypatch):
             return {"CPU": 2.0}
 
     monkeypatch.setattr("holdfast.experiments.ray._ray", Small)
-    with Cluster(Store(tmp_path), Options(), share=Share(gpus=1)) as cluster, pytest.raises(UserError, match="1 GPUs"):
+    with (
+        Cluster(Store(tmp_path), Options(), share=RunResources(gpus=1)) as cluster,
+        pytest.raises(UserError, match="1 GPUs"),
+    ):
         carry_out(graph([request()]), Store(tmp_path), cluster)

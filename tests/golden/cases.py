@@ -110,7 +110,7 @@ def _others() -> None:
             CASES[f"{part}: {form}"] = partial(others.of_model, name, inputs, sizes)
     for kind in HEADS:
         for growing in (False, True) if kind == "classify" else (False,):
-            case = f"head {kind.title()}: {'growing' if growing else 'default'}"
+            case = f"head {HEADS[kind].__name__}: {'growing' if growing else 'default'}"
             CASES[case] = partial(others.of_head, kind, growing)
     for task in [*TASKS.values(), *PHRASES.values()]:
         CASES[f"task {type(task).__name__}: {task.name}"] = partial(others.of_task, task)

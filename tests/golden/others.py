@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from golden.small import Outcome, exactly, model_values, table_of, tensors
 from holdfast import registry
 from holdfast.data.augment import augment
-from holdfast.data.decoding import Fit
+from holdfast.data.decoding import ImageFit
 from holdfast.data.images import decode
 from holdfast.data.text import train
 from holdfast.experiments import parts
@@ -230,7 +230,7 @@ def of_pieces() -> Outcome:
 
 def of_decoding() -> Outcome:
     pixels = np.random.default_rng(2).integers(0, 256, (20, 31, 3), np.uint8)
-    fits = (Fit(size=8), Fit(shorter=10, longest=12), Fit(longest=16))
+    fits = (ImageFit(size=8), ImageFit(shorter=10, longest=12), ImageFit(longest=16))
     shown = [decode(pixels, fit.size, shorter=fit.shorter, longest=fit.longest) for fit in fits]
     version = {"decoding": parts.of_any_data()["decoding"]}
     return Outcome(version, {"sums": [float(each.astype(float).sum()) for each in shown]})

@@ -6,7 +6,7 @@ from torch import nn
 
 from holdfast.models.adapters import Adapter, adapters, low_rank
 from holdfast.models.lxmert import TinyLxmert
-from holdfast.models.transformer import Block
+from holdfast.models.transformer import TransformerBlock
 from holdfast.types import Head, Inputs
 
 
@@ -17,7 +17,7 @@ def rows(seed=0):
 @pytest.fixture
 def block():
     torch.manual_seed(0)
-    return Block(8, heads=2, hidden=16, inner=12).double()
+    return TransformerBlock(8, heads=2, hidden=16, inner=12).double()
 
 
 def count(module):

@@ -43,9 +43,11 @@ def test_padding_that_nobody_sees_changes_nothing(name, monkeypatch):
     scratch = {name: "" for name in ("weights", "bert") if hasattr(recipe, name)}
     model = recipe(dropout=0.0, **scratch).build(inputs, {"head": head}).double()
     lengths = []
-    real = transformer.Block.forward
+    real = transformer.TransformerBlock.forward
     monkeypatch.setattr(
-        transformer.Block, "forward", lambda block, x, *rest: lengths.append(x.shape[1]) or real(block, x, *rest)
+        transformer.TransformerBlock,
+        "forward",
+        lambda block, x, *rest: lengths.append(x.shape[1]) or real(block, x, *rest),
     )
     outputs, gradients = [], []
     for kinds in (set(), {"cpu"}):

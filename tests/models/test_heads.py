@@ -10,7 +10,7 @@ from holdfast.algorithms.base import Algorithm
 from holdfast.engine.checkpoint import Checkpoints
 from holdfast.errors import Stopped
 from holdfast.models.base import Encoder
-from holdfast.models.heads import CLOSED, Choose, Classify, Linear, Perceptron, Phrase
+from holdfast.models.heads import CLOSED, ChooseHead, ClassifyHead, HiddenLayerClassifier, Linear, PhraseHead
 from holdfast.types import Head
 from smallest import StopAt, make_learner, prepared, trained
 
@@ -123,7 +123,7 @@ def test_two_images_stand_side_by_side(encoder):
 
 
 def test_each_choice_is_scored_alone_whatever_their_number(encoder):
-    head = Choose(3).double().eval()
+    head = ChooseHead(3).double().eval()
     x = torch.randn(5, 4, 3, dtype=torch.float64)
     found = head(encoder, {"x": x})
     assert found.shape == (5, 4)
@@ -132,7 +132,7 @@ def test_each_choice_is_scored_alone_whatever_their_number(encoder):
 
 
 def test_hidden_words_share_the_word_embedding_and_others_do_not_matter(encoder):
-    head = Phrase(encoder.word_embedding()).double()
+    head = PhraseHead(encoder.word_embedding()).double()
     nn.init.normal_(head.bias)
     x, masked = torch.randn(2, 6, 3, dtype=torch.float64), torch.tensor([[4, 0], [5, -1]])
     found = head(encoder, {"x": x, "masked": masked})
@@ -144,7 +144,7 @@ def test_hidden_words_share_the_word_embedding_and_others_do_not_matter(encoder)
 
 
 def test_the_classifier_of_climb_has_a_hidden_layer_and_can_grow(encoder):
-    head = Classify(Perceptron(3, 5, hidden=6, growing=True).double())
+    head = ClassifyHead(HiddenLayerClassifier(3, 5, hidden=6, growing=True).double())
     first, norm, _, last = head.classifier
     last.open_classes([0, 4])
     x = torch.randn(2, 3, dtype=torch.float64)

@@ -3,7 +3,7 @@ import torch
 from torch.nn.utils.rnn import pack_padded_sequence
 
 from holdfast.errors import UserError
-from holdfast.models.san import Look, Question, Read, San, TinySan
+from holdfast.models.san import CellAttention, QuestionEncoder, San, TinySan, WordAttention
 from holdfast.types import Head, Inputs
 
 PIXELS = Inputs((3, 24, 24), text=6, vocabulary=20)
@@ -22,7 +22,7 @@ def pixels(*shape):
 
 def test_a_question_is_its_last_state_as_packing_finds_it():
     torch.manual_seed(0)
-    question = Question(20, 7, 9, 2).double()
+    question = QuestionEncoder(20, 7, 9, 2).double()
     inputs = batch()
     packed = pack_padded_sequence(
         question.words(inputs["text"]), inputs["text_length"], batch_first=True, enforce_sorted=False
@@ -33,7 +33,7 @@ def test_a_question_is_its_last_state_as_packing_finds_it():
 
 def test_a_look_is_the_sum_over_cells():
     torch.manual_seed(0)
-    look = Look(6, 6, 5).double()
+    look = CellAttention(6, 6, 5).double()
     query, cells = torch.randn(6, dtype=torch.float64), torch.randn(8, 6, dtype=torch.float64)
     scores = torch.stack(
         [
@@ -48,7 +48,7 @@ def test_a_look_is_the_sum_over_cells():
 
 def test_a_reading_is_a_mean_of_the_words_that_are_there():
     torch.manual_seed(0)
-    read, states = Read(3, slope=-2.0).double(), torch.randn(2, 4, 3, dtype=torch.float64)
+    read, states = WordAttention(3, slope=-2.0).double(), torch.randn(2, 4, 3, dtype=torch.float64)
     words = torch.randn(2, 4, 5, dtype=torch.float64)
     found = read(words, states, torch.tensor([4, 2]))
     for row, length in enumerate([4, 2]):

@@ -6,7 +6,7 @@ from torch import nn
 from torch.nn import functional
 
 from holdfast.models.adapters import adapters, low_rank
-from holdfast.models.transformer import Attention, Block, aligned, key_mask, lengths_to_present
+from holdfast.models.transformer import Attention, TransformerBlock, aligned, key_mask, lengths_to_present
 
 WIDTH, HEADS, HIDDEN, ROWS, LENGTH = 8, 2, 12, 3, 5
 PRESENT = lengths_to_present(torch.tensor([5, 2, 3]), LENGTH)
@@ -26,7 +26,7 @@ def disturbed(module):
 
 @pytest.mark.parametrize("norm", ["pre", "post"])
 def test_a_block_is_torchs_transformer_layer(norm):
-    ours = disturbed(Block(WIDTH, HEADS, HIDDEN, norm=norm, epsilon=1e-5))
+    ours = disturbed(TransformerBlock(WIDTH, HEADS, HIDDEN, norm=norm, epsilon=1e-5))
     theirs = nn.TransformerEncoderLayer(
         WIDTH, HEADS, HIDDEN, dropout=0.0, activation="gelu", batch_first=True, norm_first=norm == "pre"
     )
@@ -65,7 +65,7 @@ def test_attention_onto_another_sequence_is_torchs():
 
 
 def test_what_is_added_to_an_attention_reads_one_sequence():
-    block = disturbed(Block(WIDTH, HEADS, HIDDEN))
+    block = disturbed(TransformerBlock(WIDTH, HEADS, HIDDEN))
     added = low_rank(block, rank=2)["projection"].double()
     with pytest.raises(AssertionError, match="reads one sequence"):
         block.attention(drawn(), None, drawn(2), added)
@@ -75,7 +75,7 @@ def test_what_is_added_to_an_attention_reads_one_sequence():
 def test_adapters_stand_where_the_papers_put_them():
     x = drawn()
     for norm in ("pre", "post"):
-        block = disturbed(Block(WIDTH, HEADS, HIDDEN, norm=norm))
+        block = disturbed(TransformerBlock(WIDTH, HEADS, HIDDEN, norm=norm))
         block.added["one"] = disturbed(adapters(block, reduction=2))
         plain = block(x)
         block.active = "one"

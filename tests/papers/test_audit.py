@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from holdfast.papers import Table, table, tables
+from holdfast.papers import PublishedTable, table, tables
 from holdfast.papers.audit import RULES, audit, summary
 from holdfast.papers.rounding import between, exactly, printed, recompute
 
@@ -17,7 +17,7 @@ def count(paper: str, rule: str) -> dict[str, tuple[int, int]]:
     return {tally.table: (tally.checked, tally.inconsistent) for tally in found}
 
 
-def changed(published: Table, column: str, value: float, **keys: str) -> Table:
+def changed(published: PublishedTable, column: str, value: float, **keys: str) -> PublishedTable:
     """The table with one cell changed."""
     place = published.columns.index(published.column(column))
     (row,) = published.select(**keys).rows
@@ -25,7 +25,7 @@ def changed(published: Table, column: str, value: float, **keys: str) -> Table:
     return dataclasses.replace(published, rows=tuple(broken if each == row else each for each in published.rows))
 
 
-def failures(paper: str, *replaced: Table) -> set[tuple[str, tuple[str, ...], str, str]]:
+def failures(paper: str, *replaced: PublishedTable) -> set[tuple[str, tuple[str, ...], str, str]]:
     checks = audit(paper, replaced)
     return {
         (check.table, tuple(str(value) for _, value in check.keys), check.column, check.rule)
@@ -144,11 +144,11 @@ STANDARD, THIRD = "vqav2>nlvr2>snli-ve>vcr", "nlvr2>vqav2>vcr>snli-ve"
     ],
 )
 def test_the_corrections_that_the_notes_propose_cure_the_cells(corrections, cured):
-    replaced: dict[str, Table] = {}
+    replaced: dict[str, PublishedTable] = {}
     for number, column, value, keys in corrections:
         replaced[number] = changed(replaced.get(number, table("climb", number)), column, value, **keys)
 
-    def transfers(*tables: Table) -> set[tuple[str, tuple[str, ...], str, str]]:
+    def transfers(*tables: PublishedTable) -> set[tuple[str, tuple[str, ...], str, str]]:
         return {place for place in failures("climb", *tables) if place[-1] != "repeated"}
 
     before, after = transfers(), transfers(*replaced.values())

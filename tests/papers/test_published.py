@@ -7,7 +7,7 @@ import re
 import pytest
 
 from holdfast.errors import UserError
-from holdfast.papers import Table, papers, table, tables
+from holdfast.papers import PublishedTable, papers, table, tables
 from holdfast.papers.published import parse
 
 FILES = [
@@ -137,7 +137,7 @@ def test_values_as_the_papers_print_them(paper, number, column, keys, value):
     assert table(paper, number).value(column, **keys) == value
 
 
-def small() -> Table:
+def small() -> PublishedTable:
     columns = [{"name": "task", "kind": "key"}, {"name": "shots", "kind": "key"}]
     columns += [{"name": "score", "kind": "value", "decimals": 1}, {"name": "why", "kind": "text"}]
     rows = [["vcr", "16", 1.5, "a"], ["vcr", "32", 2.5, None], ["imdb", None, None, "b"]]
@@ -188,4 +188,4 @@ def test_papers_and_numbers_are_understood_in_several_spellings():
 
 def test_a_row_of_the_wrong_width_is_our_mistake():
     with pytest.raises(AssertionError, match="wrong width"):
-        Table("climb", "1", "t", "m", "w", small().columns, (("vcr",),))
+        PublishedTable("climb", "1", "t", "m", "w", small().columns, (("vcr",),))

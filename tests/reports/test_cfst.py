@@ -4,7 +4,7 @@ import pytest
 
 from holdfast.benchmarks.cfst import report as cfst
 from holdfast.experiments.store import Record
-from holdfast.reports.blocks import Table
+from holdfast.reports.blocks import TableBlock
 from reports.stores import record
 from reports.test_sections import TESTS, rows
 
@@ -16,7 +16,7 @@ def of_networks(*networks):
         value = record("cfst:cgqa", "mntdp" if "modular" in name else "er", summary=TESTS, run=f"run{number}")
         value["config"]["model"] = {"name": name, **size, **({"parts": "stages"} if "modular" in name else {})}
         runs.append(Record.from_json(value, "test"))
-    return [block for block in cfst.section(runs) if isinstance(block, Table)]
+    return [block for block in cfst.section(runs) if isinstance(block, TableBlock)]
 
 
 @pytest.mark.parametrize(

@@ -6,11 +6,11 @@ import re
 
 import pytest
 
-from holdfast.reports.blocks import Cell, Table
+from holdfast.reports.blocks import Cell, TableBlock
 from holdfast.reports.formats import FORMATS, as_json_values, grid
 
 WARNING = "Ours is on the world's data: no reproduction."
-TABLE = Table(
+TABLE = TableBlock(
     "a_b & 50 %",
     ("method", "Acon ↑", "note"),
     (
@@ -70,4 +70,4 @@ def test_json_has_numbers():
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_an_empty_table_is_written_too(name):
-    assert "empty" in FORMATS[name](Table("empty", ("a", "b"), ())) or name == "csv"
+    assert "empty" in FORMATS[name](TableBlock("empty", ("a", "b"), ())) or name == "csv"

@@ -9,7 +9,7 @@ from holdfast.benchmarks.cfst import report as cfst
 from holdfast.benchmarks.climb import report as climb
 from holdfast.experiments.store import Record
 from holdfast.reports import sections
-from holdfast.reports.blocks import Bars, Note, Table
+from holdfast.reports.blocks import Bars, Note, TableBlock
 from reports.stores import record
 
 TESTS = {"Acon": 0.2, "Asys": 0.7, "Asys_interval": 0.01, "Apro": 0.6, "Asub": 0.5, "Anon": 0.8, "Anoc": 0.4,
@@ -44,7 +44,7 @@ def test_a_network_of_modules_stands_in_the_table_of_the_network_that_they_make_
         value = record("cfst:cgqa", algorithm, summary=TESTS, run=algorithm)
         value["config"]["model"] = {**model, "channels": 64}
         runs.append(Record.from_json(value, "test"))
-    tables = [block for block in cfst.section(runs) if isinstance(block, Table)]
+    tables = [block for block in cfst.section(runs) if isinstance(block, TableBlock)]
     found = rows(tables[0])
     assert len(tables) == 1
     assert found["er · class"]["Acon ↑"].number == found["mntdp · class"]["Acon ↑"].number == pytest.approx(20.0)
@@ -114,7 +114,7 @@ def test_clvqa_has_both_orders_beside_each_other():
         for seed in range(3)
     ]
     table, bars = sections.section("clvqa", runs)
-    assert isinstance(table, Table)
+    assert isinstance(table, TableBlock)
     assert isinstance(bars, Bars)
     found = rows(table)
     naive = found["naive (finetune)"]
@@ -201,7 +201,7 @@ def test_viscoll_draws_the_density_that_a_run_tells():
 
 def test_viscoll_has_table_5_where_tasks_were_ordered():
     runs = [*(phrases("finetune", order=order) for order in ("random", "ascending")), phrases("replay", 77)]
-    tables = [block for block in sections.section("viscoll", runs) if isinstance(block, Table)]
+    tables = [block for block in sections.section("viscoll", runs) if isinstance(block, TableBlock)]
     assert rows(tables[1])["ascending-frequency · vanilla"]["log PPL ↓"].paper == 4.31
     assert rows(tables[1])["random · vanilla"]["log PPL ↓"].number == 3.0
     assert "er · 77" in rows(tables[0])
@@ -263,7 +263,7 @@ def test_climb_leaves_runs_of_the_first_stages_out():
 
 def test_climb_has_transfer_forgetting_and_low_shot_scores():
     blocks = sections.section("climb", climb_runs())
-    tables = {block.title.split(":")[0]: rows(block) for block in blocks if isinstance(block, Table)}
+    tables = {block.title.split(":")[0]: rows(block) for block in blocks if isinstance(block, TableBlock)}
     third = tables["climb, table 3"]
     gained = third["seqft"]["nlvr2"]
     assert gained.number == pytest.approx(100 * (0.7 - 0.75) / (0.75 - 0.5))  # chance is a half
@@ -278,7 +278,7 @@ def test_climb_has_transfer_forgetting_and_low_shot_scores():
     assert lost.number == pytest.approx(100 * (0.6 - 0.1) / 0.6)  # chance is nought
     assert tables["climb, table 12"]["direct"]["imdb 16"].paper == 55.9
     assert tables["climb, table 12"]["direct"]["imdb 16"].number == pytest.approx(70)
-    assert all("not a reproduction" in block.warning for block in blocks if isinstance(block, Table))
+    assert all("not a reproduction" in block.warning for block in blocks if isinstance(block, TableBlock))
     (curve,) = [block for block in blocks if getattr(block, "logarithmic", False)]
     assert curve.series[0].x == (16.0, 32.0)
     assert curve.series[0].y == pytest.approx((70, 80))

@@ -18,7 +18,7 @@ from torch import nn
 from holdfast.algorithms.base import Algorithm, refuse_trait
 from holdfast.errors import UserError
 from holdfast.models.adapters import Activation, adapters
-from holdfast.models.transformer import Block
+from holdfast.models.transformer import TransformerBlock
 from holdfast.types import Between
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class AddedSets(Algorithm, ABC):
             learner.model.add(head, [self.make(block) for block in blocks])
 
     @abstractmethod
-    def make(self, block: Block) -> nn.ModuleDict:
+    def make(self, block: TransformerBlock) -> nn.ModuleDict:
         """What is added to a block."""
 
 
@@ -63,12 +63,12 @@ class Adapters(AddedSets):
     activation: Activation = "gelu"
     """gelu, relu, or silu, which is also known as swish."""
 
-    def make(self, block: Block) -> nn.ModuleDict:
+    def make(self, block: TransformerBlock) -> nn.ModuleDict:
         """Two adapters."""
         return adapters(block, self.reduction, self.activation)
 
 
-def places(learner: Learner, name: str) -> Sequence[Block]:
+def places(learner: Learner, name: str) -> Sequence[TransformerBlock]:
     """The blocks of a model that an algorithm can add to, or a sentence where it cannot."""
     blocks = learner.model.encoder.blocks()
     if not blocks:

@@ -15,7 +15,7 @@ from torch import nn
 
 from holdfast.algorithms.adapters import AddedSets
 from holdfast.models.adapters import low_rank
-from holdfast.models.transformer import Block
+from holdfast.models.transformer import TransformerBlock
 from holdfast.types import Between
 
 
@@ -29,6 +29,6 @@ class LowRank(AddedSets):
     rank: Annotated[int, Between(1)] = 8
     scale: Annotated[float, Between(0)] = 16.0
 
-    def make(self, block: Block) -> nn.ModuleDict:
+    def make(self, block: TransformerBlock) -> nn.ModuleDict:
         """One low-rank addition."""
         return low_rank(block, self.rank, self.scale / self.rank)

@@ -45,7 +45,7 @@ class Cost:
     bar: float | None
 
 
-class _Clock(Watch):
+class _SecondStageTimer(Watch):
     """Times the steps of the second stage: in the first, many an algorithm has nothing to do yet."""
 
     def __init__(self, device: torch.device) -> None:
@@ -82,7 +82,7 @@ def algorithms(device: torch.device, steps: int = 60, repeats: int = 3, compiled
         training = Training(batch_size=BATCH, learning_rate=1e-4)
         ids = np.arange(len(data), dtype=np.int64)
         stages = tuple(Stage(str(i), part, training) for i, part in enumerate(np.split(ids, 2)))
-        clock = _Clock(device)
+        clock = _SecondStageTimer(device)
         train(learner, Stream(stages), make(), Protocol(()), log=NoLog(), watch=clock)
         return clock.seconds / (steps - WARM)
 

@@ -25,7 +25,7 @@ LONG = 30
 
 
 @dataclass(frozen=True)
-class Case:
+class CalibrationCase:
     """A dataset, the run that learns it, the measure of that run, and where it should lie."""
 
     dataset: str
@@ -61,7 +61,7 @@ class Calibrated:
         return None if self.score is None else self.low <= self.score <= self.high
 
 
-def all_cases() -> tuple[Case, ...]:
+def all_cases() -> tuple[CalibrationCase, ...]:
     """The cases of all benchmarks, from `speed.py` in their folders."""
     return tuple(
         case for family in registry.families() for case in getattr(registry.part(family, "speed"), "CALIBRATION", ())
@@ -74,8 +74,8 @@ def calibration(
     device: str = "cpu",
     only: str = "",
     compiled: bool = False,
-    cases: Sequence[Case] | None = None,
-    begin: Callable[[Case], None] = lambda case: None,
+    cases: Sequence[CalibrationCase] | None = None,
+    begin: Callable[[CalibrationCase], None] = lambda case: None,
 ) -> Iterator[Calibrated]:
     """Each case whose dataset has `only` in its name, one after another; a run that the store has is not run again.
 

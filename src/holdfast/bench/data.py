@@ -17,7 +17,7 @@ from torch.utils.data import DataLoader, Dataset
 
 from holdfast.data.images import decode
 from holdfast.data.order import shuffled
-from holdfast.data.prepared import Prepared, prepare
+from holdfast.data.prepared import PreparedTable, prepare
 from holdfast.data.table import Data, Shared
 from holdfast.data.text import Tokenizer, train
 from holdfast.types import Example
@@ -80,7 +80,7 @@ def batches(examples: int = 1024, batch: int = 64, size: int = 64, repeats: int 
             for start in range(0, examples, batch):
                 yield data.fetch(order[start : start + batch], CPU).parts[0].inputs["image"]
 
-        cases: dict[str, Dataset[_Item]] = {"files": _Files(rows, tokenizer, size), "rows": _Rows(prepared)}
+        cases: dict[str, Dataset[_Item]] = {"files": _Files(rows, tokenizer, size), "rows": _PreparedDataset(prepared)}
         return [_compare(case, dataset, ours, batch, repeats) for case, dataset in cases.items()]
 
 
@@ -107,8 +107,8 @@ class _Files(Dataset[_Item]):
         )
 
 
-class _Rows(Dataset[_Item]):
-    def __init__(self, prepared: Prepared) -> None:
+class _PreparedDataset(Dataset[_Item]):
+    def __init__(self, prepared: PreparedTable) -> None:
         table = prepared.table
         image, text, length = (table.inputs[name] for name in ("image", "text", "text_length"))
         assert isinstance(image, Shared)

@@ -59,7 +59,7 @@ def epochs(device: torch.device, *, images: int = IMAGES, side: int = 32, only: 
         forget_earlier_runs()
         learner = Learner(_network(side), data, {TASK.name: TASK}, device=device, autocast=half, compiled=compiled)
         training = Training(batch_size=BATCH, learning_rate=RATE, optimiser="adam", epochs=2, augment="flip")
-        clock = _Clock(device, -(-images // BATCH))
+        clock = _EpochTimer(device, -(-images // BATCH))
         with suppress(Stopped):  # the clock stops it
             stream = Stream((Stage("images", np.arange(images), training),))
             train(learner, stream, [], Protocol(()), log=NoLog(), watch=clock)
@@ -71,7 +71,7 @@ def _network(side: int) -> Model:
     return ResNet18().build(Inputs(image=(3, side, side)), {TASK.head: TASK.reads})
 
 
-class _Clock(Watch):
+class _EpochTimer(Watch):
     """Times the first epoch, which warms up, and the second."""
 
     def __init__(self, device: torch.device, steps: int) -> None:

@@ -25,7 +25,7 @@ PLACES = 6
 
 
 @dataclass(frozen=True)
-class Case:
+class ModelCase:
     """A model at a size and batch, what it sees, its reference, and the bar that it should clear."""
 
     name: str
@@ -65,34 +65,34 @@ def models(device: torch.device, steps: int = 30, compiled: bool | None = None, 
     return [_measure(case, device, steps, device.type == "cuda" if compiled is None else compiled) for case in cases]
 
 
-def _on_cpu() -> list[Case]:
+def _on_cpu() -> list[ModelCase]:
     pair = Inputs(image=(3, 64, 64), text=24, vocabulary=3000)
     small = Inputs(image=(3, 48, 48), text=24, vocabulary=3000)
     regions = Inputs(text=24, vocabulary=3000, regions=(10, 128))
     return [
-        Case("vilt-tiny, 16 patches", "vilt-tiny", 64, pair, reference=_vilt(True), feeds=_vilt_feeds, rate=1500),
-        Case("vilt-tiny, 9 patches", "vilt-tiny", 64, small, rate=1500),
-        Case("vlbert-tiny", "vlbert-tiny", 32, regions, phrase=True),
-        Case("lxmert-tiny", "lxmert-tiny", 32, regions, phrase=True),
-        Case("san-tiny", "san-tiny", 64, pair),
-        Case("vit-tiny", "vit-tiny", 64, Inputs(image=(3, 64, 64))),
+        ModelCase("vilt-tiny, 16 patches", "vilt-tiny", 64, pair, reference=_vilt(True), feeds=_vilt_feeds, rate=1500),
+        ModelCase("vilt-tiny, 9 patches", "vilt-tiny", 64, small, rate=1500),
+        ModelCase("vlbert-tiny", "vlbert-tiny", 32, regions, phrase=True),
+        ModelCase("lxmert-tiny", "lxmert-tiny", 32, regions, phrase=True),
+        ModelCase("san-tiny", "san-tiny", 64, pair),
+        ModelCase("vit-tiny", "vit-tiny", 64, Inputs(image=(3, 64, 64))),
     ]
 
 
-def _on_cuda() -> list[Case]:
+def _on_cuda() -> list[ModelCase]:
     half = torch.bfloat16
     pair = Inputs(image=(3, 384, 384), text=40, vocabulary=30522)
     regions = Inputs(text=24, vocabulary=30522, regions=(36, 2048))
     return [
-        Case("vilt, 384 px, 40 tokens", "vilt", 64, pair, False, _vilt(False), _vilt_feeds, 4.5, None, half),
-        Case("vlbert 6 x 384", "vlbert", 32, regions, True, rate=250 * 32, precision=half),
-        Case("lxmert 9/5/5", "lxmert", 32, regions, True, _lxmert, _lxmert_feeds, precision=half),
-        Case("vit 9 x 384, 224 px", "vit", 100, Inputs(image=(3, 224, 224)), precision=half),
-        Case("resnet18, 128 px", "resnet18", 100, Inputs(image=(3, 128, 128)), precision=half),
+        ModelCase("vilt, 384 px, 40 tokens", "vilt", 64, pair, False, _vilt(False), _vilt_feeds, 4.5, None, half),
+        ModelCase("vlbert 6 x 384", "vlbert", 32, regions, True, rate=250 * 32, precision=half),
+        ModelCase("lxmert 9/5/5", "lxmert", 32, regions, True, _lxmert, _lxmert_feeds, precision=half),
+        ModelCase("vit 9 x 384, 224 px", "vit", 100, Inputs(image=(3, 224, 224)), precision=half),
+        ModelCase("resnet18, 128 px", "resnet18", 100, Inputs(image=(3, 128, 128)), precision=half),
     ]
 
 
-def _measure(case: Case, device: torch.device, steps: int, compiled: bool) -> Speed:
+def _measure(case: ModelCase, device: torch.device, steps: int, compiled: bool) -> Speed:
     columns, targets, task = _made(case)
     data = Data([Table(task.name, columns, targets)]).to(device)
     reference = None
@@ -109,7 +109,7 @@ def _measure(case: Case, device: torch.device, steps: int, compiled: bool) -> Sp
     return Speed(case.name, case.batch, reference, plain, faster, best * tera, bar, met)
 
 
-def _made(case: Case) -> tuple[dict[str, Tensor], Tensor, Task]:
+def _made(case: ModelCase) -> tuple[dict[str, Tensor], Tensor, Task]:
     """Random columns of the right shapes; texts of all lengths."""
     draw, given = torch.Generator().manual_seed(0), case.inputs
     columns: dict[str, Tensor] = {}
@@ -130,7 +130,9 @@ def _made(case: Case) -> tuple[dict[str, Tensor], Tensor, Task]:
     return columns, targets, MaskedPhrase("speed", "speed", given.vocabulary, 0.0)
 
 
-def _ours(case: Case, data: Data, task: Task, device: torch.device, steps: int, compiled: bool) -> tuple[float, float]:
+def _ours(
+    case: ModelCase, data: Data, task: Task, device: torch.device, steps: int, compiled: bool
+) -> tuple[float, float]:
     """Examples a second through the learner, as the loop drives it, and 10^12 operations an example."""
     torch.manual_seed(0)
     recipe = registry.MODELS[case.model].load()()
@@ -164,7 +166,7 @@ def _operations(step: Callable[[], None]) -> float:
     return float(counter.get_total_flops())
 
 
-def _reference(case: Case, columns: Mapping[str, Tensor], device: torch.device, steps: int) -> float:
+def _reference(case: ModelCase, columns: Mapping[str, Tensor], device: torch.device, steps: int) -> float:
     """Examples a second of the model in `transformers`, with a linear head, as its documentation trains it."""
     assert case.reference is not None
     assert case.feeds is not None

@@ -30,7 +30,7 @@ CPU = torch.device("cpu")
 
 
 @dataclass(frozen=True)
-class Overhead:
+class StepOverhead:
     """Milliseconds a step: the barest loop, ours, and the difference, each the median over interleaved repeats."""
 
     case: str
@@ -40,7 +40,7 @@ class Overhead:
     limit_ms: float = LIMIT_MS
 
 
-def overhead(steps: int = 256, repeats: int = 25, place: torch.device = CPU) -> list[Overhead]:
+def overhead(steps: int = 256, repeats: int = 25, place: torch.device = CPU) -> list[StepOverhead]:
     """Measure fine-tuning, and replay against a bare loop over the larger batch."""
     return [
         _compare("finetune", [], BATCH, steps, repeats, place),
@@ -50,7 +50,7 @@ def overhead(steps: int = 256, repeats: int = 25, place: torch.device = CPU) -> 
 
 def _compare(
     case: str, algorithms: list[Algorithm], bare_batch: int, steps: int, repeats: int, place: torch.device
-) -> Overhead:
+) -> StepOverhead:
     images = torch.randint(0, 256, (EXAMPLES, *SHAPE), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
     targets = torch.randint(0, CLASSES, (EXAMPLES,), generator=torch.Generator().manual_seed(1))
     images, targets = images.to(place), targets.to(place)
@@ -85,7 +85,7 @@ def _compare(
         times["ours"].append(_milliseconds(ours, done, place))
     bare_ms, ours_ms = (statistics.median(times[name][1:]) for name in ("bare", "ours"))
     extra = statistics.median(o - b for o, b in zip(times["ours"][1:], times["bare"][1:], strict=True))
-    return Overhead(case, bare_ms, ours_ms, extra)
+    return StepOverhead(case, bare_ms, ours_ms, extra)
 
 
 def _milliseconds(work: Callable[[], None], steps: int, place: torch.device) -> float:

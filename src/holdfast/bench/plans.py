@@ -24,7 +24,7 @@ from holdfast.engine.learner import Learner
 from holdfast.experiments.local import Options, Workers
 from holdfast.experiments.plan import graph
 from holdfast.experiments.request import Request
-from holdfast.experiments.schedule import Engine, Result, carry_out
+from holdfast.experiments.schedule import Engine, PlanResult, carry_out
 from holdfast.experiments.store import Store
 from holdfast.models.perceptron import Perceptron
 from holdfast.tasks import Classify
@@ -39,7 +39,7 @@ TRIVIAL = {"benchmark.stages": 1, "train.epochs": 1}
 
 
 @dataclass(frozen=True)
-class Overhead:
+class EngineOverhead:
     """Milliseconds that one engine adds to each run, beyond what runs take in its processes."""
 
     engine: str
@@ -96,7 +96,7 @@ def on_ray(store: Store) -> AbstractContextManager[Engine]:
 ENGINES: dict[str, Callable[[Store], AbstractContextManager[Engine]]] = {"local": local, "ray": on_ray}
 
 
-def overhead(engine: str, runs: int) -> Overhead:
+def overhead(engine: str, runs: int) -> EngineOverhead:
     """What an engine adds to each of so many trivial runs, once its processes are there."""
     with tempfile.TemporaryDirectory() as folder:
         store = Store(Path(folder))
@@ -105,7 +105,7 @@ def overhead(engine: str, runs: int) -> Overhead:
             result = _trivial(store, workers, runs, first=0)
     total = sum(outcome.seconds for outcome in result.outcomes.values())
     extra = result.seconds * CORES - total
-    return Overhead(engine, runs, 1e3 * total / runs, 1e3 * extra / runs, LIMITS_MS[engine])
+    return EngineOverhead(engine, runs, 1e3 * total / runs, 1e3 * extra / runs, LIMITS_MS[engine])
 
 
 def filling(runs: int = 16, epochs: int = 30) -> Filling:
@@ -121,7 +121,7 @@ def filling(runs: int = 16, epochs: int = 30) -> Filling:
     return Filling(runs, CORES, result.seconds, total, LIMIT_RATIO)
 
 
-def _trivial(store: Store, engine: Engine, runs: int, first: int) -> Result:
+def _trivial(store: Store, engine: Engine, runs: int, first: int) -> PlanResult:
     requests = [Request(scale="tiny", seed=seed, settings=TRIVIAL) for seed in range(first, first + runs)]
     result = carry_out(graph(requests), store, engine)
     assert not result.failed(), result.failed()

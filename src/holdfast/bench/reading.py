@@ -17,7 +17,7 @@ LIMIT_SECONDS, LIMIT_GIB = 20.0, 2.0
 
 
 @dataclass(frozen=True)
-class Read:
+class ReadingTime:
     """Seconds to write the files with the world, and to read them; the most memory that this process ever had."""
 
     questions: int
@@ -26,7 +26,7 @@ class Read:
     peak_gib: float
 
 
-def vqav2_annotations(scale: str = "paper") -> Read:
+def vqav2_annotations(scale: str = "paper") -> ReadingTime:
     """Write VQAv2's training questions without pictures (empty files stand for them), and read them all.
 
     The world's questions are as many as the official ones at the scale `paper`; its scenes are its own.
@@ -40,7 +40,7 @@ def vqav2_annotations(scale: str = "paper") -> Read:
         count = sum(1 for _ in DATASET.examples(folder, "train", Reading()))
         done = time.perf_counter()
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    return Read(count, written - start, done - written, peak)
+    return ReadingTime(count, written - start, done - written, peak)
 
 
 def _stand_in(folder: Path) -> None:

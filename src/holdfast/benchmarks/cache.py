@@ -44,7 +44,7 @@ State = Literal["current", "unused", "half-written", "being written"]
 
 
 @dataclass(frozen=True)
-class Entry:
+class CacheEntry:
     """One thing in the cache: all files and folders of one name."""
 
     kind: str
@@ -100,7 +100,7 @@ def write_json(path: Path, value: object) -> None:
     temporary.rename(path)
 
 
-def entries() -> Iterator[Entry]:
+def entries() -> Iterator[CacheEntry]:
     """All that the cache holds, by kind and title."""
     for kind, pattern in NAMES.items():
         folder, groups = cache_folder() / kind, dict[str, list[Path]]()
@@ -112,7 +112,7 @@ def entries() -> Iterator[Entry]:
         yield from sorted((each for each in found if each is not None), key=lambda each: each.title)
 
 
-def clean(everything: bool = False) -> list[Entry]:
+def clean(everything: bool = False) -> list[CacheEntry]:
     """Remove what is unused or half-written, or everything; return what was removed.
 
     What another process is writing stays, and so do the locks, on which a process may be waiting.
@@ -148,7 +148,7 @@ def size(path: Path) -> int:
     return sum(os.lstat(Path(root, name)).st_size for root, _, names in os.walk(path) for name in names)
 
 
-def _entry(path: Path, paths: Sequence[Path]) -> Entry | None:
+def _entry(path: Path, paths: Sequence[Path]) -> CacheEntry | None:
     """What is kept under a name; None where only a lock or a note is left."""
     content = [each for each in paths if not each.name.startswith(".")]
     rest = [each for each in paths if each not in content and each != _note(path) and not _is_lock(each)]
@@ -165,7 +165,7 @@ def _entry(path: Path, paths: Sequence[Path]) -> Entry | None:
     title = str(about.get("title", "a copy of a store elsewhere" if path.parent.name == STORES else path.name))
     used = max(each.stat().st_mtime for each in paths)
     own = tuple(each for each in paths if not _is_lock(each))
-    return Entry(path.parent.name, title, own, sum(map(size, own)), used, state, why)
+    return CacheEntry(path.parent.name, title, own, sum(map(size, own)), used, state, why)
 
 
 def _why_unused(about: Mapping[str, Mapping[str, object]]) -> str:

@@ -24,7 +24,7 @@ from holdfast import registry
 from holdfast.benchmarks.cache import digest, place, version_of, write_json
 from holdfast.data import decoding, prepared, text
 from holdfast.data.decoding import working
-from holdfast.data.prepared import Prepared, Values, files_fingerprint, prepare
+from holdfast.data.prepared import PreparedTable, Values, files_fingerprint, prepare
 from holdfast.data.table import Column, Table
 from holdfast.data.text import Tokenizer, train
 from holdfast.datasets.base import Dataset, Reading
@@ -38,7 +38,7 @@ PIECES = 8000
 
 
 @dataclass(frozen=True)
-class Split:
+class PreparedSplit:
     """One split, prepared: its table, the ids of its rows, further columns that no model sees, and what was dropped."""
 
     table: Table
@@ -99,7 +99,7 @@ class Source:
         kept: str = "all",
         pictures: bool = True,
         **settings: Any,
-    ) -> Split:
+    ) -> PreparedSplit:
         """A split as a table (see `data.prepared.prepare` for the settings), from the cache where it is there.
 
         `notes` become arrays beside the table; `kept` says in a word which examples `keep` keeps. Functions are known
@@ -127,7 +127,7 @@ class Source:
             write_json(dropped, [str(problem) for problem in reading.problems])
 
         with progress_bar(f"preparing {self.dataset.name}, {split}") as progress:
-            found: Prepared = prepare(
+            found: PreparedTable = prepare(
                 task,
                 rows(),
                 folder,
@@ -145,7 +145,7 @@ class Source:
             raise UserError(problems[self.skip_bad] + others)
         inputs = {name: column for name, column in found.table.inputs.items() if name not in notes}
         values = {name: _array(found.table.inputs[name]) for name in notes}
-        return Split(replace(found.table, inputs=inputs), found.ids, values, problems)
+        return PreparedSplit(replace(found.table, inputs=inputs), found.ids, values, problems)
 
 
 def place_of(kind: str, what: str, sources: Sequence[Source], *settings: object, modules: Sequence[str] = ()) -> Path:

@@ -19,7 +19,7 @@ SECONDS = 0.2
 """How often the bar is drawn anew: reading the loss waits for the device."""
 
 
-class Bar(Watch):
+class ProgressBar(Watch):
     """A progress bar on standard error: which run, which stage, how far, the loss, and the speed."""
 
     def __init__(self, title: str, console: Console, stopping: Callable[[], bool]) -> None:
@@ -44,7 +44,7 @@ class Bar(Watch):
         """Whether someone asked for a stop."""
         return self._stopping()
 
-    def __enter__(self) -> Bar:
+    def __enter__(self) -> ProgressBar:
         self._progress.start()
         return self
 

@@ -13,7 +13,7 @@ import typer
 from holdfast.errors import UserError
 
 if TYPE_CHECKING:
-    from holdfast.benchmarks.cache import Entry
+    from holdfast.benchmarks.cache import CacheEntry
     from holdfast.experiments.weights import Weights
 
 
@@ -75,7 +75,7 @@ def _cache(clean: bool, everything: bool, as_json: bool) -> None:
     _show(title, rows, [*_reasons(unused if not clean else []), note], as_json)
 
 
-def _reasons(unused: Sequence[Entry]) -> list[str]:
+def _reasons(unused: Sequence[CacheEntry]) -> list[str]:
     """Each reason once, with how many it is true of."""
     counts: dict[str, int] = {}
     for each in unused:
@@ -124,7 +124,7 @@ def _show(title: str, rows: list[dict[str, Any]], notes: list[str], as_json: boo
     print_grid(Grid(title, columns or ("nothing",), cells, tuple(notes)))
 
 
-def _sum(found: Sequence[Entry] | Sequence[Weights]) -> int:
+def _sum(found: Sequence[CacheEntry] | Sequence[Weights]) -> int:
     return sum(each.bytes for each in found)
 
 

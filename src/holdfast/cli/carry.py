@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
 from holdfast.cli import INTERRUPTED
-from holdfast.cli.bar import Bar
+from holdfast.cli.bar import ProgressBar
 from holdfast.data.threads import own_process
 from holdfast.engine.ranks import Ranks
 from holdfast.errors import RunError, UserError
@@ -21,7 +21,7 @@ from holdfast.experiments.carry import carry_here, make
 from holdfast.experiments.local import Options, Workers, devices
 from holdfast.experiments.remote import LAST, LIGHT, Remote
 from holdfast.experiments.runner import Interrupt, interruptible
-from holdfast.experiments.schedule import TRIES, Engine, Outcome, Result, carry_out
+from holdfast.experiments.schedule import TRIES, Engine, Outcome, PlanResult, carry_out
 from holdfast.experiments.trackers import PROGRESS
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 def carry(
     plan: Plan, store: Store, options: Options, setups: Setups, ranks: Ranks | None = None, jobs: int = 0
-) -> Result:
+) -> PlanResult:
     """Carry a plan out, `jobs` runs at once (0: as many as there are cores or GPUs), one of them in this process.
 
     Asked to stop, it saves and leaves with a sentence.
@@ -66,7 +66,7 @@ def carry(
     return result
 
 
-def follow(plan: Plan, store: Store, engine: Engine, tries: int = TRIES, remote: Remote | None = None) -> Result:
+def follow(plan: Plan, store: Store, engine: Engine, tries: int = TRIES, remote: Remote | None = None) -> PlanResult:
     """Carry a plan out in other processes, with one bar for all its runs.
 
     Where the store is elsewhere, its records are copied here, and go back there once they are complete.
@@ -165,9 +165,9 @@ class _Shown:
         self.labels = plan.labels
         self.numbers = {name: number for number, name in enumerate(plan.configs, 1)}
 
-    def bar(self, config: Config) -> Bar:
+    def bar(self, config: Config) -> ProgressBar:
         many = rf"\[{self.numbers[config.id]}/{len(self.numbers)}] " if len(self.numbers) > 1 else ""
-        return Bar(many + self.labels[config.id], self.console, lambda: self.interrupt.asked)
+        return ProgressBar(many + self.labels[config.id], self.console, lambda: self.interrupt.asked)
 
     def told(self, config: Config, outcome: Outcome, again: bool) -> None:
         if outcome.status == "stopped":
@@ -179,7 +179,7 @@ class _Shown:
                 sys.exit(2 if outcome.status == "refused" else 1)
 
 
-def end(result: Result) -> None:
+def end(result: PlanResult) -> None:
     """Leave with the right sentence and status where runs failed: 2 where the call was wrong, else 1."""
     failed = result.failed()
     if not failed:

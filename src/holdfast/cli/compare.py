@@ -12,7 +12,7 @@ import typer
 from holdfast.errors import UserError, nearest
 
 if TYPE_CHECKING:
-    from holdfast.reports.blocks import Table
+    from holdfast.reports.blocks import TableBlock
     from holdfast.reports.runs import Run
     from holdfast.reports.tables import Grid
 
@@ -65,7 +65,7 @@ def _say(left_out: Sequence[Run]) -> None:
         typer.echo(f"{run.id} is {run.status}, and left out: {run.problem}", err=True)
 
 
-def _in_terminal(table: Table) -> Grid:
+def _in_terminal(table: TableBlock) -> Grid:
     """The table as texts: what is marked with a star, and our own value there in bold where the terminal can."""
     from rich.markup import escape
 

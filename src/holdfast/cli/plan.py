@@ -14,9 +14,9 @@ from holdfast.errors import RunError, UserError, nearest
 if TYPE_CHECKING:
     from holdfast.experiments.local import Options
     from holdfast.experiments.plan import Plan
-    from holdfast.experiments.ray import Share
+    from holdfast.experiments.ray import RunResources
     from holdfast.experiments.remote import Remote
-    from holdfast.experiments.schedule import Result
+    from holdfast.experiments.schedule import PlanResult
     from holdfast.experiments.store import Store
 
 ENGINES = ("local", "ray")
@@ -87,16 +87,16 @@ def plan(
         return
     options = Options(device, save_seconds=save_seconds, compiled=compiled, remote=out if remote else "")
     if engine == "ray":
-        from holdfast.experiments.ray import Share
+        from holdfast.experiments.ray import RunResources
 
-        share = Share(found.threads if cpus is None else cpus, gpus, memory)
+        share = RunResources(found.threads if cpus is None else cpus, gpus, memory)
         result = _on_ray(found, store, options, address, share, tries, remote)
     else:
         result = _local(found, store, options, jobs, tries, remote)
     _tell(result, store, out, as_json)
 
 
-def _local(plan: Plan, store: Store, options: Options, jobs: int, tries: int, remote: Remote | None) -> Result:
+def _local(plan: Plan, store: Store, options: Options, jobs: int, tries: int, remote: Remote | None) -> PlanResult:
     from holdfast.cli.carry import follow
     from holdfast.experiments.local import Workers, devices
 
@@ -170,7 +170,7 @@ def _print_plan(plan: Plan, store: Store, as_json: bool) -> None:
     print_grid(Grid("plan", ("benchmark", "model", "algorithm", "runs", "done", "each"), rows, tuple(notes)))
 
 
-def _tell(result: Result, store: Store, out: str, as_json: bool) -> None:
+def _tell(result: PlanResult, store: Store, out: str, as_json: bool) -> None:
     """What was done, what failed, and the command that repeats it."""
     from rich.console import Console
 
@@ -207,14 +207,14 @@ def _tell(result: Result, store: Store, out: str, as_json: bool) -> None:
         raise RunError(f"{len(failed)} of {len(plan.configs)} runs failed; all of them again: {same}")
 
 
-def _repeat(result: Result, run: str, store: Store) -> str:
+def _repeat(result: PlanResult, run: str, store: Store) -> str:
     command = result.plan.configs[run].request.command()
     return command if store.path == Path("runs") else f"{command} --out {shlex.quote(str(store.path))}"
 
 
 def _on_ray(
-    plan: Plan, store: Store, options: Options, address: str, share: Share, tries: int, remote: Remote | None
-) -> Result:
+    plan: Plan, store: Store, options: Options, address: str, share: RunResources, tries: int, remote: Remote | None
+) -> PlanResult:
     from holdfast.cli.carry import follow
     from holdfast.experiments.ray import Cluster
 

@@ -30,7 +30,7 @@ def pretrain(
     from rich.console import Console
 
     from holdfast.cli import INTERRUPTED
-    from holdfast.cli.bar import Bar
+    from holdfast.cli.bar import ProgressBar
     from holdfast.cli.screen import print_grid, print_json
     from holdfast.errors import Stopped
     from holdfast.experiments.pretrain import Pretraining
@@ -45,7 +45,7 @@ def pretrain(
     console, place = Console(stderr=True, highlight=False, soft_wrap=True), find_device(device)
     with interruptible() as interrupt:
         try:
-            with Bar(f"pre-training {model}", console, lambda: interrupt.asked) as bar:
+            with ProgressBar(f"pre-training {model}", console, lambda: interrupt.asked) as bar:
                 found = carry_out(settings, out, str(place), bar)
         except Stopped:
             console.print(f"stopped and saved in {out}: run the same command to go on", markup=False)

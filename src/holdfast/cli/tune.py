@@ -15,7 +15,7 @@ from holdfast.errors import UserError
 if TYPE_CHECKING:
     from holdfast.benchmarks.base import Measure
     from holdfast.experiments.plan import Plan
-    from holdfast.experiments.schedule import Result
+    from holdfast.experiments.schedule import PlanResult
     from holdfast.experiments.store import Record
     from holdfast.experiments.tune import Trial
     from holdfast.reports.tables import Grid
@@ -90,7 +90,7 @@ def tune(
     known = measures(resolve(request).names["benchmark"])
     if by in known and known[by].higher is None:
         raise UserError(f"it is not known whether more of {by!r} is better: choose by a measure with a direction")
-    results: list[Result] = []
+    results: list[PlanResult] = []
     numbers, carry_out = range(seed, seed + seeds), _carry_out(out, device, jobs, results)
     trials = search(request, wanted, by, numbers, carry_out, list(known))
     tied = best(trials, bool(known[by].higher))
@@ -219,7 +219,7 @@ def _many(count: int, what: str) -> str:
     return f"{count} {what}{'s' if count != 1 else ''}"
 
 
-def _carry_out(out: Path, device: str, jobs: int, results: list[Result]) -> Callable[[Plan], dict[str, Record]]:
+def _carry_out(out: Path, device: str, jobs: int, results: list[PlanResult]) -> Callable[[Plan], dict[str, Record]]:
     """What makes the runs of a plan; what became of each plan is added to `results`."""
     from holdfast.cli.carry import carry
     from holdfast.experiments.local import Options

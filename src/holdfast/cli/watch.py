@@ -13,7 +13,7 @@ import typer
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from holdfast.reports.progress import Look
+    from holdfast.reports.progress import StoreProgress
 
 WIDE = 200
 """Where the output is no terminal, a row is a line."""
@@ -54,7 +54,7 @@ def watch(
         return
 
 
-def _table(now: Look, store: Path) -> RenderableType:
+def _table(now: StoreProgress, store: Path) -> RenderableType:
     from rich import box
     from rich.console import Group
     from rich.table import Table

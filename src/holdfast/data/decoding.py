@@ -29,7 +29,7 @@ _CHUNK = 32
 
 
 @dataclass(frozen=True)
-class Picture:
+class StoredImage:
     """An image as it is to be stored: where it comes from, and what is drawn into it."""
 
     source: Source
@@ -37,7 +37,7 @@ class Picture:
 
 
 @dataclass(frozen=True)
-class Fit:
+class ImageFit:
     """How images are brought into a table: to (size, size), or by their shorter and longest sides into the upper left
     corner of a black (longest, longest); as they are, all of one size, where all three are None.
     """
@@ -50,7 +50,7 @@ class Fit:
         if self.shorter is not None and self.longest is None:
             raise UserError("a shorter side needs a longest side as well: the table's images have one size")
 
-    def shape(self, pictures: Sequence[Picture]) -> tuple[int, int, int]:
+    def shape(self, pictures: Sequence[StoredImage]) -> tuple[int, int, int]:
         """The shape of a row, channels first: that of the first picture which can be decoded, where nothing is set."""
         side = self.size or self.longest
         if side is not None:
@@ -67,8 +67,8 @@ class Fit:
 def fill(
     images: Path,
     sizes: Path,
-    pictures: Sequence[Picture],
-    fit: Fit,
+    pictures: Sequence[StoredImage],
+    fit: ImageFit,
     workers: int = 1,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> dict[int, str]:
@@ -80,8 +80,8 @@ def fill(
     >>> import tempfile
     >>> images, sizes = (Path(tempfile.mkdtemp()) / name for name in ("image.npy", "image_size.npy"))
     >>> np.save(images, np.zeros((2, 3, 4, 4), np.uint8)); np.save(sizes, np.zeros((2, 2), np.int32))
-    >>> white = Picture(np.full((8, 6, 3), 255, np.uint8))
-    >>> fill(images, sizes, [white, Picture(Path("lost.jpg"))], Fit(longest=4))
+    >>> white = StoredImage(np.full((8, 6, 3), 255, np.uint8))
+    >>> fill(images, sizes, [white, StoredImage(Path("lost.jpg"))], ImageFit(longest=4))
     {1: 'lost.jpg: there is no such image'}
     >>> np.load(sizes).tolist(), int(np.load(images)[0].sum()) == 4 * 3 * 3 * 255
     ([[4, 3], [0, 0]], True)
@@ -96,7 +96,7 @@ def fill(
 
 
 def _map(
-    images: Path, sizes: Path, pictures: Sequence[Picture], fit: Fit, workers: int
+    images: Path, sizes: Path, pictures: Sequence[StoredImage], fit: ImageFit, workers: int
 ) -> Iterator[tuple[dict[int, str], int]]:
     chunks = [(start, pictures[start : start + _CHUNK]) for start in range(0, len(pictures), _CHUNK)]
     workers = workers if may_spawn() else 1
@@ -176,7 +176,7 @@ def end_with_parent() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent is asked to stop, and ends its workers
 
 
-def _fill_rows(images: Path, sizes: Path, start: int, pictures: Sequence[Picture], fit: Fit) -> dict[int, str]:
+def _fill_rows(images: Path, sizes: Path, start: int, pictures: Sequence[StoredImage], fit: ImageFit) -> dict[int, str]:
     table = np.load(images, mmap_mode="r+")
     shapes = np.load(sizes, mmap_mode="r+")
     bad: dict[int, str] = {}

@@ -86,7 +86,7 @@ def compute_features(
     """
     if out.suffix != ".npy":
         raise UserError(f"features are saved as .npy: call the file {out.with_suffix('.npy').name}, not {out.name}")
-    source = _Table(images) if (images / "index.json").exists() else _Folder(images, side)
+    source = _TableImages(images) if (images / "index.json").exists() else _Folder(images, side)
     note, partial = out.with_suffix(".json"), out.with_name(f".{out.name}.writing")
     before = _read_note(note)
     seen = hashlib.blake2b(name.encode(), digest_size=16)
@@ -141,7 +141,7 @@ class _Folder:
         return torch.from_numpy(np.ascontiguousarray(pixels.transpose(0, 3, 1, 2)))
 
 
-class _Table:
+class _TableImages:
     """The distinct images of a prepared table."""
 
     def __init__(self, folder: Path) -> None:

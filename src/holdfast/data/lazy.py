@@ -30,7 +30,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.data.decoding import Fit, Picture, may_spawn, worker_pool
+from holdfast.data.decoding import ImageFit, StoredImage, may_spawn, worker_pool
 from holdfast.data.images import decode, header_size
 from holdfast.errors import RunError, UserError
 from holdfast.types import Array
@@ -44,7 +44,7 @@ Numbers: TypeAlias = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
-class ImageFiles:
+class ImageFileColumn:
     """A column of images that are files: row r shows image `index[r]`, or images where the index has two dimensions.
 
     Rows come as a table of decoded images would give them: uint8, channels first. With `workers` 0, they are decoded
@@ -54,10 +54,10 @@ class ImageFiles:
     paths: NDArray[np.uint8]
     ends: Numbers
     digests: NDArray[np.uint8]
-    fit: Fit
+    fit: ImageFit
     index: Numbers | None = None
     workers: int = 1
-    _ahead: deque[_Request] = field(default_factory=deque, init=False, repr=False)
+    _ahead: deque[_DecodeRequest] = field(default_factory=deque, init=False, repr=False)
 
     def __len__(self) -> int:
         return len(self.ends if self.index is None else self.index)
@@ -120,10 +120,10 @@ class ImageFiles:
         _tell(_decode_into(pixels, self._paths(images), self.fit))
         return pixels
 
-    def _request(self, images: Numbers) -> _Request | None:
+    def _request(self, images: Numbers) -> _DecodeRequest | None:
         """None where there are no workers, or no memory to share with them."""
         memory = _reserve(len(images) * int(np.prod(self.shape))) if self.workers and may_spawn() else None
-        return None if memory is None else _Request(images, self._paths(images), self.fit, memory, self.workers)
+        return None if memory is None else _DecodeRequest(images, self._paths(images), self.fit, memory, self.workers)
 
     def _paths(self, images: Numbers) -> list[Path]:
         return [self.path(image) for image in images.tolist()]
@@ -131,8 +131,8 @@ class ImageFiles:
 
 def survey(
     folder: Path,
-    pictures: Sequence[Picture],
-    fit: Fit,
+    pictures: Sequence[StoredImage],
+    fit: ImageFit,
     workers: int = 1,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> dict[int, str]:
@@ -145,7 +145,7 @@ def survey(
     >>> from PIL import Image
     >>> folder = Path(tempfile.mkdtemp())
     >>> Image.new("RGB", (8, 6), "red").save(folder / "red.png")
-    >>> survey(folder, [Picture(folder / "red.png"), Picture(Path("lost.jpg"))], Fit(size=2))
+    >>> survey(folder, [StoredImage(folder / "red.png"), StoredImage(Path("lost.jpg"))], ImageFit(size=2))
     {1: 'lost.jpg: there is no such image'}
     >>> open_files(folder, workers=0).rows(np.array([0, 0]))[:, :, 0, 0].tolist()
     [[255, 0, 0], [255, 0, 0]]
@@ -178,14 +178,14 @@ def survey(
     return bad
 
 
-def open_files(folder: Path, workers: int = 1) -> ImageFiles:
+def open_files(folder: Path, workers: int = 1) -> ImageFileColumn:
     """Open the column that `survey` wrote: paths are mapped into memory, no image is touched.
 
     >>> import tempfile
     >>> from PIL import Image
     >>> folder = Path(tempfile.mkdtemp())
     >>> Image.new("L", (8, 6)).save(folder / "grey.png")
-    >>> survey(folder, [Picture(folder / "grey.png")], Fit(size=2))
+    >>> survey(folder, [StoredImage(folder / "grey.png")], ImageFit(size=2))
     {}
     >>> files = open_files(folder)
     >>> len(files), files.path(0).name, files.row_bytes
@@ -201,13 +201,15 @@ def open_files(folder: Path, workers: int = 1) -> ImageFiles:
     size, shorter, longest = (int(number) or None for number in fit)
     rows = folder / "image.row.npy"
     index = np.load(rows, mmap_mode="r") if rows.exists() else None
-    return ImageFiles(paths, ends, digests, Fit(size, shorter, longest), index, workers)
+    return ImageFileColumn(paths, ends, digests, ImageFit(size, shorter, longest), index, workers)
 
 
-class _Request:
+class _DecodeRequest:
     """Images that are being decoded into shared memory of their own, which goes when the request goes."""
 
-    def __init__(self, images: Numbers, paths: Sequence[Path], fit: Fit, memory: SharedMemory, workers: int) -> None:
+    def __init__(
+        self, images: Numbers, paths: Sequence[Path], fit: ImageFit, memory: SharedMemory, workers: int
+    ) -> None:
         self.images, self.memory = images, memory
         self.shape = (len(images), *fit.shape(()))
         self.futures: list[Future[dict[int, str]]] = []
@@ -284,7 +286,7 @@ def _ended() -> RunError:
     return RunError("a process that decodes images ended early: give it more memory, or workers=0")
 
 
-def _decode_rows(name: str, shape: tuple[int, ...], start: int, paths: Sequence[Path], fit: Fit) -> dict[int, str]:
+def _decode_rows(name: str, shape: tuple[int, ...], start: int, paths: Sequence[Path], fit: ImageFit) -> dict[int, str]:
     memory = SharedMemory(name)
     try:
         table: NDArray[np.uint8] = np.ndarray(shape, np.uint8, memory.buf)
@@ -295,7 +297,7 @@ def _decode_rows(name: str, shape: tuple[int, ...], start: int, paths: Sequence[
     return {start + place: text for place, text in bad.items()}
 
 
-def _decode_into(table: NDArray[np.uint8], paths: Sequence[Path], fit: Fit) -> dict[int, str]:
+def _decode_into(table: NDArray[np.uint8], paths: Sequence[Path], fit: ImageFit) -> dict[int, str]:
     bad: dict[int, str] = {}
     for place, path in enumerate(paths):
         try:
@@ -314,7 +316,7 @@ def _tell(bad: dict[int, str]) -> None:
         raise UserError(bad[min(bad)] + others)
 
 
-def _look(file: Path, fit: Fit) -> tuple[bytes, tuple[int, int]] | str:
+def _look(file: Path, fit: ImageFit) -> tuple[bytes, tuple[int, int]] | str:
     """The hash of a file and the height and width that it will have, or what is wrong with it."""
     try:
         width, height = header_size(file, fit.size, fit.shorter, fit.longest)

@@ -30,7 +30,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from holdfast.data.decoding import Fit, Picture, fill
+from holdfast.data.decoding import ImageFit, StoredImage, fill
 from holdfast.data.images import Drawing
 from holdfast.data.lazy import open_files, survey
 from holdfast.data.table import Column, Shared, Table
@@ -48,7 +48,7 @@ Values: TypeAlias = Callable[[Sequence[Example]], Array]
 
 
 @dataclass(frozen=True)
-class Prepared:
+class PreparedTable:
     """A prepared table, the ids of its rows, its source's fingerprint, and what had to be left out."""
 
     table: Table
@@ -87,7 +87,7 @@ def prepare(
     decode: bool = True,
     workers: int = 1,
     progress: Callable[[int, int], None] = lambda done, total: None,
-) -> Prepared:
+) -> PreparedTable:
     """Open the prepared table in a folder; prepare it first where it is not there or its source has changed.
 
     Inputs: `image` (examples, [images,] 3, height, width), with `image_size` where images keep their proportions;
@@ -108,7 +108,7 @@ def prepare(
     """
     if (tokenizer is None) != (length is None):
         raise UserError("word pieces need a tokenizer and a length, both of them")
-    fit = Fit(image_size, shorter, longest)
+    fit = ImageFit(image_size, shorter, longest)
     pieces = None if tokenizer is None else tokenizer.fingerprint
     values = dict(columns or {})
     for name in values:
@@ -143,7 +143,7 @@ def prepare(
     return open_prepared(folder, workers)
 
 
-def open_prepared(folder: Path, workers: int = 1) -> Prepared:
+def open_prepared(folder: Path, workers: int = 1) -> PreparedTable:
     """Open a table that was prepared before, whatever its source was; `workers` decode images that stayed files.
 
     >>> import tempfile
@@ -160,7 +160,7 @@ def open_prepared(folder: Path, workers: int = 1) -> Prepared:
         table = Table(index["task"], inputs, _tensor(folder / "target.npy"))
         if not {len(ids), len(table), *map(len, inputs.values())} == {index["rows"]}:
             raise UserError(f"{folder} is broken: its columns differ in length; prepare it again")
-        return Prepared(table, ids, index["fingerprint"], tuple(index["problems"]))
+        return PreparedTable(table, ids, index["fingerprint"], tuple(index["problems"]))
     except FileNotFoundError as error:
         raise UserError(f"{folder} holds no prepared table: there is no {Path(error.filename).name}") from None
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
@@ -190,7 +190,7 @@ def files_fingerprint(folder: Path, *settings: object) -> str:
     return digest.hexdigest()
 
 
-def _open(folder: Path, fingerprint: str, skip: int, workers: int) -> Prepared | None:
+def _open(folder: Path, fingerprint: str, skip: int, workers: int) -> PreparedTable | None:
     """The table that is there, if it is whole, comes from this source, and leaves out no more than it may."""
     try:
         found = open_prepared(folder, workers)
@@ -216,7 +216,7 @@ def _write_images(
     partial: Path,
     rows: Sequence[Example],
     drawings: Sequence[Drawing | None],
-    fit: Fit,
+    fit: ImageFit,
     skip: int,
     decode: bool,
     workers: int,
@@ -248,7 +248,7 @@ def _write_images(
 
 
 def _decode_all(
-    partial: Path, pictures: Sequence[Picture], fit: Fit, workers: int, progress: Callable[[int, int], None]
+    partial: Path, pictures: Sequence[StoredImage], fit: ImageFit, workers: int, progress: Callable[[int, int], None]
 ) -> dict[int, str]:
     """Write the decoded images; return the numbers of those that cannot be, and what is wrong with them."""
     shape = (len(pictures), *fit.shape(pictures))
@@ -264,9 +264,11 @@ def _decode_all(
     return bad
 
 
-def _distinct(rows: Sequence[Example], drawings: Sequence[Drawing | None]) -> tuple[list[Picture], NDArray[np.int64]]:
+def _distinct(
+    rows: Sequence[Example], drawings: Sequence[Drawing | None]
+) -> tuple[list[StoredImage], NDArray[np.int64]]:
     """Each file with each drawing once, in the order of the examples, and which of them each example shows."""
-    pictures: list[Picture] = []
+    pictures: list[StoredImage] = []
     seen: dict[tuple[Path, Drawing | None], int] = {}
     numbers = np.zeros((len(rows), len(rows[0].images)), np.int64)
     for place, (row, drawing) in enumerate(zip(rows, drawings, strict=True)):
@@ -275,7 +277,7 @@ def _distinct(rows: Sequence[Example], drawings: Sequence[Drawing | None]) -> tu
             if isinstance(image, Path):
                 number = seen.setdefault((image, drawing), number)
             if number == len(pictures):
-                pictures.append(Picture(image, drawing))
+                pictures.append(StoredImage(image, drawing))
             numbers[place, which] = number
     return pictures, numbers
 

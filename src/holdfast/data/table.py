@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from holdfast.data.lazy import ImageFiles
+from holdfast.data.lazy import ImageFileColumn
 from holdfast.errors import UserError
 from holdfast.types import Batch, Example, Ids, Part
 
@@ -48,7 +48,7 @@ class Shared:
         return Shared(self.values.to(device), self.index.to(device))
 
 
-Column: TypeAlias = Tensor | Shared | ImageFiles
+Column: TypeAlias = Tensor | Shared | ImageFileColumn
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class Table:
 
     def to(self, device: torch.device) -> Table:
         """The same table with its columns on a device; images that are files stay where they are."""
-        inputs = {name: c if isinstance(c, ImageFiles) else c.to(device) for name, c in self.inputs.items()}
+        inputs = {name: c if isinstance(c, ImageFileColumn) else c.to(device) for name, c in self.inputs.items()}
         moved: dict[int, Tensor] = {}  # columns that share an index go on sharing it
         for name, column in self.inputs.items():
             if isinstance(column, Shared) and isinstance(there := inputs[name], Shared):
@@ -106,7 +106,7 @@ class Data:
         self.offsets = np.concatenate([[0], np.cumsum([len(t) for t in self.tables])]).astype(np.int64)
         self._inner = self.offsets[1:-1]
         self._row_bytes = np.array([t.row_bytes for t in self.tables], dtype=np.int64)
-        self.reads_ahead = any(isinstance(c, ImageFiles) for t in self.tables for c in t.inputs.values())
+        self.reads_ahead = any(isinstance(c, ImageFileColumn) for t in self.tables for c in t.inputs.values())
 
     def __len__(self) -> int:
         return int(self.offsets[-1])
@@ -162,7 +162,7 @@ class Data:
         for index in np.unique(which):
             rows = ids[which == index][rank::size] - self.offsets[index]
             for column in self.tables[index].inputs.values():
-                if isinstance(column, ImageFiles):
+                if isinstance(column, ImageFileColumn):
                     column.prefetch(rows)
 
     def _rows(self, index: int, ids: Ids) -> Tensor:
@@ -185,7 +185,7 @@ class Data:
                     shown = found[id(column.index)] = column.index.index_select(0, rows)
                 inputs[name] = column.at(shown).to(device, non_blocking=True)
             else:
-                inputs[name] = _gather(column, here if isinstance(column, ImageFiles) else rows, device)
+                inputs[name] = _gather(column, here if isinstance(column, ImageFileColumn) else rows, device)
         return Part(source.task, inputs, _gather(source.targets, rows, device), weights)
 
     def fingerprint(self) -> str:
@@ -205,14 +205,14 @@ class Data:
 
 
 def _contents(column: Column) -> Sequence[Tensor]:
-    if isinstance(column, ImageFiles):
+    if isinstance(column, ImageFileColumn):
         return [torch.from_numpy(np.array(array)) for array in column.contents()]
     return (column.values, column.index) if isinstance(column, Shared) else (column,)
 
 
 def _row_bytes(column: Column) -> int:
     """The bytes of a row on its own: a memory that keeps it keeps its image too, whoever else shares it."""
-    if isinstance(column, ImageFiles):
+    if isinstance(column, ImageFileColumn):
         return column.row_bytes
     if isinstance(column, Shared):
         return column.index[0].numel() * column.values[0].numel() * column.values.element_size()
@@ -224,9 +224,9 @@ def sent(rows: Tensor, device: torch.device) -> Tensor:
     return rows.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else rows
 
 
-def _gather(column: Tensor | ImageFiles, rows: Tensor, device: torch.device) -> Tensor:
+def _gather(column: Tensor | ImageFileColumn, rows: Tensor, device: torch.device) -> Tensor:
     """Rows of a column on the device where they are needed, by whichever call is the quicker one there."""
-    if isinstance(column, ImageFiles):
+    if isinstance(column, ImageFileColumn):
         return torch.from_numpy(column.rows(rows.numpy())).to(device, non_blocking=True)
     if column.is_cuda:
         return column[rows]

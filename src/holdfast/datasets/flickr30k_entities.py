@@ -24,7 +24,7 @@ _FOLDERS = ("flickr30k-images", "flickr30k_images", "images")
 
 
 @dataclass
-class _Boxes:
+class _AnnotatedBoxes:
     """What an annotation file says: boxes by chain, chains that are the whole scene, chains that cannot be boxed."""
 
     width: int
@@ -129,14 +129,14 @@ def _phrases(caption: str) -> tuple[tuple[str, ...], list[dict[str, Any]]]:
     return tuple(words), phrases
 
 
-def _linked(phrase: dict[str, Any], image: _Boxes) -> dict[str, Any]:
+def _linked(phrase: dict[str, Any], image: _AnnotatedBoxes) -> dict[str, Any]:
     chain = phrase["chain"]
     # Chain 0 stands for "nothing to see": each of its phrases is on its own and owns no box.
     boxes = () if chain == _NOT_ANNOTATED else tuple(image.boxes.get(chain, ()))
     return phrase | {"boxes": boxes, "scene": chain in image.scenes, "nobndbox": chain in image.unboxed}
 
 
-def _parse(path: Path) -> tuple[ElementTree.Element, _Boxes]:
+def _parse(path: Path) -> tuple[ElementTree.Element, _AnnotatedBoxes]:
     text = read_text(path)
     try:
         if "<!" in text.replace("<!--", ""):
@@ -145,13 +145,13 @@ def _parse(path: Path) -> tuple[ElementTree.Element, _Boxes]:
         width, height = int(_coordinate(root, "size/width")), int(_coordinate(root, "size/height"))
         if min(width, height) < 1:
             raise ValueError(f"its size {width} x {height} is none")
-        return root, _Boxes(width, height)
+        return root, _AnnotatedBoxes(width, height)
     except (ElementTree.ParseError, ValueError, LookupError) as error:
         what = f"it is no annotation ({error})"
         raise DataError(Problem(str(path), "", what, "unpack annotations.zip again")) from None
 
 
-def _fill(root: ElementTree.Element, image: _Boxes, path: Path, reading: Reading) -> None:
+def _fill(root: ElementTree.Element, image: _AnnotatedBoxes, path: Path, reading: Reading) -> None:
     for number, item in enumerate(root.findall("object"), 1):
         try:
             chains = [(name.text or "").strip() for name in item.findall("name")]

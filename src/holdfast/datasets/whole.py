@@ -20,7 +20,7 @@ PIECES = 8000
 
 
 @dataclass(frozen=True)
-class Split:
+class SplitReport:
     """One prepared split."""
 
     split: str
@@ -47,7 +47,7 @@ def prepare_all(
     vocabulary: Path | None = None,
     skip_bad: int = 0,
     progress: Callable[[str], None] = lambda line: None,
-) -> list[Split]:
+) -> list[SplitReport]:
     """Prepare each split that the folder has. The first one gives the vocabulary and the numbers of words as labels.
 
     At most `skip_bad` records of a split are left out: those that cannot be read, and each example of which a picture
@@ -88,7 +88,7 @@ def prepare_all(
             progress=lambda done, total, split=split: progress(f"{dataset.name}, {split}: {done} of {total}"),  # type: ignore[misc]
         )
         found.append(
-            Split(
+            SplitReport(
                 split=split,
                 folder=str(out / split),
                 examples=len(table.ids),

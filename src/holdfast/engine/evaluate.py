@@ -14,7 +14,7 @@ BATCH = 256
 
 
 @dataclass(frozen=True)
-class Result:
+class Evaluated:
     """What a learner answered on an evaluation set, and what that scores."""
 
     score: float
@@ -25,7 +25,7 @@ class Result:
     """Whether no output was NaN or infinite, on any rank; -inf is a class that cannot be."""
 
 
-def evaluate(learner: Learner, evaluation: EvaluationSet, check: Callable[[], None] = lambda: None) -> Result:
+def evaluate(learner: Learner, evaluation: EvaluationSet, check: Callable[[], None] = lambda: None) -> Evaluated:
     """Score a learner on a set, each rank on its share; every rank has the result. `check` runs between batches."""
     ids, ranks = evaluation.ids, learner.ranks
     own = ids[ranks.rank :: ranks.size]
@@ -47,4 +47,4 @@ def evaluate(learner: Learner, evaluation: EvaluationSet, check: Callable[[], No
     targets = learner.data.targets(ids).numpy()
     details = evaluation.details(predictions, targets) if evaluation.details else {}
     (broken,) = ranks.most(float(not highest < torch.inf))
-    return Result(task.score(predictions, targets), predictions, details, not broken)
+    return Evaluated(task.score(predictions, targets), predictions, details, not broken)

@@ -15,7 +15,7 @@ from torch import Tensor
 from holdfast.algorithms.base import Algorithm, Fit, check_traits, overridden
 from holdfast.data.order import shuffled
 from holdfast.engine.checkpoint import Checkpoints
-from holdfast.engine.evaluate import Result, evaluate
+from holdfast.engine.evaluate import Evaluated, evaluate
 from holdfast.engine.health import LARGEST, advice, weight_norm
 from holdfast.engine.learner import Learner
 from holdfast.engine.ranks import Ranks
@@ -161,7 +161,7 @@ class Loop:
         """The stage that is being learned, or was learned last."""
         self.waiting: list[Callable[[], None]] = []
         """What outer layers of `learn` want done as the next fit begins."""
-        self.asked = _Asked(watch, learner.ranks)
+        self.asked = _AgreedStop(watch, learner.ranks)
         self.on_batch, self.on_loss, self.on_grads, self.on_after, on_stage = (
             overridden(self.algorithms, hook) for hook in ("batch", "loss", "grads", "after", "stage")
         )
@@ -339,7 +339,7 @@ class Loop:
         if weights and not (norm := weight_norm(self.learner)) < LARGEST:
             raise self.diverged(f"the norm of the weights became {norm:.3g}")
 
-    def evaluated(self, evaluation: EvaluationSet, check: Callable[[], None] = lambda: None) -> Result:
+    def evaluated(self, evaluation: EvaluationSet, check: Callable[[], None] = lambda: None) -> Evaluated:
         """The score on one evaluation set, of outputs that are all finite."""
         result = evaluate(self.learner, evaluation, check)
         if not result.finite:
@@ -378,7 +378,7 @@ class Loop:
             self.stop()
 
 
-class _Asked:
+class _AgreedStop:
     """Whether the run is asked to stop. Ranks agree on it, so that all stop after the same step."""
 
     def __init__(self, watch: Watch, ranks: Ranks) -> None:

@@ -17,7 +17,7 @@ from holdfast.types import Training
 VERSION = 1
 
 
-class Group:
+class ParameterGroup:
     """Parameters of one precision that decay alike, with what is kept for each that has had a gradient."""
 
     def __init__(self, parameters: Iterable[nn.Parameter], decay: float) -> None:
@@ -62,7 +62,7 @@ class Optimiser:
         for parameter in parameters:  # biases and normalisation weights, the vectors among them, do not decay
             decay = training.weight_decay if parameter.ndim > 1 else 0.0
             kinds.setdefault((parameter.dtype, decay), []).append(parameter)
-        self.groups = tuple(Group(found, decay) for (_, decay), found in kinds.items())
+        self.groups = tuple(ParameterGroup(found, decay) for (_, decay), found in kinds.items())
         self._places = {p: (group, index) for group in self.groups for index, p in enumerate(group.parameters)}
         self._spare: dict[Tensor, tuple[Tensor, ...]] = {}
         """For each parameter, room for its weights and moments: see `virtual_step`."""
@@ -79,7 +79,7 @@ class Optimiser:
 
     def _move(
         self,
-        group: Group,
+        group: ParameterGroup,
         used: tuple[Tensor, ...],
         gradients: tuple[Tensor, ...],
         moments: tuple[tuple[Tensor, ...], ...],

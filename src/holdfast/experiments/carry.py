@@ -13,7 +13,7 @@ from holdfast.experiments.local import Here, Options
 from holdfast.experiments.plan import Plan, graph
 from holdfast.experiments.request import Request
 from holdfast.experiments.runner import Asked, Interrupt, find_device, interruptible
-from holdfast.experiments.schedule import Outcome, Result, carry_out, finish
+from holdfast.experiments.schedule import Outcome, PlanResult, carry_out, finish
 from holdfast.experiments.setups import Setups
 from holdfast.experiments.store import Record, Store
 
@@ -29,7 +29,7 @@ def carry_here(
     watch: Callable[[Config], AbstractContextManager[Watch]] | None = None,
     waiting: Callable[[str], None] = lambda holder: None,
     told: Callable[[Config, Outcome, bool], None] = lambda config, outcome, again: None,
-) -> Result:
+) -> PlanResult:
     """Carry a plan out, one run after another; each is tried once. Asked to stop, save and return what was done.
 
     `watch` gives what sees a run go by, and must pass the interrupt on to it.

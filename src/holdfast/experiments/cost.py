@@ -18,7 +18,7 @@ Kind = tuple[str, str, str, str]
 
 
 @dataclass(frozen=True)
-class Line:
+class CostLine:
     """The runs of one kind in a plan: how many, how many of them are done, and the seconds of one, if known."""
 
     kind: Kind
@@ -42,13 +42,15 @@ def expected(store: Store) -> dict[Kind, float]:
     return {kind: median(values) for kind, values in seconds.items()}
 
 
-def lines(plan: Plan, store: Store) -> list[Line]:
+def lines(plan: Plan, store: Store) -> list[CostLine]:
     """The runs of a plan by kind, in the order of their first."""
     done, known = plan.done(store), expected(store)
     groups: dict[Kind, list[str]] = {}
     for run, config in plan.configs.items():
         groups.setdefault(kind_of(config), []).append(run)
-    return [Line(kind, len(runs), sum(run in done for run in runs), known.get(kind)) for kind, runs in groups.items()]
+    return [
+        CostLine(kind, len(runs), sum(run in done for run in runs), known.get(kind)) for kind, runs in groups.items()
+    ]
 
 
 def kind_of(config: Config) -> Kind:

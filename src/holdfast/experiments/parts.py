@@ -14,7 +14,7 @@ from holdfast import engine, registry, tasks
 from holdfast.algorithms.base import Algorithm
 from holdfast.benchmarks.base import Benchmark, Setup
 from holdfast.data import augment, decoding, text
-from holdfast.data.lazy import ImageFiles
+from holdfast.data.lazy import ImageFileColumn
 from holdfast.engine import optimiser
 from holdfast.foreign import taken
 from holdfast.models import heads
@@ -31,7 +31,7 @@ KINDS = {
     "holdfast.benchmarks": "benchmark",
 }
 """What the classes of a room are, the more particular rooms first."""
-HEADS = {"classify": heads.Classify, "choose": heads.Choose, "phrase": heads.Phrase}
+HEADS = {"classify": heads.ClassifyHead, "choose": heads.ChooseHead, "phrase": heads.PhraseHead}
 
 
 def versions(*kinds: type) -> dict[str, int]:
@@ -84,7 +84,7 @@ def of_setup(setup: Setup) -> dict[str, int]:
     found = versions(*(kind for task in setup.tasks.values() for kind in (type(task), HEADS[task.reads.kind])))
     if setup.inputs.text:
         found["tokenizer"] = text.VERSION
-    if any(isinstance(column, ImageFiles) for table in setup.data.tables for column in table.inputs.values()):
+    if any(isinstance(column, ImageFileColumn) for table in setup.data.tables for column in table.inputs.values()):
         found["decoding"] = decoding.VERSION
     return found
 

@@ -28,7 +28,7 @@ AHEAD = 2
 
 
 @dataclass(frozen=True)
-class Share:
+class RunResources:
     """What each run is given: CPUs, GPUs (a fraction shares one) and gigabytes of memory."""
 
     cpus: float = 1
@@ -39,8 +39,8 @@ class Share:
 class Cluster(Engine):
     """Runs on a Ray cluster; use as a context, which ends what it has started."""
 
-    def __init__(self, store: Store, options: Options, address: str = "", share: Share | None = None) -> None:
-        self.ray, self.share = _ray(alone=not address), share or Share()
+    def __init__(self, store: Store, options: Options, address: str = "", share: RunResources | None = None) -> None:
+        self.ray, self.share = _ray(alone=not address), share or RunResources()
         self.store = Path(store.path).absolute()
         self.options = replace(options, device=_device(options.device, self.share))
         self.running: dict[Any, str] = {}
@@ -130,7 +130,7 @@ def _carry_out(run: str, packed: bytes, store: str, options: Options, folder: st
         return attempt_packed(run, packed, here, options, _SETUPS[0], Asked(interrupt))
 
 
-def _device(name: str, share: Share) -> str:
+def _device(name: str, share: RunResources) -> str:
     """Ray shows a run the GPUs that it was given, and no others."""
     return ("cuda" if share.gpus else "cpu") if name == "auto" else name
 

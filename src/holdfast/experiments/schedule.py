@@ -39,7 +39,7 @@ class Outcome:
 
 
 @dataclass
-class Result:
+class PlanResult:
     """What became of a plan."""
 
     plan: Plan
@@ -90,7 +90,7 @@ def carry_out(
     tries: int = TRIES,
     stopping: Callable[[], bool] = lambda: False,
     told: Callable[[Config, Outcome, bool], None] = lambda config, outcome, again: None,
-) -> Result:
+) -> PlanResult:
     """Carry out every run of a plan that the store has not done, and complete the measures that need other runs.
 
     A run that fails stops no other but those that begin with its weights. Ranks are told what is `done`, so that they
@@ -98,7 +98,7 @@ def carry_out(
     will be another.
     """
     began = time.monotonic()
-    result, done = Result(plan), plan.done(store) if done is None else done
+    result, done = PlanResult(plan), plan.done(store) if done is None else done
     result.outcomes = {name: Outcome(name, "done") for name in done}
     waiting = {run: config for run, config in plan.configs.items() if run not in done}
     children: dict[str, list[str]] = {}
@@ -141,7 +141,7 @@ def _leave(
     config: Config,
     children: Mapping[str, list[str]],
     plan: Plan,
-    result: Result,
+    result: PlanResult,
     told: Callable[[Config, Outcome, bool], None],
     incomplete: _Incomplete,
 ) -> None:

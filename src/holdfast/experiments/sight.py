@@ -27,18 +27,18 @@ _NOWHERE = -1
 
 
 @dataclass(frozen=True)
-class Lesson:
+class LabelledCells:
     """Pictures, and for each group what stands in each cell: a value's number, or -1 where no block is."""
 
     images: Tensor
     targets: Tensor
 
-    def mirrored(self) -> Lesson:
+    def mirrored(self) -> LabelledCells:
         """The same seen from the other side."""
-        return Lesson(self.images.flip(-1), self.targets.flip(-1))
+        return LabelledCells(self.images.flip(-1), self.targets.flip(-1))
 
 
-def lesson(first: int, count: int) -> Lesson:
+def lesson(first: int, count: int) -> LabelledCells:
     """The lesson of so many scenes.
 
     >>> made = lesson(0, 2)
@@ -59,10 +59,10 @@ def lesson(first: int, count: int) -> Lesson:
                 int(np.clip(across / WIDTH * cells, 0, cells - 1)),
             )
             targets[row, :, *place] = _numbers(block)
-    return Lesson(torch.from_numpy(images.transpose(0, 3, 1, 2).copy()), torch.from_numpy(targets))
+    return LabelledCells(torch.from_numpy(images.transpose(0, 3, 1, 2).copy()), torch.from_numpy(targets))
 
 
-def train_sight(given: Lesson, steps: int = 3000, rate: float = 4e-3, batch: int = 64) -> Sight:
+def train_sight(given: LabelledCells, steps: int = 3000, rate: float = 4e-3, batch: int = 64) -> Sight:
     """A network that learned the lesson."""
     torch.manual_seed(SEED)
     sight = Sight()
@@ -70,7 +70,7 @@ def train_sight(given: Lesson, steps: int = 3000, rate: float = 4e-3, batch: int
     schedule = torch.optim.lr_scheduler.LinearLR(optimiser, 1.0, 1e-3, steps)
     for step in track(range(steps), "training", transient=True):
         rows = torch.randint(len(given.images), (batch,))
-        part = Lesson(given.images[rows], given.targets[rows])
+        part = LabelledCells(given.images[rows], given.targets[rows])
         optimiser.zero_grad()
         _loss(sight, part if step % 2 else part.mirrored()).backward()  # type: ignore[no-untyped-call]
         optimiser.step()
@@ -78,7 +78,7 @@ def train_sight(given: Lesson, steps: int = 3000, rate: float = 4e-3, batch: int
     return sight
 
 
-def accuracies(sight: Sight, given: Lesson) -> list[float]:
+def accuracies(sight: Sight, given: LabelledCells) -> list[float]:
     """How often it names each group's value right, where a block is."""
     with torch.inference_mode():
         groups = torch.split(sight.logits(given.images), [*GROUPS, 1], dim=1)
@@ -89,7 +89,7 @@ def accuracies(sight: Sight, given: Lesson) -> list[float]:
     ]
 
 
-def _loss(sight: Sight, given: Lesson) -> Tensor:
+def _loss(sight: Sight, given: LabelledCells) -> Tensor:
     *groups, found = torch.split(sight.logits(given.images), [*GROUPS, 1], dim=1)
     there = (given.targets[:, 0] >= 0).float()
     # Few cells have a block, and what is told of the others must not drown them.
@@ -107,7 +107,7 @@ def _numbers(block: Block) -> list[int]:
 def main(pictures: int = 3500) -> None:
     """Train it, say how good it is on pictures that it has not seen, and write its weights."""
     parts = [lesson(first, 50) for first in track(range(0, pictures, 50), "drawing", transient=True)]
-    whole = Lesson(torch.cat([part.images for part in parts]), torch.cat([part.targets for part in parts]))
+    whole = LabelledCells(torch.cat([part.images for part in parts]), torch.cat([part.targets for part in parts]))
     sight = train_sight(whole)
     names = ("colour", "shape", "material", "size")
     found = accuracies(sight, lesson(1_000_000, 300))

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from holdfast.models.transformer import Block
+from holdfast.models.transformer import TransformerBlock
 
 Activation: TypeAlias = Literal["gelu", "relu", "silu"]
 ACTIVATIONS: Mapping[str, Callable[[Tensor], Tensor]] = {
@@ -58,14 +58,14 @@ class LowRankUpdate(nn.Module):
         return torch.cat([query, torch.zeros_like(query), value], dim=-1) * self.scale
 
 
-def adapters(block: Block, reduction: int = 16, activation: Activation = "gelu") -> nn.ModuleDict:
+def adapters(block: TransformerBlock, reduction: int = 16, activation: Activation = "gelu") -> nn.ModuleDict:
     """Two adapters for a block: after attention, and after the feed-forward network."""
     width = block.attention.output.out_features
     bottleneck = max(width // reduction, 1)
     return nn.ModuleDict({place: Adapter(width, bottleneck, activation) for place in ("attention", "feed_forward")})
 
 
-def low_rank(block: Block, rank: int = 8, scale: float = 1.0) -> nn.ModuleDict:
+def low_rank(block: TransformerBlock, rank: int = 8, scale: float = 1.0) -> nn.ModuleDict:
     """A low-rank update for a block's attention."""
     width, inner = block.attention.projection.in_features, block.attention.inner
     return nn.ModuleDict({"projection": LowRankUpdate(width, inner, rank, scale)})

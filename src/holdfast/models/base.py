@@ -10,9 +10,9 @@ import torch
 from torch import Tensor, nn
 
 from holdfast.errors import UserError
-from holdfast.models.heads import Choose, Classify, Linear, Phrase
+from holdfast.models.heads import ChooseHead, ClassifyHead, Linear, PhraseHead
 from holdfast.models.normalise import BatchNorm
-from holdfast.models.transformer import Block
+from holdfast.models.transformer import TransformerBlock
 from holdfast.types import Head, Inputs, Wants
 
 
@@ -39,9 +39,9 @@ class Encoder(nn.Module, ABC):
     def layers(self) -> Sequence[nn.Module]:
         """The layers from the bottom up."""
 
-    def blocks(self) -> Sequence[Block]:
+    def blocks(self) -> Sequence[TransformerBlock]:
         """The transformer blocks, which have places for adapters; a model of another kind has none."""
-        return [module for module in self.modules() if isinstance(module, Block)]
+        return [module for module in self.modules() if isinstance(module, TransformerBlock)]
 
     def mixes_rows(self) -> bool:
         """Whether what it gives for a row in training depends on the other rows: batch normalisation."""
@@ -69,10 +69,10 @@ class Encoder(nn.Module, ABC):
     def head(self, asked: Head) -> nn.Module:
         """A new head on this encoder."""
         if asked.kind == "choose":
-            return Choose(self.width)
+            return ChooseHead(self.width)
         if asked.kind == "phrase":
-            return Phrase(self.word_embedding())
-        return Classify(self.classifier(self.width * asked.images, asked))
+            return PhraseHead(self.word_embedding())
+        return ClassifyHead(self.classifier(self.width * asked.images, asked))
 
     def classifier(self, width: int, asked: Head) -> nn.Module:
         """The kind of classifier that the papers put on this encoder: here a linear one."""
@@ -90,7 +90,7 @@ class Model(nn.Module):
         """Which set of added modules is on; None: the one that is named as the head is."""
         self.route: Callable[[Mapping[str, Tensor], str], Tensor] | None = None
         """Outside training, a choice among the sets for each example, in place of `plain`."""
-        self._blocks: list[Block] = []
+        self._blocks: list[TransformerBlock] = []
 
     def forward(self, inputs: Mapping[str, Tensor], head: str) -> Tensor:
         """The outputs of one head; what was added to the encoder for that head (adapters) is switched on."""

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from holdfast.errors import UserError
 from holdfast.models import weights
 from holdfast.models.base import Encoder, Recipe
-from holdfast.models.transformer import Block, aligned, initialise, key_mask, lengths_to_present
+from holdfast.models.transformer import TransformerBlock, aligned, initialise, key_mask, lengths_to_present
 from holdfast.types import Between, Inputs, Wants
 
 NAMES = weights.Names(
@@ -75,7 +75,7 @@ class TextEmbedding(nn.Module):
         return out
 
 
-def first_place(block: Block, x: Tensor, mask: Tensor | None) -> Tensor:
+def first_place(block: TransformerBlock, x: Tensor, mask: Tensor | None) -> Tensor:
     """What a block gives at the first place, (rows, width): all that a pooler reads of the last block.
 
     The other places are only looked at, so their queries and their feed-forward network are not computed. What is
@@ -97,7 +97,7 @@ class BertEncoder(Encoder):
         self.recipe, self.epsilon, self.width = recipe, epsilon, recipe.width
         self.text = TextEmbedding(vocabulary, recipe.positions, recipe.width, recipe.dropout, epsilon)
         self.stack = nn.ModuleList(
-            Block(
+            TransformerBlock(
                 recipe.width,
                 recipe.heads,
                 recipe.hidden,
@@ -115,7 +115,7 @@ class BertEncoder(Encoder):
         """The embeddings."""
         return [self.text]
 
-    def layers(self) -> Sequence[Block]:
+    def layers(self) -> Sequence[TransformerBlock]:
         """The blocks."""
         return list(self.stack)  # type: ignore[arg-type]
 

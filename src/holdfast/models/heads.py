@@ -41,7 +41,7 @@ class Linear(nn.Linear):
         return logits if self.closed is None else logits.masked_fill(self.closed, CLOSED)
 
 
-class Perceptron(nn.Sequential):
+class HiddenLayerClassifier(nn.Sequential):
     """CLiMB's classifier: a hidden layer of twice the encoder's width, layer norm and GELU."""
 
     def __init__(self, width: int, outputs: int, hidden: int, growing: bool = False) -> None:
@@ -50,7 +50,7 @@ class Perceptron(nn.Sequential):
         )
 
 
-class Classify(nn.Module):
+class ClassifyHead(nn.Module):
     """The example's vector, or its images' vectors side by side, through a classifier."""
 
     version: ClassVar[int] = 1
@@ -65,7 +65,7 @@ class Classify(nn.Module):
         return logits
 
 
-class Choose(nn.Module):
+class ChooseHead(nn.Module):
     """One number for each choice of text."""
 
     version: ClassVar[int] = 1
@@ -81,7 +81,7 @@ class Choose(nn.Module):
         return logits
 
 
-class Phrase(nn.Module):
+class PhraseHead(nn.Module):
     """The masked words, through BERT's transform, over the vocabulary; the last layer shares the word embedding.
 
     Only the masked places go through: a few of each text, not all.

@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from holdfast.errors import UserError
 from holdfast.models.base import Encoder, Recipe
 from holdfast.models.bert import TextEmbedding, check_heads, check_text
-from holdfast.models.transformer import Attention, Block, aligned, initialise, key_mask, lengths_to_present
+from holdfast.models.transformer import Attention, TransformerBlock, aligned, initialise, key_mask, lengths_to_present
 from holdfast.models.uniter import words_and_regions
 from holdfast.types import Between, Head, Inputs, Wants
 
@@ -75,8 +75,8 @@ class Crossing(nn.Module):
         return out
 
 
-def _block(width: int, heads: int, hidden: int, dropout: float) -> Block:
-    return Block(width, heads, hidden, norm="post", dropout=dropout, attention_dropout=dropout)
+def _block(width: int, heads: int, hidden: int, dropout: float) -> TransformerBlock:
+    return TransformerBlock(width, heads, hidden, norm="post", dropout=dropout, attention_dropout=dropout)
 
 
 class LxmertEncoder(Encoder):
@@ -106,7 +106,7 @@ class LxmertEncoder(Encoder):
         heights = [((level + 1) / len(tower), block) for tower in towers for level, block in enumerate(tower)]
         return [*(block for _, block in sorted(heights, key=lambda pair: pair[0])), *self.crossing]
 
-    def blocks(self) -> Sequence[Block]:
+    def blocks(self) -> Sequence[TransformerBlock]:
         """All but the last crossing's block for regions, which no head reads: what is added there would never learn."""
         last = self.crossing[-1]
         assert isinstance(last, Crossing)

@@ -32,7 +32,7 @@ SLOPE = 6.0
 """How strongly the first look begins with the first words, and the last with the last, where looks are apart."""
 
 
-class Question(nn.Module):
+class QuestionEncoder(nn.Module):
     """Word pieces to one vector a text: the state of an LSTM at the text's last piece."""
 
     def __init__(self, vocabulary: int, embedding: int, width: int, depth: int) -> None:
@@ -58,7 +58,7 @@ class Question(nn.Module):
         return out
 
 
-class Read(nn.Module):
+class WordAttention(nn.Module):
     """The words that one look is for: a mean of their vectors, weighted by the LSTM's states and by their places."""
 
     def __init__(self, width: int, slope: float) -> None:
@@ -103,7 +103,7 @@ class Trunk(nn.Module):
         return x + self.position
 
 
-class Look(nn.Module):
+class CellAttention(nn.Module):
     """One attention over cells."""
 
     def __init__(self, query: int, cells: int, hidden: int) -> None:
@@ -126,10 +126,10 @@ class SanEncoder(Encoder):
     def __init__(self, recipe: San, inputs: Inputs) -> None:
         super().__init__()
         self.width, width = recipe.hidden, recipe.recurrent
-        self.question = Question(inputs.vocabulary, recipe.embedding, width, recipe.recurrent_layers)
+        self.question = QuestionEncoder(inputs.vocabulary, recipe.embedding, width, recipe.recurrent_layers)
         self.trunk, (channels, _, _) = _trunk(recipe, inputs)
         self.projection = nn.Conv2d(channels, width, 1)
-        self.looks = nn.ModuleList(Look(width, width, recipe.attention) for _ in range(recipe.looks))
+        self.looks = nn.ModuleList(CellAttention(width, width, recipe.attention) for _ in range(recipe.looks))
         self.hidden = nn.Linear(width, recipe.hidden)
 
     def stem(self) -> Sequence[nn.Module]:
@@ -158,11 +158,11 @@ class ApartEncoder(Encoder):
     def __init__(self, recipe: San, inputs: Inputs) -> None:
         super().__init__()
         self.width, width = recipe.hidden, recipe.recurrent
-        self.question = Question(inputs.vocabulary, recipe.embedding, width, recipe.recurrent_layers)
+        self.question = QuestionEncoder(inputs.vocabulary, recipe.embedding, width, recipe.recurrent_layers)
         self.trunk, (channels, _, _) = _trunk(recipe, inputs)
         slopes = torch.linspace(-SLOPE, SLOPE, recipe.looks).tolist()
-        self.reads = nn.ModuleList(Read(width, slope) for slope in slopes)
-        self.look = Look(recipe.embedding, channels, recipe.attention)
+        self.reads = nn.ModuleList(WordAttention(width, slope) for slope in slopes)
+        self.look = CellAttention(recipe.embedding, channels, recipe.attention)
         self.sights = nn.Linear(channels * (recipe.looks + 1), recipe.hidden)
         self.choice = nn.Linear(width, recipe.hidden)
         self.asked = nn.Linear(width, recipe.hidden)

@@ -77,7 +77,7 @@ class FeedForward(nn.Module):
         return out
 
 
-class Block(nn.Module):
+class TransformerBlock(nn.Module):
     """Attention and a feed-forward network, each with its residual.
 
     With `norm="pre"` (ViT, ViLT) each part normalises its input; with `norm="post"` (BERT and its kin) each sum is

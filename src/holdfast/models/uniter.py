@@ -18,8 +18,8 @@ from holdfast.errors import UserError
 from holdfast.models import weights
 from holdfast.models.base import Encoder, Recipe
 from holdfast.models.bert import SIZES, TextEmbedding, check_heads, check_text, check_vocabulary, first_place
-from holdfast.models.heads import Perceptron
-from holdfast.models.transformer import Block, aligned, initialise, key_mask, lengths_to_present
+from holdfast.models.heads import HiddenLayerClassifier
+from holdfast.models.transformer import TransformerBlock, aligned, initialise, key_mask, lengths_to_present
 from holdfast.types import Between, Head, Inputs, Wants
 
 KINDS = 3
@@ -113,7 +113,9 @@ class UniterEncoder(Encoder):
         self.text.segments = nn.Embedding(KINDS, width)
         self.image = RegionEmbedding(features, width, dropout)
         self.stack = nn.ModuleList(
-            Block(width, recipe.heads, recipe.hidden, norm="post", dropout=dropout, attention_dropout=dropout)
+            TransformerBlock(
+                width, recipe.heads, recipe.hidden, norm="post", dropout=dropout, attention_dropout=dropout
+            )
             for _ in range(recipe.depth)
         )
         self.pooler = nn.Linear(width, width)
@@ -125,7 +127,7 @@ class UniterEncoder(Encoder):
         """The embeddings of words and regions."""
         return [self.text, self.image]
 
-    def layers(self) -> Sequence[Block]:
+    def layers(self) -> Sequence[TransformerBlock]:
         """The blocks."""
         return list(self.stack)  # type: ignore[arg-type]
 
@@ -136,7 +138,7 @@ class UniterEncoder(Encoder):
 
     def classifier(self, width: int, asked: Head) -> nn.Module:
         """CLiMB's classifier, whose hidden layer is twice the encoder's width."""
-        return Perceptron(width, asked.outputs, 2 * self.width, asked.growing)
+        return HiddenLayerClassifier(width, asked.outputs, 2 * self.width, asked.growing)
 
     def forward(self, inputs: Mapping[str, Tensor]) -> Tensor:
         """A vector for each example (rows, width), or for each of its images or choices (rows, several, width)."""

@@ -17,7 +17,7 @@ from holdfast.errors import UserError
 from holdfast.models import weights
 from holdfast.models.base import Encoder
 from holdfast.models.bert import Bert, BertEncoder, TinyBert
-from holdfast.models.transformer import Block
+from holdfast.models.transformer import TransformerBlock
 from holdfast.models.vilt import Vilt, ViltEncoder
 from holdfast.types import Between, Head, Inputs, Wants
 
@@ -50,11 +50,11 @@ class VaultEncoder(Encoder):
         """BERT, the map, and ViLT's embeddings."""
         return [self.bert, *([] if self.map is None else [self.map]), *self.vilt.stem()]
 
-    def layers(self) -> Sequence[Block]:
+    def layers(self) -> Sequence[TransformerBlock]:
         """ViLT's blocks."""
         return self.vilt.layers()
 
-    def blocks(self) -> Sequence[Block]:
+    def blocks(self) -> Sequence[TransformerBlock]:
         """ViLT's blocks: nothing is added to the frozen ones."""
         return self.vilt.blocks()
 

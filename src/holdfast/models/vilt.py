@@ -23,8 +23,8 @@ from holdfast.errors import UserError
 from holdfast.models import weights
 from holdfast.models.base import Encoder, Recipe
 from holdfast.models.bert import TextEmbedding, check_heads, check_text, check_vocabulary, first_place
-from holdfast.models.heads import Perceptron
-from holdfast.models.transformer import Block, aligned, deviation, initialise, key_mask, lengths_to_present
+from holdfast.models.heads import HiddenLayerClassifier
+from holdfast.models.transformer import TransformerBlock, aligned, deviation, initialise, key_mask, lengths_to_present
 from holdfast.types import Between, Head, Inputs, Wants
 
 NAMES = weights.Names(
@@ -142,7 +142,7 @@ class ViltEncoder(Encoder):
         self.image = ImageEmbedding(recipe.patch, recipe.side, recipe.width, recipe.dropout)
         self.modality = nn.Embedding(3, recipe.width)
         self.stack = nn.ModuleList(
-            Block(
+            TransformerBlock(
                 recipe.width,
                 recipe.heads,
                 recipe.hidden,
@@ -160,7 +160,7 @@ class ViltEncoder(Encoder):
         """The embeddings."""
         return [self.text, self.image, self.modality]
 
-    def layers(self) -> Sequence[Block]:
+    def layers(self) -> Sequence[TransformerBlock]:
         """The blocks."""
         return list(self.stack)  # type: ignore[arg-type]
 
@@ -171,7 +171,7 @@ class ViltEncoder(Encoder):
 
     def classifier(self, width: int, asked: Head) -> nn.Module:
         """CLiMB's: a hidden layer of twice the width."""
-        return Perceptron(width, asked.outputs, 2 * self.width, asked.growing)
+        return HiddenLayerClassifier(width, asked.outputs, 2 * self.width, asked.growing)
 
     def forward(self, inputs: Mapping[str, Tensor]) -> Tensor:
         """(rows, width), or (rows, images or choices, width)."""

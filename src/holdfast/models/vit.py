@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from holdfast.models.base import Encoder, Recipe
 from holdfast.models.resnet import Normalise, check_images
-from holdfast.models.transformer import Block
+from holdfast.models.transformer import TransformerBlock
 from holdfast.types import Between, Inputs, Wants
 
 
@@ -35,9 +35,9 @@ class Patches(nn.Module):
         return out
 
 
-def block(recipe: Vit) -> Block:
+def block(recipe: Vit) -> TransformerBlock:
     """One layer of the recipe's sizes."""
-    return Block(
+    return TransformerBlock(
         recipe.width,
         recipe.heads,
         recipe.hidden,

@@ -33,7 +33,7 @@ from torch import Tensor, nn
 from holdfast.errors import UserError
 from holdfast.models.base import Encoder, Recipe
 from holdfast.models.bert import check_heads, check_text
-from holdfast.models.transformer import Block, aligned, initialise, key_mask, lengths_to_present
+from holdfast.models.transformer import TransformerBlock, aligned, initialise, key_mask, lengths_to_present
 from holdfast.models.uniter import words_and_regions
 from holdfast.types import Between, Head, Inputs, Wants
 
@@ -108,7 +108,9 @@ class VLBertEncoder(Encoder):
         dropout = recipe.dropout
         self.embedding = Embedding(recipe, vocabulary, features)
         self.stack = nn.ModuleList(
-            Block(width, recipe.heads, recipe.hidden, norm="post", dropout=dropout, attention_dropout=dropout)
+            TransformerBlock(
+                width, recipe.heads, recipe.hidden, norm="post", dropout=dropout, attention_dropout=dropout
+            )
             for _ in range(recipe.depth)
         )
         initialise(self, self.width)
@@ -119,7 +121,7 @@ class VLBertEncoder(Encoder):
         """The embedding."""
         return [self.embedding]
 
-    def layers(self) -> Sequence[Block]:
+    def layers(self) -> Sequence[TransformerBlock]:
         """The blocks."""
         return list(self.stack)  # type: ignore[arg-type]
 

@@ -5,6 +5,6 @@
 59.7
 """
 
-from holdfast.papers.published import Cell, Column, Table, papers, table, tables
+from holdfast.papers.published import Cell, Column, PublishedTable, papers, table, tables
 
-__all__ = ["Cell", "Column", "Table", "papers", "table", "tables"]
+__all__ = ["Cell", "Column", "PublishedTable", "papers", "table", "tables"]

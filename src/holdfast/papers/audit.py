@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from holdfast.papers.published import PAPERS, Table, tables
+from holdfast.papers.published import PAPERS, PublishedTable, tables
 from holdfast.papers.rules import BY_PAPER, RULES, Check
 
 __all__ = ["RULES", "Check", "Tally", "audit", "summary"]
@@ -30,7 +30,7 @@ class Tally:
     inconsistent: int
 
 
-def audit(paper: str | None = None, replace: Iterable[Table] = ()) -> list[Check]:
+def audit(paper: str | None = None, replace: Iterable[PublishedTable] = ()) -> list[Check]:
     """Check each derived cell of one paper, or of all; tables in `replace` stand in for the published ones.
 
     >>> wrong = [check for check in audit("climb") if check.table == "10" and not check.consistent]

@@ -37,7 +37,7 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Table:
+class PublishedTable:
     """One published table in tidy form: a row for each printed cell, its keys first.
 
     Iterating gives the rows as dictionaries.
@@ -88,7 +88,7 @@ class Table:
         names = [column.name for column in self.columns]
         raise UserError(f"{self._called} has no column {name!r}: {nearest(name, names)}")
 
-    def select(self, **keys: Cell) -> Table:
+    def select(self, **keys: Cell) -> PublishedTable:
         """The same table with only the rows whose columns have these values (16 and "16" are the same).
 
         >>> [row["score"] for row in table("climb", 3).select(algorithm="direct")]
@@ -96,7 +96,9 @@ class Table:
         """
         wanted = {self.columns.index(self.column(name)): str(value) for name, value in keys.items()}
         rows = tuple(row for row in self.rows if all(str(row[i]) == value for i, value in wanted.items()))
-        return Table(self.paper, self.number, self.title, self.measures, self.where, self.columns, rows, self.notes)
+        return PublishedTable(
+            self.paper, self.number, self.title, self.measures, self.where, self.columns, rows, self.notes
+        )
 
     def value(self, column: str, **keys: Cell) -> Cell:
         """The one cell of `column` that these keys name.
@@ -132,7 +134,7 @@ def papers() -> tuple[str, ...]:
     return PAPERS
 
 
-def table(paper: str, number: int | str) -> Table:
+def table(paper: str, number: int | str) -> PublishedTable:
     """One table of one paper; its number may be an integer or a string such as "9a".
 
     >>> table("climb", "9a").title
@@ -148,7 +150,7 @@ def table(paper: str, number: int | str) -> Table:
     return found[wanted]
 
 
-def tables(paper: str | None = None) -> list[Table]:
+def tables(paper: str | None = None) -> list[PublishedTable]:
     """Every table of one paper, or of all, in the papers' own order.
 
     >>> [each.number for each in tables("climb")][7:11]
@@ -158,7 +160,7 @@ def tables(paper: str | None = None) -> list[Table]:
     return [each for name in chosen for each in _tables(name).values()]
 
 
-def parse(text: str) -> Table:
+def parse(text: str) -> PublishedTable:
     """A table from the text of its JSON file.
 
     >>> parse('{"paper": "p", "number": "1", "title": "t", "measures": "m", "where": "w", "notes": [],'
@@ -168,7 +170,7 @@ def parse(text: str) -> Table:
     raw: dict[str, Any] = json.loads(text)
     columns = tuple(Column(**column) for column in raw.pop("columns"))
     rows = tuple(tuple(row) for row in raw.pop("rows"))
-    return Table(columns=columns, rows=rows, notes=tuple(raw.pop("notes", ())), **raw)
+    return PublishedTable(columns=columns, rows=rows, notes=tuple(raw.pop("notes", ())), **raw)
 
 
 def _paper(name: str) -> str:
@@ -180,7 +182,7 @@ def _paper(name: str) -> str:
 
 
 @functools.cache
-def _tables(paper: str) -> dict[str, Table]:
+def _tables(paper: str) -> dict[str, PublishedTable]:
     # The file names have leading zeros, so that their order is the order of the tables.
     folder = importlib.resources.files("holdfast.papers") / paper
     files = sorted((file for file in folder.iterdir() if file.name.endswith(".json")), key=lambda file: file.name)

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from holdfast.metrics import forgetting_transfer, harmonic_mean, knowledge_transfer, low_shot_transfer
-from holdfast.papers.published import Cell, Table
+from holdfast.papers.published import Cell, PublishedTable
 from holdfast.papers.rounding import Printed, between, exactly, printed, recompute
 
 Row = Mapping[str, Cell]
-Library = Mapping[str, Table]  # the tables of one paper by number
+Library = Mapping[str, PublishedTable]  # the tables of one paper by number
 
 RULES = {
     "knowledge-transfer": "100 (score - direct) / (direct - chance), chance as printed or as 100 / labels",
@@ -221,7 +221,7 @@ BY_PAPER: Mapping[str, Callable[[Library], Iterable[Check]]] = {
 }
 
 
-def _chance_scores(table: Table) -> dict[Cell, Printed]:
+def _chance_scores(table: PublishedTable) -> dict[Cell, Printed]:
     # The authors may have used the figure that they print (33.33, 0.0) or the exact one (100 / 3, 100 / 3129).
     return {row["task"]: between(_number(row["chance"]), _chance_of(_number(row["labels"]))) for row in table}
 
@@ -249,23 +249,25 @@ def _exact(cell: Cell) -> Printed:
     return exactly(_number(cell))
 
 
-def _cell(table: Table, row: Row, column: str) -> Printed:
+def _cell(table: PublishedTable, row: Row, column: str) -> Printed:
     return printed(_number(row[column]), table.column(column).decimals)
 
 
-def _having(table: Table, column: str) -> Iterator[dict[str, Cell]]:
+def _having(table: PublishedTable, column: str) -> Iterator[dict[str, Cell]]:
     return (row for row in table if row[column] is not None)
 
 
-def _against(table: Table, row: Row, column: str, rule: str, recomputed: Printed) -> Check:
+def _against(table: PublishedTable, row: Row, column: str, rule: str, recomputed: Printed) -> Check:
     keys = {name: row[name] for name in table.keys}
     return verify(table.paper, table.number, keys, column, rule, _cell(table, row, column), recomputed)
 
 
-def _derived(table: Table, row: Row, column: str, rule: str, formula: Callable[..., float], *inputs: Printed) -> Check:
+def _derived(
+    table: PublishedTable, row: Row, column: str, rule: str, formula: Callable[..., float], *inputs: Printed
+) -> Check:
     return _against(table, row, column, rule, recompute(formula, *inputs))
 
 
-def _repeated(table: Table, row: Row, column: str, other: Table, **keys: Cell) -> Check:
+def _repeated(table: PublishedTable, row: Row, column: str, other: PublishedTable, **keys: Cell) -> Check:
     # The other number is taken as it stands: with its interval, 67.70 and 67.71 would meet in 67.705.
     return _against(table, row, column, "repeated", _exact(other.value(column, **keys)))

@@ -11,7 +11,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from holdfast.reports.blocks import Block, Cell, Note, Picture, Table
+from holdfast.reports.blocks import Block, Cell, Note, PictureBlock, TableBlock
 from holdfast.reports.render import KINDS
 
 LARGEST = 500_000
@@ -36,13 +36,13 @@ def attached(folder: Path, caution: str = "") -> list[Block]:
         if path.stat().st_size > LARGEST:
             blocks.append(Note(f"pictures/{path.name} has {path.stat().st_size:,} bytes: too large for a page."))
         else:
-            blocks.append(Picture(path.stem, path.read_bytes(), path.suffix.lstrip(".").lower()))
+            blocks.append(PictureBlock(path.stem, path.read_bytes(), path.suffix.lstrip(".").lower()))
     if len(pictures) > MOST:
         blocks.append(Note(f"{len(pictures) - MOST} more pictures are in the run's folder."))
     return blocks
 
 
-def read_tables(path: Path, caution: str = "") -> list[Table]:
+def read_tables(path: Path, caution: str = "") -> list[TableBlock]:
     """The tables of a file; a number may stand as it is."""
     raw = json.loads(path.read_text(encoding="utf-8"))
     if "rows" in raw:
@@ -58,10 +58,10 @@ def read_tables(path: Path, caution: str = "") -> list[Table]:
 
 def _table(
     title: str, columns: Sequence[object], rows: tuple[tuple[Cell, ...], ...], notes: Sequence[object], warning: str
-) -> Table:
+) -> TableBlock:
     if any(len(row) != len(columns) for row in rows):
         raise ValueError("a row is not as long as the head")
-    return Table(title, tuple(map(str, columns)), rows, tuple(map(str, notes)), warning)
+    return TableBlock(title, tuple(map(str, columns)), rows, tuple(map(str, notes)), warning)
 
 
 def _cell(value: object) -> Cell:

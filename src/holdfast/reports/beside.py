@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 from holdfast.benchmarks.base import Measure, headed
 from holdfast.experiments.store import Record
-from holdfast.papers import Table as Published
-from holdfast.reports.blocks import Cell, Table
+from holdfast.papers import PublishedTable
+from holdfast.reports.blocks import Cell, TableBlock
 from holdfast.reports.groups import rows_of
 from holdfast.reports.marks import mark_best, measured
 from holdfast.reports.overview import is_bound, row_head
@@ -49,14 +49,14 @@ def caution(record: Record) -> str:
 
 
 def side_by_side(
-    published: Published,
+    published: PublishedTable,
     records: Sequence[Record],
     columns: Sequence[Beside],
     key: Callable[[Record], tuple[str, ...]],
     names: Sequence[str],
     title: str = "",
     compete: Callable[[tuple[str, ...]], str] = lambda place: place[-1],
-) -> Table:
+) -> TableBlock:
     """A paper's table in its own order of rows, with our runs in the rows that are theirs and below.
 
     `names` are the columns of the published table that name a row; `key` gives the same of a record. Rows for which
@@ -82,10 +82,10 @@ def side_by_side(
     given = title or f"{published.paper}, table {published.number}: {published.title}"
     warnings = list(dict.fromkeys(filter(None, (caution(record) for record in records))))
     notes = (published.measures, *marked.notes)
-    return Table(given, (" · ".join(names), *heads), tuple(marked.rows), notes, " ".join(warnings), marked.marks)
+    return TableBlock(given, (" · ".join(names), *heads), tuple(marked.rows), notes, " ".join(warnings), marked.marks)
 
 
-def _cell(column: Beside, group: Sequence[Record], theirs: Published | None) -> Cell:
+def _cell(column: Beside, group: Sequence[Record], theirs: PublishedTable | None) -> Cell:
     known = measures(group[0].config["benchmark"]["name"]) if group else {}
     measure = known.get(column.measure) or Measure(column.title)
     cell = measured(group, column.measure, replace(measure, factor=column.factor, decimals=column.decimals))

@@ -83,7 +83,7 @@ def mean_cell(values: Sequence[float | None], factor: float = 1.0, decimals: int
 
 
 @dataclass(frozen=True)
-class Table:
+class TableBlock:
     """Rows of cells under column heads; a cell of the first column names its row. Notes must be read with it."""
 
     title: str
@@ -96,9 +96,9 @@ class Table:
     """What a marked cell means; empty where none is marked."""
 
     @staticmethod
-    def of(grid: Grid) -> Table:
+    def of(grid: Grid) -> TableBlock:
         """The same from a table of texts."""
-        return Table(grid.title, grid.columns, tuple(tuple(map(Cell, row)) for row in grid.rows), grid.notes)
+        return TableBlock(grid.title, grid.columns, tuple(tuple(map(Cell, row)) for row in grid.rows), grid.notes)
 
     @property
     def has_published(self) -> bool:
@@ -181,7 +181,7 @@ class Scatter:
 
 
 @dataclass(frozen=True)
-class Picture:
+class PictureBlock:
     """A picture as a file's bytes."""
 
     title: str
@@ -198,4 +198,4 @@ class Note:
     problem: bool = False
 
 
-Block: TypeAlias = Table | Heatmap | Curves | Bars | Scatter | Picture | Note
+Block: TypeAlias = TableBlock | Heatmap | Curves | Bars | Scatter | PictureBlock | Note

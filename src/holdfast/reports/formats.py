@@ -8,18 +8,18 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from holdfast.reports.blocks import Cell, Table
+from holdfast.reports.blocks import Cell, TableBlock
 from holdfast.reports.tables import Grid
 
 BRACKETS = "In brackets: the paper's value."
 
 
 def grid(
-    table: Table, plain: Callable[[str], str] = str, strong: Callable[[str], str] = lambda text: f"{text}*"
+    table: TableBlock, plain: Callable[[str], str] = str, strong: Callable[[str], str] = lambda text: f"{text}*"
 ) -> Grid:
     """The table as texts: the paper's value in brackets, our own through `plain`, and what is marked through `strong`.
 
-    >>> grid(Table("t", ("", "ACC"), ((Cell("er"), Cell(number=1.0, paper=2.0, best=True)),), marks="best")).rows
+    >>> grid(TableBlock("t", ("", "ACC"), ((Cell("er"), Cell(number=1.0, paper=2.0, best=True)),), marks="best")).rows
     (('er', '1.0* [2.0]'),)
     """
 
@@ -31,7 +31,7 @@ def grid(
     return Grid(table.title, table.columns, rows, _notes(table, "*"))
 
 
-def markdown(table: Table) -> str:
+def markdown(table: TableBlock) -> str:
     """The table as Markdown."""
     lines = [f"### {_cell_of_markdown(table.title)}", ""]
     lines += [f"**{_cell_of_markdown(table.warning)}**", ""] if table.warning else []
@@ -48,7 +48,7 @@ def markdown(table: Table) -> str:
     return "\n".join([*lines, "", *(f"{_cell_of_markdown(note)}  " for note in notes)]).rstrip() + "\n"
 
 
-def latex(table: Table) -> str:
+def latex(table: TableBlock) -> str:
     """The table as LaTeX, for the packages booktabs and, by its arrows and signs, any engine that reads UTF-8."""
     head = " & ".join(_escape(column) for column in table.columns)
     lines = [r"\begin{table}", r"  \centering", f"  \\begin{{tabular}}{{l{'r' * (len(table.columns) - 1)}}}"]
@@ -60,7 +60,7 @@ def latex(table: Table) -> str:
     return "\n".join([*lines, f"  \\caption{{{_escape(' '.join(words))}}}", r"\end{table}", ""])
 
 
-def as_csv(table: Table) -> str:
+def as_csv(table: TableBlock) -> str:
     """The table as CSV: each number beside its interval, its mark and the paper's value, and the warning in each row.
 
     The column `NAME best` has `true` where the number is marked, and is empty elsewhere.
@@ -90,7 +90,7 @@ def as_csv(table: Table) -> str:
     return file.getvalue()
 
 
-def as_json_values(table: Table) -> dict[str, Any]:
+def as_json_values(table: TableBlock) -> dict[str, Any]:
     """The table as JSON values."""
     rows = [
         {
@@ -105,7 +105,7 @@ def as_json_values(table: Table) -> dict[str, Any]:
     return {**told, "marks": table.marks}
 
 
-FORMATS: dict[str, Callable[[Table], str]] = {"markdown": markdown, "latex": latex, "csv": as_csv}
+FORMATS: dict[str, Callable[[TableBlock], str]] = {"markdown": markdown, "latex": latex, "csv": as_csv}
 """How a table is written to a file; `text` is drawn by the terminal."""
 
 _SPECIAL = {
@@ -154,7 +154,7 @@ def _bare(column: str) -> str:
     return column.rstrip(" ↑↓")
 
 
-def _notes(table: Table, mark: str = "Bold") -> tuple[str, ...]:
+def _notes(table: TableBlock, mark: str = "Bold") -> tuple[str, ...]:
     how = (BRACKETS,) if table.has_published else ()
     marks = (f"{mark}: {table.marks}.",) if table.marks else ()
     return (*((table.warning,) if table.warning else ()), *how, *table.notes, *marks)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from holdfast import metrics, papers
 from holdfast.benchmarks.base import Measure, score_matrix
 from holdfast.experiments.store import Record
-from holdfast.reports.blocks import Block, Cell, Curves, Heatmap, Note, Point, Scatter, Series, Table, mean_cell
+from holdfast.reports.blocks import Block, Cell, Curves, Heatmap, Note, Point, Scatter, Series, TableBlock, mean_cell
 from holdfast.reports.groups import BOUNDS, Experiment
 from holdfast.reports.marks import by_seed, mark_best, measured
 from holdfast.reports.significance import LEAST, LEVEL, pairs
@@ -41,7 +41,7 @@ def headline(records: Sequence[Record]) -> tuple[str, Measure] | None:
     return next(((name, shown[name]) for name in (*HEADLINES, *shown) if name in shown), None)
 
 
-def comparison(experiment: Experiment) -> Table:
+def comparison(experiment: Experiment) -> TableBlock:
     """One row an algorithm, one column a measure: the mean over the seeds with its 95 % t-interval, the best marked.
 
     See `marks.mark_best` for what is marked.
@@ -70,7 +70,7 @@ def comparison(experiment: Experiment) -> Table:
         notes.append("Joint, offline and cumulative see all data: they are a bound, and are never marked.")
     warning = WORLD if experiment.world and experiment.benchmark.partition(":")[0] in papers.papers() else ""
     columns = ("algorithm", *(measure.head for measure in shown.values()))
-    return Table(experiment.title, columns, tuple(rows), (*notes, *marked.notes), warning, marked.marks)
+    return TableBlock(experiment.title, columns, tuple(rows), (*notes, *marked.notes), warning, marked.marks)
 
 
 def row_head(title: str, group: Sequence[Record]) -> Cell:
@@ -164,7 +164,7 @@ def line(name: str, x: Sequence[float], values: Matrix) -> Series:
     return Series(name, tuple(x), tuple(means), tuple(widths) if len(values) >= LEAST else ())
 
 
-def cost_table(experiment: Experiment) -> Table:
+def cost_table(experiment: Experiment) -> TableBlock:
     """What each algorithm cost, as means over its seeds."""
     columns = {
         "steps": "steps",
@@ -185,7 +185,7 @@ def cost_table(experiment: Experiment) -> Table:
         for title, group in experiment.rows.items()
     )  # fmt: skip
     notes = ("Passes count examples. Memory is what the algorithm keeps beside the model.",)
-    return Table("What it cost", ("algorithm", *columns.values()), rows, notes)
+    return TableBlock("What it cost", ("algorithm", *columns.values()), rows, notes)
 
 
 def cost_plots(experiment: Experiment) -> list[Scatter]:
@@ -242,7 +242,7 @@ def significance(experiment: Experiment) -> list[Block]:
             "Paired over the seeds, Student's t, two-sided; corrected by Holm for all pairs of this table.",
             *_left_out(experiment),
         )
-        blocks.append(Table(f"{measure.title}: is the difference more than chance?", columns, rows, notes))
+        blocks.append(TableBlock(f"{measure.title}: is the difference more than chance?", columns, rows, notes))
     if not blocks and len(experiment.rows) > 1:
         blocks.append(
             Note(f"No pair of algorithms has {LEAST} seeds in common: --seeds {LEAST} makes them comparable.")

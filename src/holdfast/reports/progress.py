@@ -34,7 +34,7 @@ class Going:
 
 
 @dataclass(frozen=True)
-class Look:
+class StoreProgress:
     """A store at one moment."""
 
     going: tuple[Going, ...]
@@ -45,7 +45,7 @@ class Look:
     """What is wrong with those that cannot be read, by their ids."""
 
 
-def look(path: Path, now: float | None = None) -> Look:
+def look(path: Path, now: float | None = None) -> StoreProgress:
     """The runs of a store that go on now, how many there are of each status, and which are broken."""
     if not path.is_dir():
         raise UserError(f"there is no store at {path}: `holdfast run --out {path}` makes one")
@@ -58,7 +58,7 @@ def look(path: Path, now: float | None = None) -> Look:
         elif run.status == "running":
             title = f"{run.benchmark} · {run.algorithm} · seed {run.seed}"
             going.append(standing(run.id, title, read_progress(run.path), time.time() if now is None else now))
-    return Look(tuple(going), counts, broken)
+    return StoreProgress(tuple(going), counts, broken)
 
 
 def _read(folder: RunFolder) -> Run:

@@ -14,7 +14,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from holdfast.reports import svg
-from holdfast.reports.blocks import MISSING, Bars, Block, Curves, Heatmap, Note, Picture, Scatter, Table
+from holdfast.reports.blocks import MISSING, Bars, Block, Curves, Heatmap, Note, PictureBlock, Scatter, TableBlock
 
 TEMPLATES = Path(__file__).parent / "templates"
 KINDS = {"png": "image/png", "jpg": "image/jpeg", "jpeg": "image/jpeg", "svg": "image/svg+xml"}
@@ -73,12 +73,12 @@ def page_name(run: str) -> str:
     )
 
 
-def data_uri(picture: Picture) -> str:
+def data_uri(picture: PictureBlock) -> str:
     """A picture within the page."""
     return f"data:{KINDS[picture.kind]};base64,{base64.b64encode(picture.content).decode()}"
 
 
-def _text_columns(table: Table) -> list[bool]:
+def _text_columns(table: TableBlock) -> list[bool]:
     """Which columns hold words: they are not set to the right."""
     columns = zip(*table.rows, strict=True)
     found = [
@@ -133,7 +133,7 @@ def _runs_of_figures(blocks: Sequence[Block]) -> list[tuple[bool, list[Block]]]:
     """Blocks in their order, figures that follow each other together: they stand side by side where there is room."""
     found: list[tuple[bool, list[Block]]] = []
     for block in blocks:
-        wide = isinstance(block, Table | Note)
+        wide = isinstance(block, TableBlock | Note)
         if not found or found[-1][0] != wide:
             found.append((wide, []))
         found[-1][1].append(block)

@@ -14,7 +14,7 @@ from holdfast.experiments.store import Record
 from holdfast.reports import overview
 from holdfast.reports.attached import attached
 from holdfast.reports.beside import caution
-from holdfast.reports.blocks import Block, Cell, Curves, Note, Series, Table, mean_cell
+from holdfast.reports.blocks import Block, Cell, Curves, Note, Series, TableBlock, mean_cell
 from holdfast.reports.groups import Experiment, experiments
 from holdfast.reports.marks import measured
 from holdfast.reports.render import asset, page_name, render
@@ -42,7 +42,7 @@ class Written:
 
 
 @dataclass(frozen=True)
-class Group:
+class BlockGroup:
     """Blocks under one heading; what is not open is folded away."""
 
     title: str
@@ -51,23 +51,23 @@ class Group:
 
 
 @dataclass(frozen=True)
-class Shown:
+class ExperimentSection:
     """An experiment as the page shows it; one of a single row, among others, is folded away."""
 
     title: str
     key: str
-    groups: Sequence[Group]
+    groups: Sequence[BlockGroup]
     open: bool
 
 
 @dataclass(frozen=True)
-class Part:
+class BenchmarkSection:
     """A benchmark: its own section, then its experiments."""
 
     title: str
     key: str
     own: Sequence[Block]
-    experiments: Sequence[Shown]
+    experiments: Sequence[ExperimentSection]
     left: str = ""
 
 
@@ -110,19 +110,19 @@ def _index(runs: Runs, title: str, shared: Mapping[str, str]) -> str:
     )
 
 
-def _part(family: str, found: Sequence[Experiment]) -> Part:
+def _part(family: str, found: Sequence[Experiment]) -> BenchmarkSection:
     own = section(family, [record for each in found for record in each.records])
     whole = [each for each in found if stands_alone(each.benchmark)]
     most = {each.title for each in sorted(whole, key=lambda each: -len(each.records))[:DRAWN]}
     drawn = [each for each in whole if each.title in most]
     alone = all(len(each.rows) == 1 for each in drawn)
-    shown = [Shown(each.title, each.key, _groups(each), alone or len(each.rows) > 1) for each in drawn]
+    shown = [ExperimentSection(each.title, each.key, _groups(each), alone or len(each.rows) > 1) for each in drawn]
     left = len(whole) - len(shown)
     told = f"{left} more experiments, with fewer runs each, are not drawn: their runs are in the list of all runs."
-    return Part(family, f"benchmark-{family}", own, shown, told if left else "")
+    return BenchmarkSection(family, f"benchmark-{family}", own, shown, told if left else "")
 
 
-def _groups(experiment: Experiment) -> list[Group]:
+def _groups(experiment: Experiment) -> list[BlockGroup]:
     heatmaps = [
         block
         for title, rows in list(experiment.rows.items())[: overview.HEATMAPS]
@@ -136,12 +136,12 @@ def _groups(experiment: Experiment) -> list[Group]:
         )
         heatmaps.append(Note(told))  # type: ignore[arg-type]
     groups = [
-        Group(
+        BlockGroup(
             "Measures", [replace(overview.comparison(experiment), title="Measures"), *overview.over_stages(experiment)]
         ),
-        Group("Scores after each stage, as heat maps", heatmaps, open=False),
-        Group("Cost", [*overview.cost_plots(experiment), overview.cost_table(experiment)], open=False),
-        Group("Significance", overview.significance(experiment), open=False),
+        BlockGroup("Scores after each stage, as heat maps", heatmaps, open=False),
+        BlockGroup("Cost", [*overview.cost_plots(experiment), overview.cost_table(experiment)], open=False),
+        BlockGroup("Significance", overview.significance(experiment), open=False),
     ]
     return [group for group in groups if group.blocks]
 
@@ -170,7 +170,7 @@ def duration(seconds: float) -> str:
     return f"{seconds:.0f} s"
 
 
-def _glance(found: Sequence[Experiment]) -> Table:
+def _glance(found: Sequence[Experiment]) -> TableBlock:
     rows = []
     for each in found:
         told = _best_of(each)
@@ -183,7 +183,7 @@ def _glance(found: Sequence[Experiment]) -> Table:
         data = "Data: the world's is small and drawn by Holdfast; what is measured on it is no reproduction of a paper."
         notes.insert(0, data)
     columns = ("experiment", "data", "algorithms", "seeds", "best of them")
-    return Table("What was run, and on what", columns, tuple(rows), tuple(notes))
+    return TableBlock("What was run, and on what", columns, tuple(rows), tuple(notes))
 
 
 def _best_of(experiment: Experiment) -> str:
@@ -207,7 +207,7 @@ def _best_of(experiment: Experiment) -> str:
     return f"{shown} ({measure.title})"
 
 
-def runs_table(runs: Sequence[Run]) -> Table:
+def runs_table(runs: Sequence[Run]) -> TableBlock:
     """All runs, each with a link to its page."""
     columns = (
         "run",
@@ -236,7 +236,9 @@ def runs_table(runs: Sequence[Run]) -> Table:
         if measure is not None and value is not None:
             scored = Cell(number=value * measure.factor, decimals=measure.decimals, hint=measure.title)
         rows.append((first, *map(Cell, words), seed, scored, Cell(number=seconds, decimals=1)))
-    return Table("Every run of the store", columns, tuple(rows), ("Under the pointer, a measure says which it is.",))
+    return TableBlock(
+        "Every run of the store", columns, tuple(rows), ("Under the pointer, a measure says which it is.",)
+    )
 
 
 def _problems(runs: Runs) -> list[Block]:
@@ -246,7 +248,7 @@ def _problems(runs: Runs) -> list[Block]:
         if run.status != "done"
     ]
     columns = ("run", "status", "benchmark", "algorithm", "why")
-    return [Table("Runs without a record", columns, tuple(rows))] if rows else []
+    return [TableBlock("Runs without a record", columns, tuple(rows))] if rows else []
 
 
 def _run_page(run: Run, shared: Mapping[str, str]) -> str:
@@ -274,7 +276,7 @@ def _run_blocks(record: Record) -> list[Block]:
         reason = record.reasons.get(name, "")
         rows.append((Cell(measure.head), cell, Cell(reason)))
     columns = ("measure", "value", "remark") if record.reasons else ("measure", "value")
-    blocks: list[Block] = [Table("Measures", columns, tuple(row[: len(columns)] for row in rows))]
+    blocks: list[Block] = [TableBlock("Measures", columns, tuple(row[: len(columns)] for row in rows))]
     if (heat := overview.heatmap([record], "Scores on test data after each stage")) is not None:
         blocks.append(heat)
     if (lines := _over_steps(record)) is not None:

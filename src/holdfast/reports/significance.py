@@ -23,7 +23,7 @@ LEAST = 3
 
 
 @dataclass(frozen=True)
-class Pair:
+class PairedDifference:
     """Two rows: their mean difference over common seeds, its 95 % interval, and the p-value, plain and corrected."""
 
     first: str
@@ -73,7 +73,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return corrected
 
 
-def pairs(values: Mapping[str, Mapping[int, float]]) -> list[Pair]:
+def pairs(values: Mapping[str, Mapping[int, float]]) -> list[PairedDifference]:
     """All pairs of rows with enough common seeds, from each row's values by seed."""
     found = []
     for first, second in combinations(values, 2):
@@ -82,7 +82,10 @@ def pairs(values: Mapping[str, Mapping[int, float]]) -> list[Pair]:
             width = metrics.t_interval(differences)
             found.append((first, second, metrics.mean(differences), width, paired_t(differences), len(differences)))
     corrected = holm([p for *_, p, _ in found])
-    return [Pair(a, b, mean, width, p, c, n) for (a, b, mean, width, p, n), c in zip(found, corrected, strict=True)]
+    return [
+        PairedDifference(a, b, mean, width, p, c, n)
+        for (a, b, mean, width, p, n), c in zip(found, corrected, strict=True)
+    ]
 
 
 @dataclass(frozen=True)

@@ -41,7 +41,7 @@ class Box:
 
 
 @dataclass(frozen=True)
-class Part:
+class ThingPart:
     """A named part of a thing ("head", "wheel"), with its own rectangle in the picture."""
 
     name: str
@@ -63,7 +63,7 @@ class Thing:
     box: Box
     verb: str = ""
     other: int | None = None
-    parts: tuple[Part, ...] = ()
+    parts: tuple[ThingPart, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ def _with_parts(thing: Thing) -> Thing:
             low, high = shape.points.min(0).tolist(), shape.points.max(0).tolist()
             left, top = box.left + low[0] * box.width, box.top + low[1] * box.height
             width, height = (high[0] - low[0]) * box.width, (high[1] - low[1]) * box.height
-            parts.append(Part(shape.part, Box(round(left, 4), round(top, 4), round(width, 4), round(height, 4))))
+            parts.append(ThingPart(shape.part, Box(round(left, 4), round(top, 4), round(width, 4), round(height, 4))))
     return replace(thing, parts=tuple(parts))
 
 

@@ -9,7 +9,7 @@ import torch
 import holdfast
 from holdfast import registry
 from holdfast.algorithms.importance import some_of
-from holdfast.bench.calibration import Case, all_cases, calibration
+from holdfast.bench.calibration import CalibrationCase, all_cases, calibration
 from holdfast.benchmarks.climb import paper
 from holdfast.benchmarks.climb.benchmark import Climb
 from holdfast.benchmarks.climb.paper import TASKS
@@ -311,9 +311,9 @@ def test_pictures_may_stay_files(monkeypatch):
 def test_calibration_tells_whether_a_dataset_is_learned(tmp_path):
     asked = SMALLEST | {"model.weights": "", "train.learning_rate": 0.0}
     cases = (
-        Case("snli_ve", "climb", "snli-ve", order="snli-ve", settings=asked, low=0.1, high=0.9),
-        Case("none", "climb", "vcr", order="nothing", settings=asked),
-        Case("another", "no such benchmark", "score"),
+        CalibrationCase("snli_ve", "climb", "snli-ve", order="snli-ve", settings=asked, low=0.1, high=0.9),
+        CalibrationCase("none", "climb", "vcr", order="nothing", settings=asked),
+        CalibrationCase("another", "no such benchmark", "score"),
     )
     found = list(calibration(Store(tmp_path), "tiny", cases=cases))
     assert [each.dataset for each in found] == ["snli_ve", "none"], "what is not there yet is left out"

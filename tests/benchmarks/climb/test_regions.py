@@ -18,7 +18,7 @@ from holdfast.benchmarks.climb.lowshot import LowShot
 from holdfast.benchmarks.climb.regions import region_inputs, with_regions
 from holdfast.benchmarks.climb.stream import PARTS
 from holdfast.benchmarks.climb.tasks import Place, read, vocabulary_file
-from holdfast.benchmarks.source import Split, world
+from holdfast.benchmarks.source import PreparedSplit, world
 from holdfast.data.table import Data, Shared, Table
 from holdfast.errors import UserError
 from holdfast.experiments.config import needed, resolve
@@ -185,7 +185,7 @@ def test_a_missing_file_and_a_missing_picture_are_named(features, place, tmp_pat
 def test_features_of_two_widths_are_refused():
     def split(task, width):
         column = Shared(torch.zeros(1, 2, width), torch.zeros(1, dtype=torch.int64))
-        return Split(Table(task, {"regions": column}, torch.zeros(1)), np.array(["a"]), {}, ())
+        return PreparedSplit(Table(task, {"regions": column}, torch.zeros(1)), np.array(["a"]), {}, ())
 
     assert region_inputs(Inputs(), [split("vqav2", 5), split("nlvr2", 5)]).regions == (2, 5)
     with pytest.raises(UserError, match="features of vqav2 are 5 wide, those of snli-ve 7"):

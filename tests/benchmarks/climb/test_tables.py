@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 from holdfast.benchmarks.climb import commands as climb
 from holdfast.benchmarks.climb import paper
 from holdfast.benchmarks.climb.figures import later
-from holdfast.benchmarks.climb.runs import UNSEEN, Runs
-from holdfast.benchmarks.climb.tables import BUILDERS, DOUBTFUL, SAME, SMALLER, WORLD, Cell, filled, sheet
+from holdfast.benchmarks.climb.runs import UNSEEN, RunsAtScale
+from holdfast.benchmarks.climb.tables import BUILDERS, DOUBTFUL, SAME, SMALLER, WORLD, ScoreCell, filled, sheet
 from holdfast.engine.files import write_json
 from holdfast.errors import UserError
 from holdfast.experiments.store import Record
@@ -79,7 +79,7 @@ def row_of(found, title):
 
 @pytest.mark.parametrize("algorithm", ["seqft", "er", "adapters"])
 def test_the_papers_scores_give_the_papers_transfers(direct, algorithm):
-    found = sheet("3", Runs([*direct, published_run(algorithm)]))
+    found = sheet("3", RunsAtScale([*direct, published_run(algorithm)]))
     row = row_of(found, algorithm)
     for ours, theirs in list(_pairs(row))[:4]:
         assert ours.score == pytest.approx(theirs.score)
@@ -89,15 +89,15 @@ def test_the_papers_scores_give_the_papers_transfers(direct, algorithm):
 
 
 def test_the_papers_scores_give_the_papers_forgetting(direct):
-    found = sheet("8", Runs([published_run("er"), *direct]))
+    found = sheet("8", RunsAtScale([published_run("er"), *direct]))
     assert found.columns == ("vqav2", "nlvr2", "snli-ve")
     cells = [cell for after in ("nlvr2", "snli-ve", "vcr") for cell in _pairs(row_of(found, f"er: after {after}"))]
     assert len(cells) == 9
-    known = [(ours, theirs) for ours, theirs in cells if ours != Cell()]
+    known = [(ours, theirs) for ours, theirs in cells if ours != ScoreCell()]
     assert len(known) == 6
     for ours, theirs in known:
         assert (ours.score, ours.change) == pytest.approx((theirs.score, theirs.change), abs=0.05)
-    assert row_of(found, "seqft: after vcr").ours == (Cell(), Cell(), Cell()), "it was not run"
+    assert row_of(found, "seqft: after vcr").ours == (ScoreCell(), ScoreCell(), ScoreCell()), "it was not run"
 
 
 def _pairs(row):
@@ -109,14 +109,14 @@ def test_orders_are_told_apart(direct):
     printed = table("climb", "9a").select(order=paper.ORDERS[1])
     scores = {row["task"]: row["score"] for row in printed}
     rows = [{task: scores[task] for task in second} for _ in second]
-    runs = Runs([*direct, upstream("other", rows, order=paper.ORDERS[1])])
+    runs = RunsAtScale([*direct, upstream("other", rows, order=paper.ORDERS[1])])
     found = sheet("9a", runs)
-    assert row_of(found, paper.ORDERS[0]).ours == (Cell(),) * 4
+    assert row_of(found, paper.ORDERS[0]).ours == (ScoreCell(),) * 4
     assert row_of(found, paper.ORDERS[1]).ours[2].change == pytest.approx(-0.1, abs=0.1)
     lost = sheet("9b", runs)
     first = row_of(lost, f"{paper.ORDERS[1]}: after vcr")
     assert first.ours[TASKS.index("snli-ve")].change == pytest.approx(0, abs=1e-9), "its score stayed the same"
-    assert first.ours[TASKS.index("nlvr2")] == Cell(), "nlvr2 comes last in this order"
+    assert first.ours[TASKS.index("nlvr2")] == ScoreCell(), "nlvr2 comes last in this order"
 
 
 def test_low_shot_transfer_to_later_tasks(direct):
@@ -127,41 +127,46 @@ def test_low_shot_transfer_to_later_tasks(direct):
     for row in source.select(algorithm="er", after="vqav2"):
         task = row["task"]
         runs.append(few(f"er-{task}", task, "2048", row["score"], chance[task], start="run-er@1"))
-    found = row_of(sheet("10", Runs([*direct, published_run("er"), *runs])), "er: after vqav2")
+    found = row_of(sheet("10", RunsAtScale([*direct, published_run("er"), *runs])), "er: after vqav2")
     for ours, theirs in _pairs(found):
         assert (ours.score, ours.change) == pytest.approx((theirs.score, theirs.change), abs=0.1)
 
 
 def test_a_share_of_a_baseline_near_chance_is_a_dash_with_a_footnote(direct):
     near = upstream("direct-nlvr2", [{"nlvr2": 55.0}], order="nlvr2")
-    runs = Runs([near, *(run for run in direct if run.id != "direct-nlvr2"), published_run("er")])
+    runs = RunsAtScale([near, *(run for run in direct if run.id != "direct-nlvr2"), published_run("er")])
     found = sheet("3", runs)
     assert str(row_of(found, "er").ours[1]) == "–* [73.2]"
     assert row_of(found, "er").ours[2].change is not None, "the others have their share"
     assert DOUBTFUL in found.notes
     few_shot = [few("base", "vcr", "5%", 30, 0.25), few("after", "vcr", "5%", 40, 0.25, start="run-er@1")]
-    found = sheet("10", Runs([published_run("er"), *few_shot]))
+    found = sheet("10", RunsAtScale([published_run("er"), *few_shot]))
     assert str(row_of(found, "er: after vqav2").ours[2]) == "–* [40.0]"
-    (panel,) = (panel for panel in later(Runs([published_run("er"), *few_shot])) if panel.title == "Low-shot VCR")
+    (panel,) = (
+        panel for panel in later(RunsAtScale([published_run("er"), *few_shot])) if panel.title == "Low-shot VCR"
+    )
     assert panel.doubtful == ["er"]
     assert not panel.drawn
 
 
 def test_the_share_that_is_trained_stands_beside_the_papers(direct):
-    found = sheet("3", Runs([*direct, published_run("adapters")]))
+    found = sheet("3", RunsAtScale([*direct, published_run("adapters")]))
     assert found.columns[-1] == "trained"
-    assert (row_of(found, "adapters").ours[-1], row_of(found, "adapters").paper[-1]) == (Cell(13.0), Cell(13.02))
-    assert row_of(found, "er").ours[-1] == Cell()
+    assert (row_of(found, "adapters").ours[-1], row_of(found, "adapters").paper[-1]) == (
+        ScoreCell(13.0),
+        ScoreCell(13.02),
+    )
+    assert row_of(found, "er").ours[-1] == ScoreCell()
 
 
 def test_an_encoder_that_stays_is_named(direct):
-    runs = Runs([published_run("adapters"), few("a", "coco", "5%", 70, 0)])
+    runs = RunsAtScale([published_run("adapters"), few("a", "coco", "5%", 70, 0)])
     assert SAME.format("adapters") in sheet("11", runs).notes
     assert SAME.format("adapters") not in sheet("8", runs).notes
 
 
 def test_what_the_paper_prints_once_for_the_first_task_stands_in_each_row(direct):
-    found = sheet("11", Runs([*direct, few("b", "coco", "5%", 71, 0)]))
+    found = sheet("11", RunsAtScale([*direct, few("b", "coco", "5%", 71, 0)]))
     once = row_of(found, "single-task: after vqav2").paper
     assert row_of(found, "er: after vqav2").paper == once
     assert row_of(found, "frozen-bottom-9: after vqav2").paper != once
@@ -170,43 +175,43 @@ def test_what_the_paper_prints_once_for_the_first_task_stands_in_each_row(direct
 def test_language_tasks_are_the_mean_of_their_samples():
     runs = [few(f"a{n}", "sst-2", "16", score, 0.5, sample=n) for n, score in enumerate((50, 60, 70))]
     runs += [few("v", "sst-2", "16", 80, 0.5, model="vault-tiny")]
-    found = sheet("7", Runs(runs))
+    found = sheet("7", RunsAtScale(runs))
     place = found.columns.index("sst-2 16")
     assert str(row_of(found, "vilt").ours[place]) == "60.0 ±24.8"  # t(2) 4.303 x 10 / sqrt(3)
     assert str(row_of(found, "vilt").paper[place]) == "57.8 ±3.6"
-    assert row_of(found, "vault").ours[place] == Cell(80.0)
+    assert row_of(found, "vault").ours[place] == ScoreCell(80.0)
 
 
 def test_shots_that_are_rescaled_stand_beside_the_papers():
-    found = sheet("12", Runs([few("a", "imdb", "8", 61, 0.5)]))
+    found = sheet("12", RunsAtScale([few("a", "imdb", "8", 61, 0.5)]))
     assert found.columns[:2] == ("imdb 8 (paper: 16)", "imdb – (paper: 32)")
-    assert row_of(found, "direct").ours[:2] == (Cell(61.0), Cell())
-    assert row_of(found, "direct").paper[:2] == (Cell(55.9), Cell(57.8))
+    assert row_of(found, "direct").ours[:2] == (ScoreCell(61.0), ScoreCell())
+    assert row_of(found, "direct").paper[:2] == (ScoreCell(55.9), ScoreCell(57.8))
 
 
 def test_table_5_tells_images_and_places_apart():
     runs = [few("a", "imdb", "16", 51, 0.5, image="none", reallocate=False), few("b", "imdb", "16", 56, 0.5)]
-    found = sheet("5", Runs(runs))
+    found = sheet("5", RunsAtScale(runs))
     assert found.columns == ("imdb 16", "imdb 32", "imdb 128")
     assert row_of(found, "40 word pieces, none image").ours[0].score == pytest.approx(51)
     assert row_of(found, "160 word pieces, average image").ours[0].score == pytest.approx(56)
-    assert row_of(found, "40 word pieces, average image").ours[0] == Cell()
+    assert row_of(found, "40 word pieces, average image").ours[0] == ScoreCell()
 
 
 def test_single_tasks_and_stages_find_their_low_shot_runs(direct):
     runs = [few("a", "coco", "5%", 70, 0, start="direct-nlvr2@1"), few("b", "coco", "5%", 71, 0, start="run-er@3")]
-    found = sheet("11", Runs([*direct, published_run("er"), *runs]))
+    found = sheet("11", RunsAtScale([*direct, published_run("er"), *runs]))
     place = found.columns.index("coco 5%")
     assert row_of(found, "single-task: after nlvr2").ours[place].score == pytest.approx(70)
     assert row_of(found, "er: after snli-ve").ours[place].score == pytest.approx(71)
-    assert row_of(found, "er: after vcr").ours[place] == Cell()
+    assert row_of(found, "er: after vcr").ours[place] == ScoreCell()
 
 
 def test_settings_are_not_mixed():
     one = [few(f"a{n}", "imdb", "16", 60, 0.5, sample=n) for n in range(2)]
     other = few("b", "imdb", "16", 90, 0.5)
     other.config["training"].append({"epochs": 99})
-    found = sheet("7", Runs([other, *one]))
+    found = sheet("7", RunsAtScale([other, *one]))
     assert row_of(found, "vilt").ours[0].score == pytest.approx(60)
     assert any("of 2 settings, that of run a0" in note for note in found.notes)
 
@@ -219,12 +224,12 @@ def test_transfer_is_taken_against_the_direct_runs_that_the_record_names(direct)
     named = upstream("named", rows, algorithm="er", others={f"direct/{task}": f"short-{task}" for task in TASKS})
     unnamed = upstream("unnamed", rows, algorithm="ewc")
     missing = upstream("missing", rows, others={"direct/vqav2": "not here"})
-    found = sheet("3", Runs([*direct, *shorter.values(), named, unnamed, missing]))
+    found = sheet("3", RunsAtScale([*direct, *shorter.values(), named, unnamed, missing]))
     assert row_of(found, "direct").ours[0].score == pytest.approx(67.7), "of two settings, the first"
     assert UNSEEN in found.notes
-    assert row_of(found, "er").ours[0] == Cell(70.0, change=pytest.approx(100 * (70 - 40) / 40))
-    assert row_of(found, "ewc").ours[0] == Cell(70.0, change=pytest.approx(100 * (70 - 67.7) / 67.7))
-    assert row_of(found, "seqft").ours[0] == Cell(70.0), "no other stands in for the one that it names"
+    assert row_of(found, "er").ours[0] == ScoreCell(70.0, change=pytest.approx(100 * (70 - 40) / 40))
+    assert row_of(found, "ewc").ours[0] == ScoreCell(70.0, change=pytest.approx(100 * (70 - 67.7) / 67.7))
+    assert row_of(found, "seqft").ours[0] == ScoreCell(70.0), "no other stands in for the one that it names"
 
 
 def test_low_shot_transfer_is_taken_between_the_runs_that_the_record_names():
@@ -238,9 +243,9 @@ def test_low_shot_transfer_is_taken_between_the_runs_that_the_record_names():
     rows = [dict.fromkeys(TASKS, 70.0)] * 4
     names = {"lowshot/0/vcr/5%/0": "other-base", "lowshot/1/vcr/5%/0": "other-after"}
     for others, score, change in (({}, 90, 10 / 55), (names, 60, 10 / 25)):
-        found = Runs([upstream("run", rows, algorithm="er", others=others), *runs])
+        found = RunsAtScale([upstream("run", rows, algorithm="er", others=others), *runs])
         cell = row_of(sheet("10", found), "er: after vqav2").ours[TASKS[1:].index("vcr")]
-        assert cell == Cell(score, change=pytest.approx(100 * change))
+        assert cell == ScoreCell(score, change=pytest.approx(100 * change))
         (panel,) = (panel for panel in later(found) if panel.title == "Low-shot VCR")
         assert panel.lines[0].values[0] == pytest.approx(100 * change)
 
@@ -248,9 +253,9 @@ def test_low_shot_transfer_is_taken_between_the_runs_that_the_record_names():
 def test_an_encoder_that_stays_has_no_low_shot_runs_of_its_own_though_it_names_some():
     rows = [dict.fromkeys(TASKS, 70.0)] * 4
     same = upstream("run", rows, algorithm="adapters", others={"lowshot/1/vcr/5%/0": "base"})
-    found = sheet("10", Runs([same, few("base", "vcr", "5%", 80, 0.25)]))
-    assert row_of(found, "direct, low-shot").ours[2] == Cell(80.0)
-    assert not any(row.ours != (Cell(),) * 3 for row in found.rows if row.title.startswith("adapters"))
+    found = sheet("10", RunsAtScale([same, few("base", "vcr", "5%", 80, 0.25)]))
+    assert row_of(found, "direct, low-shot").ours[2] == ScoreCell(80.0)
+    assert not any(row.ours != (ScoreCell(),) * 3 for row in found.rows if row.title.startswith("adapters"))
     assert SAME.format("adapters") in found.notes
 
 
@@ -259,39 +264,39 @@ def test_runs_of_the_first_stages_alone_are_left_out(direct):
     short = [upstream(f"short-{seed}", rows, algorithm="er", seed=seed) for seed in range(2)]
     for each in short:
         each.config["stages"] = 2
-    found = sheet("3", Runs([*short, *direct, published_run("er")]))
+    found = sheet("3", RunsAtScale([*short, *direct, published_run("er")]))
     assert row_of(found, "er").ours[0].score == pytest.approx(row_of(found, "er").paper[0].score)
     assert found.notes == ()
     with pytest.raises(UserError, match=r"only their first stages: `holdfast run climb` learns all"):
-        Runs(short)
+        RunsAtScale(short)
 
 
 def test_of_runs_with_one_seed_on_other_data_the_latest_is_shown():
     old, new = few("old", "imdb", "16", 60, 0.5), few("new", "imdb", "16", 90, 0.5)
     old.environment["started"], new.environment["started"] = "2026-01-01", "2026-01-02"
-    found = sheet("7", Runs([new, old]))
-    assert row_of(found, "vilt").ours[0] == Cell(90.0)
+    found = sheet("7", RunsAtScale([new, old]))
+    assert row_of(found, "vilt").ours[0] == ScoreCell(90.0)
     assert any("the latest is shown" in note for note in found.notes)
 
 
 def test_the_worlds_data_is_marked():
     small = few("a", "imdb", "16", 60, 0.5)
     small.config["benchmark"]["scale"] = "small"
-    assert SMALLER in sheet("7", Runs([small])).notes
+    assert SMALLER in sheet("7", RunsAtScale([small])).notes
     world = few("a", "imdb", "16", 60, 0.5, command="holdfast run climb:lowshot")
-    assert WORLD in sheet("7", Runs([world])).notes
+    assert WORLD in sheet("7", RunsAtScale([world])).notes
     small.environment["world"] = True
-    assert WORLD in sheet("7", Runs([small])).notes, "a folder of the world is the world's"
+    assert WORLD in sheet("7", RunsAtScale([small])).notes, "a folder of the world is the world's"
 
 
 def test_no_table_of_nothing_and_none_that_is_not_there():
     with pytest.raises(UserError, match="there are no runs of climb"):
-        Runs([SimpleNamespace(config={"benchmark": {"name": "clvqa"}})])
-    runs = Runs([few("a", "imdb", "16", 60, 0.5)])
+        RunsAtScale([SimpleNamespace(config={"benchmark": {"name": "clvqa"}})])
+    runs = RunsAtScale([few("a", "imdb", "16", 60, 0.5)])
     with pytest.raises(UserError, match="no table '4'"):
         sheet("4", runs)
     with pytest.raises(UserError, match="at the scale 'tiny': there are paper"):
-        Runs([few("a", "imdb", "16", 60, 0.5)], "tiny")
+        RunsAtScale([few("a", "imdb", "16", 60, 0.5)], "tiny")
     assert [number for number in BUILDERS if filled(sheet(number, runs))] == ["5", "7", "12"]
 
 

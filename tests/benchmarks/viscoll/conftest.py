@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from holdfast.benchmarks.source import world
-from holdfast.benchmarks.viscoll.phrases import Phrase
+from holdfast.benchmarks.viscoll.phrases import MaskedSpan
 from holdfast.benchmarks.viscoll.tasks import Pieces
 from holdfast.data.table import Shared
 from holdfast.data.text import SPECIAL, Tokenizer
@@ -18,7 +18,7 @@ SHARES = {"dog": 6, "cat": 5, "bus": 4, "bird": 3, "horse": 2, "boat": 1}
 
 def phrase(noun, adjective, split, image, pair=""):
     words = ("a", adjective, noun, "in", "the", "picture")
-    return Phrase(image, words, (0, 3), noun, (noun,), (), (adjective,), split, pair, ("DT", "JJ", "NN"))
+    return MaskedSpan(image, words, (0, 3), noun, (noun,), (), (adjective,), split, pair, ("DT", "JJ", "NN"))
 
 
 @pytest.fixture

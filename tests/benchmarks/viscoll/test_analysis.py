@@ -201,7 +201,9 @@ def test_bars_of_several_runs(store, monkeypatch, capsys):
     assert json.loads(capsys.readouterr().out)["replay (capacity=100)"]["verb novel"] == 3.0
     cli.compositions(RUNS, store, picture=store / "bars.png")
     assert (store / "bars.png").stat().st_size > 1000
-    monkeypatch.setattr(analysis, "compositional", lambda run: [analysis.Bar(k, g, math.nan, {}) for k, g in BARS])
+    monkeypatch.setattr(
+        analysis, "compositional", lambda run: [analysis.KindPerplexity(k, g, math.nan, {}) for k, g in BARS]
+    )
     with pytest.raises(UserError, match=r"no compositions were held out for replay \(capacity=100\)"):
         cli.compositions(RUNS, store)
 

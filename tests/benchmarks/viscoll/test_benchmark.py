@@ -102,11 +102,11 @@ def test_phrases_are_hidden_and_are_the_targets(setup, phrases, pieces):
 
 
 def test_words_of_several_pieces_are_hidden_whole():
-    from holdfast.benchmarks.viscoll.phrases import Phrase
+    from holdfast.benchmarks.viscoll.phrases import MaskedSpan
 
     words = tasks.Pieces(Tokenizer((*SPECIAL, "a", "hot", "do", "##g", "is")))
-    first = Phrase("1", ("a", "hot", "dog", "is"), (1, 3), "hot dog", ("dog",), (), ("hot",), "train")
-    second = Phrase("1", ("a", "dog"), (0, 1), "dog", ("dog",), (), (), "train")
+    first = MaskedSpan("1", ("a", "hot", "dog", "is"), (1, 3), "hot dog", ("dog",), (), ("hot",), "train")
+    second = MaskedSpan("1", ("a", "dog"), (0, 1), "dog", ("dog",), (), (), "train")
     found = tasks.masked([first, second], words, 64)
     assert found.masked.tolist() == [[2, 3, 4], [1, -1, -1]]
     assert found.targets.tolist() == [[6, 7, 8], [5, -100, -100]]

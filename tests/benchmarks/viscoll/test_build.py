@@ -11,7 +11,7 @@ from holdfast.benchmarks.viscoll import compositions
 from holdfast.benchmarks.viscoll.build import Statistics, build, statistics
 from holdfast.benchmarks.viscoll.building import register_build
 from holdfast.benchmarks.viscoll.extract import Found
-from holdfast.benchmarks.viscoll.phrases import Phrase, load_phrases, read_phrases
+from holdfast.benchmarks.viscoll.phrases import MaskedSpan, load_phrases, read_phrases
 from holdfast.datasets import coco, flickr30k_entities, nikolaus
 from holdfast.errors import UserError
 from holdfast.world.grammar import gerund, plural, third_person
@@ -151,7 +151,7 @@ def test_flickr_masks_the_annotated_phrases(flickr_phrases):
 
 def test_the_tasks_of_flickr_are_the_most_frequent_nouns(monkeypatch):
     def phrase(task, split):
-        return Phrase("1", (task,), (0, 1), task, (task,), (), (), split)
+        return MaskedSpan("1", (task,), (0, 1), task, (task,), (), (), split)
 
     counts = {"man": 3, "dog": 2, "cat": 2, "tree": 1}
     phrases = [phrase(task, "train") for task, count in counts.items() for _ in range(count)]
@@ -163,7 +163,7 @@ def test_the_tasks_of_flickr_are_the_most_frequent_nouns(monkeypatch):
 
 def test_statistics_by_hand():
     def phrase(task, length, split):
-        return Phrase("1", ("x",) * 9, (2, 2 + length), task, (), (), (), split)
+        return MaskedSpan("1", ("x",) * 9, (2, 2 + length), task, (), (), (), split)
 
     found = statistics(
         [

@@ -2,22 +2,22 @@ import json
 
 import pytest
 
-from holdfast.benchmarks.viscoll.extract import Caption, extractor
-from holdfast.benchmarks.viscoll.phrases import Phrase, load_phrases, save_phrases, write_lines
+from holdfast.benchmarks.viscoll.extract import CaptionWords, extractor
+from holdfast.benchmarks.viscoll.phrases import MaskedSpan, load_phrases, save_phrases, write_lines
 from holdfast.benchmarks.viscoll.synonyms import FILE
 from holdfast.benchmarks.viscoll.tagger import split_words
 
 PHRASES = [
-    Phrase("9", ("a", "cat", "sits", "."), (0, 3), "cat", ("cat",), ("sit",), (), "train", "", ("DT", "NN", "VBZ")),
-    Phrase("9", ("a", "cat", "sits", "."), (1, 2), "cat", ("cat",), (), (), "test", "", ("NN",)),
-    Phrase(
+    MaskedSpan("9", ("a", "cat", "sits", "."), (0, 3), "cat", ("cat",), ("sit",), (), "train", "", ("DT", "NN", "VBZ")),
+    MaskedSpan("9", ("a", "cat", "sits", "."), (1, 2), "cat", ("cat",), (), (), "test", "", ("NN",)),
+    MaskedSpan(
         "1000003", ("café", "tables"), (0, 2), "dining table", ("café", "table"), (), ("small",), "novel", "small table"
     ),
 ]
 
 
 def found(text, grammar="meant"):
-    return extractor("gruut", FILE, grammar)([Caption("1", "train", split_words(text))])[0]
+    return extractor("gruut", FILE, grammar)([CaptionWords("1", "train", split_words(text))])[0]
 
 
 def test_a_file_gives_back_what_was_written(tmp_path):
@@ -105,7 +105,7 @@ def test_the_printed_grammar_masks_no_third_person():
 
 def test_annotated_spans_are_masked_as_they_are():
     words = ("two", "young", "men", "in", "white", "shirts", "at", "the", "same", "time")
-    caption = Caption("1", "train", words, ((0, 3), (4, 6), (6, 7)))
+    caption = CaptionWords("1", "train", words, ((0, 3), (4, 6), (6, 7)))
     phrases = extractor("gruut", FILE)([caption])[0].phrases
     assert [(phrase.span, phrase.task, phrase.adjectives) for phrase in phrases] == [
         ((0, 3), "man", ("young",)),

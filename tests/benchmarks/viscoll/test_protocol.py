@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from holdfast.benchmarks.viscoll import protocol
-from holdfast.benchmarks.viscoll.phrases import Phrase
+from holdfast.benchmarks.viscoll.phrases import MaskedSpan
 from holdfast.metrics import aligned_bleu, bleu
 from holdfast.types import Score
 
@@ -46,15 +46,15 @@ def test_details_are_means_over_the_phrases_of_each_part():
 
 
 def test_parts_of_regular_and_of_novel_phrases():
-    dog = Phrase("1", ("a", "big", "black", "dog"), (0, 4), "dog", ("dog",), (), ("big", "black"), "test", "", ())
-    rider = Phrase("2", ("man", "riding"), (0, 2), "person", ("man",), ("ride",), (), "test", "", ("NN", "VBG"))
+    dog = MaskedSpan("1", ("a", "big", "black", "dog"), (0, 4), "dog", ("dog",), (), ("big", "black"), "test", "", ())
+    rider = MaskedSpan("2", ("man", "riding"), (0, 2), "person", ("man",), ("ride",), (), "test", "", ("NN", "VBG"))
     tasks, seen, words = protocol.regular_parts([dog, rider], np.array([[0, 1, 2, 3, -1], [0, 1, 1, -1, -1]]))
     assert tasks.names == ("task/dog", "task/person")
     assert seen.names == ("adjective seen/big dog", "adjective seen/black dog", "verb seen/ride man")
     assert words.names == ("word/ride man",), "without tags nobody knows which word it is"
     assert words.rows.tolist() == [1, 1]
     assert words.places.tolist() == [1, 2], "a word of two pieces"
-    cat = Phrase(
+    cat = MaskedSpan(
         "3", ("a", "black", "cat"), (0, 3), "cat", ("cat",), (), ("black",), "novel", "black cat", ("DT", "JJ", "NN")
     )
     novel, words = protocol.novel_parts([cat], np.array([[0, 1, 2]]))

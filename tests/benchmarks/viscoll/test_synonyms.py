@@ -4,7 +4,7 @@ import pytest
 
 from holdfast.benchmarks.viscoll import compositions
 from holdfast.benchmarks.viscoll.compositions import HELD_OUT, held_out
-from holdfast.benchmarks.viscoll.phrases import Phrase
+from holdfast.benchmarks.viscoll.phrases import MaskedSpan
 from holdfast.benchmarks.viscoll.synonyms import our_synonyms, read_synonyms
 from holdfast.errors import UserError
 from holdfast.papers import published
@@ -75,7 +75,7 @@ def test_the_lists_have_no_word_that_no_pair_uses():
 
 
 def phrase(nouns, verbs=(), adjectives=()):
-    return Phrase("1", ("x",), (0, 1), "person", nouns, verbs, adjectives, "test")
+    return MaskedSpan("1", ("x",), (0, 1), "person", nouns, verbs, adjectives, "test")
 
 
 def test_compositions_of_a_phrase_go_by_the_names_of_the_list():

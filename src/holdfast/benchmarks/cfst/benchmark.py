@@ -24,7 +24,7 @@ from holdfast.benchmarks.cfst.combinations import of_folder
 from holdfast.benchmarks.cfst.plan import LAYOUTS
 from holdfast.benchmarks.cfst.stream import Rows
 from holdfast.benchmarks.cfst.testing import FewShotTest, FewShotTests
-from holdfast.benchmarks.source import Source, Split, open_source, world
+from holdfast.benchmarks.source import PreparedSplit, Source, open_source, world
 from holdfast.data.prepared import class_numbers, files_fingerprint
 from holdfast.data.sampling import cut
 from holdfast.data.table import Data, Table
@@ -106,7 +106,7 @@ class Cfst(Benchmark):
         )
 
     def _laid_out(
-        self, tables: Sequence[tuple[Split, NDArray[np.int64]]], rows: Mapping[str, Rows], side: int
+        self, tables: Sequence[tuple[PreparedSplit, NDArray[np.int64]]], rows: Mapping[str, Rows], side: int
     ) -> tuple[Setup, list[Table]]:
         """Heads, stages and evaluations, and the tables, which are those of whole splits in their order."""
         classes = 1 + max(int(places.max()) for _, places in tables)
@@ -172,7 +172,7 @@ class Composed(Cfst):
         ordered = replace(source, dataset=stream.by_list(source.dataset, listed.trained))
         order = stream.mark(listed.trained)
 
-        def read(split: str) -> Split:
+        def read(split: str) -> PreparedSplit:
             notes = {"concepts": tasks.concept_bits(listed.concepts)}
             return ordered.split(
                 "cfst", split, target=class_numbers, notes=notes, module=stream.__name__, kept=order, image_size=side
@@ -186,7 +186,7 @@ class Composed(Cfst):
         rows = dict(zip(("train", *SPLITS), found, strict=True))
         setup, parts = self._laid_out(list(zip((train, val, test), places, strict=True)), rows, side)
 
-        modes: dict[str, Split] = {}
+        modes: dict[str, PreparedSplit] = {}
         for mode in listed.modes:
             try:
                 modes[mode] = read(mode)
@@ -197,7 +197,12 @@ class Composed(Cfst):
         return self._with_tests(setup, parts, modes, listed.concepts, fresh)
 
     def _with_tests(
-        self, setup: Setup, parts: Sequence[Table], modes: Mapping[str, Split], concepts: tuple[str, ...], fresh: int
+        self,
+        setup: Setup,
+        parts: Sequence[Table],
+        modes: Mapping[str, PreparedSplit],
+        concepts: tuple[str, ...],
+        fresh: int,
     ) -> Setup:
         """The same with the examples of the few-shot tests; `fresh` are the concepts of the last stage.
 

@@ -22,7 +22,7 @@ from typing import Any
 
 from holdfast.benchmarks.cfst.combinations import NAMES, Combination, of_folder
 from holdfast.benchmarks.cfst.compose import Picture, draw_all, is_whole
-from holdfast.benchmarks.cfst.plan import CONTINUAL, LAYOUTS, SMALLEST, Part, Plan, make_plan
+from holdfast.benchmarks.cfst.plan import CONTINUAL, LAYOUTS, SMALLEST, BuildPlan, SplitPlan, make_plan
 from holdfast.data.decoding import working
 from holdfast.datasets import cgqa, cobj
 from holdfast.datasets.base import Dataset
@@ -38,7 +38,7 @@ READERS: dict[str, Dataset] = {"cgqa": cgqa.DATASET, "cobj": cobj.DATASET, "cpin
 
 
 @dataclass(frozen=True)
-class Row:
+class SplitSummary:
     """One set of pictures: how many combinations are wanted and there, how many pictures, and what is missing and why.
 
     `reasons` has a sentence for each combination that is missing, or of which there are fewer pictures than wanted.
@@ -58,7 +58,7 @@ class Report:
 
     name: str
     folder: str
-    rows: tuple[Row, ...]
+    rows: tuple[SplitSummary, ...]
 
 
 def build(
@@ -152,15 +152,15 @@ def _instances(extra: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield str(extra["imageName"]), "all of it"
 
 
-def _row(part: Part, counts: Counter[Combination]) -> Row:
+def _row(part: SplitPlan, counts: Counter[Combination]) -> SplitSummary:
     expected = {each: len(pictures) for each, pictures in part.pictures.items()}
     if counts != expected:
         raise RunError(f"{part.split} has other pictures than were planned: delete what was built, and build again")
     reasons = {", ".join(each): why for each, why in part.reasons.items()}
-    return Row(part.split, len(part.listed), len(counts), part.wanted, counts.total(), reasons)
+    return SplitSummary(part.split, len(part.listed), len(counts), part.wanted, counts.total(), reasons)
 
 
-def _finished(out: Path, plan: Plan) -> Report | None:
+def _finished(out: Path, plan: BuildPlan) -> Report | None:
     """The report of what `out` holds, if it is this very build; a folder that holds anything else is refused."""
     if not out.exists() or (out.is_dir() and not any(out.iterdir())):
         return None
@@ -170,7 +170,7 @@ def _finished(out: Path, plan: Plan) -> Report | None:
         found = {}
     if found.get("plan") != plan.fingerprint:
         raise UserError(f"{out} is not empty, and holds another build or none: give another --out, or delete it")
-    return Report(found["name"], str(out), tuple(Row(**row) for row in found["rows"]))
+    return Report(found["name"], str(out), tuple(SplitSummary(**row) for row in found["rows"]))
 
 
 @contextmanager
@@ -188,7 +188,7 @@ def _hidden(out: Path) -> Iterator[Path]:
         os.close(handle)
 
 
-def _begin(part: Path, plan: Plan) -> None:
+def _begin(part: Path, plan: BuildPlan) -> None:
     """Keep what an earlier call of the same plan has drawn, and nothing else; make the folders."""
     mark = part / MARKS / "plan"
     if not mark.is_file() or mark.read_text() != plan.fingerprint:
@@ -204,7 +204,7 @@ def _begin(part: Path, plan: Plan) -> None:
             (part / plan.root / each.folder).mkdir(parents=True, exist_ok=True)
 
 
-def _draw(part: Path, plan: Plan, workers: int, progress: Callable[[int, int], None]) -> None:
+def _draw(part: Path, plan: BuildPlan, workers: int, progress: Callable[[int, int], None]) -> None:
     """Draw what is not drawn yet: the pictures of one combination at a time, each by one process."""
     root = part / plan.root
     jobs: list[tuple[Path, Sequence[Picture], Path]] = []

@@ -13,7 +13,7 @@ from holdfast.errors import UserError, nearest
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from holdfast.benchmarks.cfst.maps import Shown
+    from holdfast.benchmarks.cfst.maps import TaskMaps
     from holdfast.experiments.store import Record
 
 Store = Annotated[Path, typer.Argument(help="The store: the folder of all runs.")]
@@ -119,7 +119,7 @@ def maps(
     typer.echo(f"{sum(len(each.titles) for each in next(iter(shown.values())))} pictures in {picture}")
 
 
-def _maps_of(run: str, out: Path, data: str, seed: int) -> tuple[str, list[Shown]]:
+def _maps_of(run: str, out: Path, data: str, seed: int) -> tuple[str, list[TaskMaps]]:
     from holdfast import registry
     from holdfast.benchmarks.cfst.maps import maps as look
     from holdfast.benchmarks.cfst.testing import FewShotTests

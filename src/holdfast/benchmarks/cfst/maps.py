@@ -28,7 +28,7 @@ TILE, GAP, MARGIN, TITLE = 84, 6, 96, 38
 
 
 @dataclass(frozen=True)
-class Shown:
+class TaskMaps:
     """One few-shot task: for each of its classes one query picture, its map, and whether the head was right."""
 
     test: str
@@ -49,7 +49,7 @@ def activations(grid: Tensor, weights: Tensor) -> Tensor:
     return torch.einsum("rwyx,rw->ryx", grid, weights)
 
 
-def maps(grid: Callable[[Tensor], Tensor], data: Data, tests: Sequence[FewShotTest], seed: int) -> list[Shown]:
+def maps(grid: Callable[[Tensor], Tensor], data: Data, tests: Sequence[FewShotTest], seed: int) -> list[TaskMaps]:
     """The maps of one few-shot task of each test; `grid` gives the last feature map of pictures."""
     found = []
     for test in tests:
@@ -67,7 +67,7 @@ def maps(grid: Callable[[Tensor], Tensor], data: Data, tests: Sequence[FewShotTe
         shown = functional.interpolate(shown.unsqueeze(1), images.shape[-2:], mode="bilinear").squeeze(1)
         shown = shown / shown.amax((-2, -1), keepdim=True).clamp(min=torch.finfo(shown.dtype).tiny)
         found.append(
-            Shown(
+            TaskMaps(
                 test.name,
                 tuple(test.title(int(row)) for row in queries),
                 images.permute(0, 2, 3, 1).numpy(),
@@ -88,7 +88,7 @@ def _grids(grid: Callable[[Tensor], Tensor], data: Data, ids: NDArray[np.int64])
         return torch.cat([grid(_images(data, ids[at : at + BATCH])) for at in range(0, len(ids), BATCH)])
 
 
-def sheet(shown: Mapping[str, Sequence[Shown]]) -> Image.Image:
+def sheet(shown: Mapping[str, Sequence[TaskMaps]]) -> Image.Image:
     """For each test a row of pictures and, for each run by its name, a row of maps; a wrong answer has a red frame."""
     tests = next(iter(shown.values()))
     height = TITLE + (TILE + GAP) * (1 + len(shown))

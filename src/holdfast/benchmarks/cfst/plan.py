@@ -27,7 +27,7 @@ from holdfast.benchmarks.cfst.combinations import (
     most_frequent,
 )
 from holdfast.benchmarks.cfst.compose import QUALITY, SIDE, Composite, Crop, Picture, Piece, around
-from holdfast.benchmarks.cfst.sources import SOURCES, Thing, read_things
+from holdfast.benchmarks.cfst.sources import SOURCES, SourceThing, read_things
 from holdfast.datasets.base import Reading
 from holdfast.errors import UserError
 
@@ -39,7 +39,7 @@ _VERSION = 1
 
 
 @dataclass(frozen=True)
-class Layout:
+class ArchiveLayout:
     """Where things lie in a published archive, for each split; the field of a record that has the combination."""
 
     root: str
@@ -50,7 +50,7 @@ class Layout:
 
 _FEWSHOT = {"sys": "sys", "pro": "pro", "sub": "sub", "non": "non_novel", "noc": "non_comp"}
 _FOLDERS = {split: f"continual/{split}" for split in CONTINUAL}
-_CGQA = Layout(
+_CGQA = ArchiveLayout(
     "CGQA/GQA_100",
     "comb",
     _FOLDERS | {mode: f"fewshot/{name}" for mode, name in _FEWSHOT.items()},
@@ -59,7 +59,7 @@ _CGQA = Layout(
 )
 LAYOUTS = {
     "cgqa": _CGQA,
-    "cobj": Layout(
+    "cobj": ArchiveLayout(
         "COBJ/annotations",
         "label",
         _FOLDERS | {mode: f"fewshot/{mode}" for mode in _FEWSHOT},
@@ -72,7 +72,7 @@ GRIDS = {"cgqa": 2, "cpin": 3}
 
 
 @dataclass(frozen=True)
-class Part:
+class SplitPlan:
     """The pictures of one split, by combination, and their records; why some are missing or fewer than wanted."""
 
     split: str
@@ -86,18 +86,18 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Plan:
+class BuildPlan:
     """All that is to be built. Two plans of one fingerprint give the same files, byte for byte."""
 
     root: str
     combinations: Combinations
-    parts: tuple[Part, ...]
+    parts: tuple[SplitPlan, ...]
     fingerprint: str
 
 
 def make_plan(
     name: str, source: Path, per_combination: tuple[int, int, int], seed: int, smallest: int, skip_bad: int
-) -> Plan:
+) -> BuildPlan:
     """Read the official files and decide everything."""
     pictures = read_things(name, source, Reading(skip=skip_bad))
     counts = dict(zip((*CONTINUAL, "fewshot"), (*per_combination, per_combination[2]), strict=True))
@@ -121,16 +121,16 @@ def make_plan(
     combinations = _present(combinations, parts)
     content = [_VERSION, SIDE, QUALITY, name, [[part.split, part.wanted, part.records] for part in parts]]
     fingerprint = hashlib.blake2b(json.dumps(content).encode(), digest_size=16).hexdigest()
-    return Plan(LAYOUTS[name].root, combinations, parts, fingerprint)
+    return BuildPlan(LAYOUTS[name].root, combinations, parts, fingerprint)
 
 
-def _in_pictures(things: Iterable[Thing]) -> dict[str, int]:
+def _in_pictures(things: Iterable[SourceThing]) -> dict[str, int]:
     """In how many pictures each concept is, where it is in enough to have one in each set."""
     counts = Counter(concept for _, concept in {(thing.picture, thing.concept) for thing in things})
     return {concept: count for concept, count in counts.items() if count >= len(SHARES)}
 
 
-def _present(combinations: Combinations, parts: Iterable[Part]) -> Combinations:
+def _present(combinations: Combinations, parts: Iterable[SplitPlan]) -> Combinations:
     """The combinations of which there are pictures; `sub` shares the list of `sys`, so what either has stays."""
     there = {part.split: set(part.pictures) for part in parts}
     there["sys"] |= there.get("sub", set())
@@ -142,12 +142,14 @@ def _present(combinations: Combinations, parts: Iterable[Part]) -> Combinations:
 # --- CGQA and CPIN: things on a grid ---
 
 
-def split_things(things: Iterable[Thing], combinations: Combinations, seed: int) -> dict[str, dict[str, list[Thing]]]:
+def split_things(
+    things: Iterable[SourceThing], combinations: Combinations, seed: int
+) -> dict[str, dict[str, list[SourceThing]]]:
     """The things of each concept in each set: train, val, test, fewshot, and attr, which is for `sub`."""
     concepts, unseen = set(combinations.concepts), set(combinations.unseen)
-    known: list[Thing] = []
-    sets: dict[str, dict[str, list[Thing]]] = {name: defaultdict(list) for name in (*SHARES, "attr")}
-    novel: list[Thing] = []
+    known: list[SourceThing] = []
+    sets: dict[str, dict[str, list[SourceThing]]] = {name: defaultdict(list) for name in (*SHARES, "attr")}
+    novel: list[SourceThing] = []
     for thing in things:
         if thing.concept in unseen:
             novel.append(thing)
@@ -194,10 +196,13 @@ def spread(shown: Mapping[str, Mapping[str, int]], seed: int) -> dict[str, str]:
 
 
 def _composites(
-    combinations: Combinations, sets: Mapping[str, Mapping[str, list[Thing]]], counts: Mapping[str, int], seed: int
-) -> tuple[Part, ...]:
+    combinations: Combinations,
+    sets: Mapping[str, Mapping[str, list[SourceThing]]],
+    counts: Mapping[str, int],
+    seed: int,
+) -> tuple[SplitPlan, ...]:
     layout, grid = LAYOUTS[combinations.name], GRIDS[combinations.name]
-    parts: list[Part] = []
+    parts: list[SplitPlan] = []
     trained: set[str] = set()
     for split in (*CONTINUAL, *combinations.modes):
         pool = split if split in CONTINUAL else "attr" if split == "sub" else "fewshot"
@@ -227,12 +232,16 @@ def _composites(
         if split == "train":
             trained = {concept for combination in pictures for concept in combination}
         place = layout.folders[split], layout.files[split]
-        parts.append(Part(split, *place, wanted, asked, pictures, records, reasons))
+        parts.append(SplitPlan(split, *place, wanted, asked, pictures, records, reasons))
     return tuple(parts)
 
 
 def _lacking(
-    combination: Combination, split: str, pool: str, sets: Mapping[str, Mapping[str, list[Thing]]], trained: set[str]
+    combination: Combination,
+    split: str,
+    pool: str,
+    sets: Mapping[str, Mapping[str, list[SourceThing]]],
+    trained: set[str],
 ) -> list[str]:
     """Why a split can have no picture of a combination; nothing where it can.
 
@@ -246,7 +255,7 @@ def _lacking(
     return found
 
 
-def _different(pools: Sequence[Sequence[Thing]], count: int, random: Random) -> list[tuple[Thing, ...]]:
+def _different(pools: Sequence[Sequence[SourceThing]], count: int, random: Random) -> list[tuple[SourceThing, ...]]:
     """So many different choices of one thing from each pool, or all that there are.
 
     >>> sorted(_different(["ab", "c"], 5, Random(0))), len(_different([range(5000)] * 9, 100, Random(0)))
@@ -258,7 +267,7 @@ def _different(pools: Sequence[Sequence[Thing]], count: int, random: Random) -> 
     return [tuple(pool[index] for pool, index in zip(pools, each, strict=True)) for each in chosen]
 
 
-def _object(thing: Thing) -> dict[str, Any]:
+def _object(thing: SourceThing) -> dict[str, Any]:
     return {
         "imageName": thing.picture,
         "objName": thing.concept,
@@ -271,11 +280,11 @@ def _object(thing: Thing) -> dict[str, Any]:
 
 
 def _crops(
-    pictures: Iterable[Sequence[Thing]], smallest: int, counts: Mapping[str, int], seed: int
-) -> tuple[Combinations, tuple[Part, ...]]:
+    pictures: Iterable[Sequence[SourceThing]], smallest: int, counts: Mapping[str, int], seed: int
+) -> tuple[Combinations, tuple[SplitPlan, ...]]:
     concepts = set(listed("cobj").concepts)
-    seen: dict[Combination, list[list[Thing]]] = defaultdict(list)
-    others: list[list[Thing]] = []
+    seen: dict[Combination, list[list[SourceThing]]] = defaultdict(list)
+    others: list[list[SourceThing]] = []
     for everything in pictures:
         things = [thing for thing in everything if min(thing.box[2:]) >= smallest]
         if label := _label(things, concepts):
@@ -284,7 +293,7 @@ def _crops(
             others.append(things)
     frequent = Counter(concept for things in others for concept in {thing.concept for thing in things})
     pool = sorted(frequent, key=lambda concept: (-frequent[concept], concept))[:COBJ_UNSEEN]
-    unseen: dict[Combination, list[list[Thing]]] = defaultdict(list)
+    unseen: dict[Combination, list[list[SourceThing]]] = defaultdict(list)
     for things in others:
         unseen[_label(things, pool)].append([thing for thing in things if thing.concept in pool])
     enough = [each for each in listed("cobj").trained if len(seen.get(each, ())) >= len(counts)]
@@ -297,17 +306,17 @@ def _crops(
     return combinations, _cut_parts(combinations, {**seen, **unseen}, counts, seed)
 
 
-def _label(things: Iterable[Thing], concepts: Iterable[str]) -> Combination:
+def _label(things: Iterable[SourceThing], concepts: Iterable[str]) -> Combination:
     allowed = set(concepts)
     return tuple(sorted({thing.concept for thing in things if thing.concept in allowed}))
 
 
 def _cut_parts(
     combinations: Combinations,
-    shown: Mapping[Combination, Sequence[Sequence[Thing]]],
+    shown: Mapping[Combination, Sequence[Sequence[SourceThing]]],
     counts: Mapping[str, int],
     seed: int,
-) -> tuple[Part, ...]:
+) -> tuple[SplitPlan, ...]:
     layout = LAYOUTS["cobj"]
     shares = {combination: _shares(len(shown.get(combination, ())), counts) for combination in combinations.trained}
     parts = []
@@ -337,7 +346,7 @@ def _cut_parts(
                     {"imageId": name, "label": combination, "imageName": name, "crop": box, "boundingBox": boxes}
                 )
         place = layout.folders[split], layout.files[split]
-        parts.append(Part(split, *place, wanted, asked, pictures, records, reasons))
+        parts.append(SplitPlan(split, *place, wanted, asked, pictures, records, reasons))
     return tuple(parts)
 
 

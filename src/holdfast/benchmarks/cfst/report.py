@@ -9,7 +9,7 @@ from typing import Any
 from holdfast import papers
 from holdfast.experiments.store import Record
 from holdfast.reports.beside import Beside, caution, side_by_side
-from holdfast.reports.blocks import Bars, Block, Cell, Table, mean_cell
+from holdfast.reports.blocks import Bars, Block, Cell, TableBlock, mean_cell
 from holdfast.reports.groups import rows_of
 from holdfast.reports.overview import bar_series
 
@@ -122,7 +122,7 @@ def _concepts(records: Sequence[Record]) -> list[Block]:
     if not rows:
         return []
     notes = ("(f): concepts of the last stage alone; (o): without them. S: how far sys falls behind non, in percent.",)
-    return [Table("Fresh and old concepts (E.4)", ("method", *CONCEPTS), tuple(rows), notes)]
+    return [TableBlock("Fresh and old concepts (E.4)", ("method", *CONCEPTS), tuple(rows), notes)]
 
 
 def _rows(records: Sequence[Record]) -> list[tuple[str, tuple[Record, ...]]]:

@@ -37,7 +37,7 @@ _FAMILIES_OF = {
 
 
 @dataclass(frozen=True, slots=True)
-class Thing:
+class SourceThing:
     """One thing, or part of one, in a source picture."""
 
     picture: str
@@ -47,18 +47,18 @@ class Thing:
     attributes: tuple[str, ...] = ()
 
 
-def read_things(name: str, folder: Path, reading: Reading) -> Iterator[list[Thing]]:
+def read_things(name: str, folder: Path, reading: Reading) -> Iterator[list[SourceThing]]:
     """The things of each picture from which a benchmark is built, in the order of the official files."""
     for example, found in _READERS[name](folder, reading):
         file = example.images[0]
         assert isinstance(file, Path)
-        things: dict[tuple[str, Box], Thing] = {}
+        things: dict[tuple[str, Box], SourceThing] = {}
         for concept, (left, top, width, height), attributes in found:
             box = (max(round(left), 0), max(round(top), 0), round(width), round(height))
             # One thing may be listed twice in a picture: it is one instance, with the attributes of both.
             if (concept, box) in things:
                 attributes = tuple(dict.fromkeys((*things[concept, box].attributes, *attributes)))
-            things[concept, box] = Thing(file.stem, file, concept, box, attributes)
+            things[concept, box] = SourceThing(file.stem, file, concept, box, attributes)
         yield list(things.values())
 
 

@@ -26,7 +26,7 @@ TIMED_TASKS, TIMED_IMAGES = 3, 300
 
 
 @dataclass(frozen=True)
-class Case:
+class TestTime:
     """Seconds that a test takes one task after another, and with all of them together; how many times quicker."""
 
     case: str
@@ -36,8 +36,8 @@ class Case:
     at_least: float | None
 
 
-def _case(name: str, one_by_one: float, together: float, at_least: float | None = None) -> Case:
-    return Case(name, one_by_one, together, one_by_one / together, at_least)
+def _case(name: str, one_by_one: float, together: float, at_least: float | None = None) -> TestTime:
+    return TestTime(name, one_by_one, together, one_by_one / together, at_least)
 
 
 def one_by_one(
@@ -63,7 +63,7 @@ def one_by_one(
     return np.array(found)
 
 
-def fewshot(device: torch.device, *, tasks: int = TASKS, side: int = 32, channels: int = 64) -> list[Case]:
+def fewshot(device: torch.device, *, tasks: int = TASKS, side: int = 32, channels: int = 64) -> list[TestTime]:
     """Time the heads alone, at the width of a ResNet-18, and the whole test with its extractor.
 
     The whole test one after another: the frozen extractor is asked in every step, as plain code does, or once a task.

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from holdfast.benchmarks.cfst.combinations import ORDER_SEED, Combination
 from holdfast.benchmarks.cfst.tasks import combination
-from holdfast.benchmarks.source import Split
+from holdfast.benchmarks.source import PreparedSplit
 from holdfast.data.sampling import low_shot
 from holdfast.data.table import Column, Shared, Table
 from holdfast.datasets.base import Dataset, Reading
@@ -90,7 +90,7 @@ def classes_each(classes: int, tasks: int | None) -> int:
     return classes // count
 
 
-def places_of(splits: Sequence[Split]) -> list[NDArray[np.int64]]:
+def places_of(splits: Sequence[PreparedSplit]) -> list[NDArray[np.int64]]:
     """For each split, the place of each example's class in the stream, from splits that are sorted by class."""
     order: list[int] = []
     for split in splits:

@@ -17,7 +17,7 @@ from holdfast.benchmarks.climb.regions import check_sight, region_inputs, with_r
 from holdfast.benchmarks.climb.stream import PARTS, chosen, layouts, task_order
 from holdfast.benchmarks.climb.tasks import Part, Place, read, task_of, vocabulary_file
 from holdfast.benchmarks.pooling import Shares
-from holdfast.benchmarks.source import Split, worlds
+from holdfast.benchmarks.source import PreparedSplit, worlds
 from holdfast.data.table import Data
 from holdfast.data.text import Tokenizer
 from holdfast.errors import UserError
@@ -31,7 +31,7 @@ SIDES = {"tiny": 32, "small": 64, "large": 96, "paper": paper.SIDE}
 class _Read:
     """The splits of every task that was read, and what they look like to a model."""
 
-    splits: Mapping[str, list[Split]]
+    splits: Mapping[str, list[PreparedSplit]]
     inputs: Inputs
     regions: bool
 
@@ -115,7 +115,7 @@ class Climb(Benchmark):
         side = wants.side or SIDES[self.scale]
         words = vocabulary_file(wants, place)
         fit = {"pictures": False} if self.features else paper.fit(side, self.scale)
-        splits: dict[str, list[Split]] = {
+        splits: dict[str, list[PreparedSplit]] = {
             name: [
                 read(
                     name,

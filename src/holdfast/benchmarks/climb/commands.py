@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from holdfast.benchmarks.climb.runs import Runs
+    from holdfast.benchmarks.climb.runs import RunsAtScale
     from holdfast.benchmarks.climb.tables import Sheet
     from holdfast.reports.tables import Grid
 
@@ -111,15 +111,15 @@ def vacuous(
     end(result)
 
 
-def _runs(store: Path, scale: str) -> Runs:
-    from holdfast.benchmarks.climb.runs import Runs
+def _runs(store: Path, scale: str) -> RunsAtScale:
+    from holdfast.benchmarks.climb.runs import RunsAtScale
     from holdfast.reports.runs import load
 
     runs = load(store)
     for run in runs:
         if run.status == "broken":
             typer.echo(f"{run.id} is broken, and left out: {run.problem}", err=True)
-    return Runs(runs.records, scale)
+    return RunsAtScale(runs.records, scale)
 
 
 def _show(sheets: list[Sheet], as_json: bool) -> None:
@@ -137,12 +137,12 @@ def _show(sheets: list[Sheet], as_json: bool) -> None:
 
 def _grid(sheet: Sheet) -> Grid:
     """Two lines for each row: ours, and the paper's under it."""
-    from holdfast.benchmarks.climb.tables import Cell
+    from holdfast.benchmarks.climb.tables import ScoreCell
     from holdfast.reports.tables import Grid
 
     lines: list[tuple[str, ...]] = []
     for row in sheet.rows:
-        if any(cell != Cell() for cell in row.ours):
+        if any(cell != ScoreCell() for cell in row.ours):
             lines.append((row.title, *map(str, row.ours)))
             lines.append(("  the paper", *map(str, row.paper)))
         else:

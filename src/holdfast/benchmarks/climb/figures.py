@@ -21,7 +21,7 @@ from typing import Any
 
 from holdfast import metrics
 from holdfast.benchmarks.climb import paper, protocol
-from holdfast.benchmarks.climb.runs import ROWS, LowShotRecord, Runs, Upstream, low_shot_transfer
+from holdfast.benchmarks.climb.runs import ROWS, LowShotRecord, RunsAtScale, Upstream, low_shot_transfer
 from holdfast.benchmarks.climb.tables import SMALLER, WORLD
 from holdfast.benchmarks.climb.transfer import final
 from holdfast.errors import UserError
@@ -48,7 +48,7 @@ STANDARD = paper.ORDERS[0].split(">")
 
 
 @dataclass(frozen=True)
-class Line:
+class PlotLine:
     """A line of a panel: a value or none at each place, perhaps with a band; dashed where it is the paper's."""
 
     name: str
@@ -65,7 +65,7 @@ class Panel:
 
     title: str
     places: tuple[str, ...]
-    lines: list[Line] = field(default_factory=list)
+    lines: list[PlotLine] = field(default_factory=list)
     unit: str = ""
     axis: str = "upstream tasks so far"
     doubtful: list[str] = field(default_factory=list)
@@ -77,7 +77,7 @@ class Panel:
         return any(not line.printed for line in self.lines)
 
 
-def draw(runs: Runs, out: Path) -> list[Path]:
+def draw(runs: RunsAtScale, out: Path) -> list[Path]:
     """Write every figure that the runs have something for; give the files."""
     try:
         import matplotlib.figure  # type: ignore[import-not-found, unused-ignore]  # noqa: F401
@@ -94,10 +94,10 @@ def draw(runs: Runs, out: Path) -> list[Path]:
     return written
 
 
-def forgetting(model: str) -> Callable[[Runs], list[Panel]]:
+def forgetting(model: str) -> Callable[[RunsAtScale], list[Panel]]:
     """What each algorithm forgets of each task but the last, after each later one."""
 
-    def make(runs: Runs) -> list[Panel]:
+    def make(runs: RunsAtScale) -> list[Panel]:
         panels = []
         for at, task in enumerate(STANDARD[:-1]):
             later = STANDARD[at + 1 :]
@@ -112,7 +112,7 @@ def forgetting(model: str) -> Callable[[Runs], list[Panel]]:
     return make
 
 
-def orders(runs: Runs) -> list[Panel]:
+def orders(runs: RunsAtScale) -> list[Panel]:
     """Knowledge transfer at each place of the paper's orders, and what is forgotten of the first task."""
     axis = "place in the order"
     gained = Panel("Knowledge transfer", tuple(f"task {n}" for n in range(1, 5)), unit="T_UK (%)", axis=axis)
@@ -129,7 +129,7 @@ def orders(runs: Runs) -> list[Panel]:
     return [gained, lost]
 
 
-def later(runs: Runs) -> list[Panel]:
+def later(runs: RunsAtScale) -> list[Panel]:
     """Low-shot transfer to each upstream task, after each stage before it."""
     panels = []
     for at, task in enumerate(STANDARD[1:], 1):
@@ -142,10 +142,10 @@ def later(runs: Runs) -> list[Panel]:
     return panels
 
 
-def vision(*tasks: str) -> Callable[[Runs], list[Panel]]:
+def vision(*tasks: str) -> Callable[[RunsAtScale], list[Panel]]:
     """Low-shot transfer to vision tasks after each stage."""
 
-    def make(runs: Runs) -> list[Panel]:
+    def make(runs: RunsAtScale) -> list[Panel]:
         panels = []
         for task in tasks:
             panel = Panel(f"Low-shot {TITLES[task]}", _after(STANDARD), unit="T_LS (%)")
@@ -158,10 +158,10 @@ def vision(*tasks: str) -> Callable[[Runs], list[Panel]]:
     return make
 
 
-def language(*tasks: str) -> Callable[[Runs], list[Panel]]:
+def language(*tasks: str) -> Callable[[RunsAtScale], list[Panel]]:
     """Accuracy on low-shot language tasks, before the first stage and after each, with ViLT and with VAuLT."""
 
-    def make(runs: Runs) -> list[Panel]:
+    def make(runs: RunsAtScale) -> list[Panel]:
         panels = []
         for task in tasks:
             panel = Panel(f"Low-shot {TITLES[task]}", ("none", *_after(STANDARD)), unit="accuracy (%)")
@@ -176,21 +176,21 @@ def language(*tasks: str) -> Callable[[Runs], list[Panel]]:
                     own = [metrics.mean(group) if group else None for group in groups]
                     band = tuple(metrics.standard_deviation(g) if len(g) > 1 else 0.0 for g in groups)
                     name = f"{algorithm}, {'ViLT' if model == 'vilt' else 'VAuLT'}"
-                    panel.lines.append(Line(name, _colour(algorithm), tuple(own), band, marker=marker))
+                    panel.lines.append(PlotLine(name, _colour(algorithm), tuple(own), band, marker=marker))
                 if direct and not any(line.marker == marker for line in panel.lines):
                     name = f"pre-trained {'ViLT' if model == 'vilt' else 'VAuLT'}"
-                    panel.lines.append(Line(name, "#222222", (metrics.mean(direct), *[None] * 4), marker=marker))
+                    panel.lines.append(PlotLine(name, "#222222", (metrics.mean(direct), *[None] * 4), marker=marker))
             for algorithm in ROWS:
                 theirs = _language_scores(task, algorithm)
                 if any(line.name.startswith(f"{algorithm}, ViLT") for line in panel.lines) and any(theirs):
-                    panel.lines.append(Line(f"{algorithm}, ViLT", _colour(algorithm), tuple(theirs), printed=True))
+                    panel.lines.append(PlotLine(f"{algorithm}, ViLT", _colour(algorithm), tuple(theirs), printed=True))
             panels.append(panel)
         return panels
 
     return make
 
 
-FIGURES: dict[str, Callable[[Runs], list[Panel]]] = {
+FIGURES: dict[str, Callable[[RunsAtScale], list[Panel]]] = {
     "3a": forgetting("vilt"),
     "3b": orders,
     "4": later,
@@ -210,13 +210,13 @@ def _forgotten(found: Sequence[Upstream], task: str, after: str) -> float | None
     return _all([each[task, after] for each in lost if each])
 
 
-def _transferred(runs: Runs, found: Sequence[Upstream], stage: int, task: str) -> float | None:
+def _transferred(runs: RunsAtScale, found: Sequence[Upstream], stage: int, task: str) -> float | None:
     after = _few(runs, found, stage, task)
     direct = _largest(runs.before(found, task))
     return low_shot_transfer(after, direct) if after and direct else None
 
 
-def _few(runs: Runs, found: Sequence[Upstream], stage: int, task: str) -> list[LowShotRecord]:
+def _few(runs: RunsAtScale, found: Sequence[Upstream], stage: int, task: str) -> list[LowShotRecord]:
     return _largest([r for run in found for r in runs.after(run, stage) if r.task == task])
 
 
@@ -291,15 +291,15 @@ def _add(
     known = [None if value is None or value != value else value for value in own]
     unknown = [place for place, value in zip(panel.places, own, strict=True) if value is not None and value != value]
     if any(value is not None for value in known):
-        panel.lines.append(Line(name, colour, tuple(known)))
+        panel.lines.append(PlotLine(name, colour, tuple(known)))
         panel.doubtful.extend(place for place in unknown if place not in panel.doubtful)
     else:
         panel.doubtful.append(name)
     if any(value is not None for value in theirs):
-        panel.lines.append(Line(name, colour, tuple(theirs), printed=True))
+        panel.lines.append(PlotLine(name, colour, tuple(theirs), printed=True))
 
 
-def _write(panels: Sequence[Panel], path: Path, runs: Runs) -> Path:
+def _write(panels: Sequence[Panel], path: Path, runs: RunsAtScale) -> Path:
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
 

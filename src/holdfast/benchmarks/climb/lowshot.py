@@ -31,7 +31,7 @@ from holdfast.benchmarks.climb.transfer import (
     task_name,
 )
 from holdfast.benchmarks.climb.unimodal import PLACES, Unimodal, Vacuous
-from holdfast.benchmarks.source import Source, Split
+from holdfast.benchmarks.source import PreparedSplit, Source
 from holdfast.data.prepared import class_numbers
 from holdfast.data.sampling import cut, low_shot
 from holdfast.data.table import Data, Table
@@ -191,12 +191,12 @@ class LowShot(Benchmark):
             return self.test or (None if self.data else test)  # what is reported of official data is reported of all
         return self.validation or validation
 
-    def _multimodal(self, wants: Wants) -> tuple[Task, list[Split], Inputs]:
+    def _multimodal(self, wants: Wants) -> tuple[Task, list[PreparedSplit], Inputs]:
         place = tasks.Place(self.data, self.scale, self.skip_bad)
         vocabulary, side = tasks.vocabulary_file(wants, place), wants.side or SIDES[self.scale]
         fit = {"pictures": False} if self.features else paper.fit(side, self.scale)
 
-        def part(name: tasks.Part) -> Split:
+        def part(name: tasks.Part) -> PreparedSplit:
             found = tasks.listing(self.task, name, place)
             rows = self._sampled(found.ids, found.labels) if name == "train" else self._few(found.ids, name)
             keep = {found.ids[row] for row in rows}
@@ -211,7 +211,7 @@ class LowShot(Benchmark):
             inputs = region_inputs(inputs, parts)
         return tasks.task_of(self.task, place), parts, inputs
 
-    def _unimodal(self, wants: Wants) -> tuple[Task, list[Split], Inputs]:
+    def _unimodal(self, wants: Wants) -> tuple[Task, list[PreparedSplit], Inputs]:
         kind = (unimodal.LANGUAGE | unimodal.VISION)[self.task]
         source, (train, test) = unimodal.open_unimodal(kind, data=self.data, scale=self.scale, skip_bad=self.skip_bad)
         words = self._words(wants, source, train)

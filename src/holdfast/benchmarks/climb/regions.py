@@ -18,7 +18,7 @@ from holdfast.benchmarks.climb.paper import TASKS
 from holdfast.benchmarks.climb.stream import PARTS
 from holdfast.benchmarks.climb.tasks import Place, listing, official, picture_names
 from holdfast.benchmarks.regions import kept, open_features, read_rows
-from holdfast.benchmarks.source import Split, place_of
+from holdfast.benchmarks.source import PreparedSplit, place_of
 from holdfast.data.images import header_size
 from holdfast.data.table import Column, Shared
 from holdfast.errors import UserError
@@ -63,12 +63,12 @@ def check_sight(names: Collection[str], wants: Wants, scale: str, features: str)
         open_features(features)
 
 
-def with_regions(name: str, splits: Sequence[Split], place: Place, features: str) -> list[Split]:
+def with_regions(name: str, splits: Sequence[PreparedSplit], place: Place, features: str) -> list[PreparedSplit]:
     """The parts of a task with regions in place of pictures: of the files in the folder `features`, or of a grid."""
     return _with_features(name, splits, place, features) if features else [with_grid(split) for split in splits]
 
 
-def region_inputs(inputs: Inputs, splits: Sequence[Split]) -> Inputs:
+def region_inputs(inputs: Inputs, splits: Sequence[PreparedSplit]) -> Inputs:
     """The inputs with the regions of these splits in place of pictures."""
     shapes = {split.table.task: _regions(split).values.shape[1:] for split in splits}
     (first, (_, width)), *others = shapes.items()
@@ -81,7 +81,7 @@ def region_inputs(inputs: Inputs, splits: Sequence[Split]) -> Inputs:
     return replace(inputs, image=None, padded=False, regions=(max(boxes for boxes, _ in shapes.values()), width))
 
 
-def with_grid(split: Split) -> Split:
+def with_grid(split: PreparedSplit) -> PreparedSplit:
     """The same examples with the cells of a grid in place of pictures."""
     inputs = dict(split.table.inputs)
     column = inputs.pop("image")
@@ -125,7 +125,7 @@ def boxes() -> Tensor:
     return torch.stack([left, top, left + 1 / CELLS, top + 1 / CELLS], dim=-1).flatten(0, 1)
 
 
-def _with_features(name: str, splits: Sequence[Split], place: Place, features: str) -> list[Split]:
+def _with_features(name: str, splits: Sequence[PreparedSplit], place: Place, features: str) -> list[PreparedSplit]:
     """Each part maps only its own stretch of the features, which stand in the order of the parts."""
     files, source = open_features(features), place.source(name)
     lists = [listing(name, part, place) for part in PARTS]
@@ -160,7 +160,7 @@ def _sides(name: str, place: Place) -> Callable[[str], tuple[int, int]]:
     return sides
 
 
-def _regions(split: Split) -> Shared:
+def _regions(split: PreparedSplit) -> Shared:
     column = split.table.inputs["regions"]
     assert isinstance(column, Shared)
     return column

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from holdfast import metrics
 from holdfast.benchmarks.climb import tables
 from holdfast.benchmarks.climb.paper import ORDERS
-from holdfast.benchmarks.climb.runs import LowShotRecord, Runs, whole
+from holdfast.benchmarks.climb.runs import LowShotRecord, RunsAtScale, whole
 from holdfast.benchmarks.climb.transfer import MODALITIES, final
 from holdfast.experiments.store import Record
-from holdfast.reports.blocks import Bars, Block, Cell, Curves, Series, Table
+from holdfast.reports.blocks import Bars, Block, Cell, Curves, Series, TableBlock
 from holdfast.reports.marks import Marked, mark_best
 from holdfast.reports.runs import on_world
 
@@ -27,15 +27,15 @@ def section(records: Sequence[Record]) -> list[Block]:
     for record in (record for record in records if whole(record.config)):
         world = on_world(record.environment)
         groups.setdefault((world, record.config["benchmark"]["scale"]), []).append(record)
-    return [block for (_, scale), group in groups.items() for block in _blocks(Runs(group, scale))]
+    return [block for (_, scale), group in groups.items() for block in _blocks(RunsAtScale(group, scale))]
 
 
-def _blocks(runs: Runs) -> list[Block]:
+def _blocks(runs: RunsAtScale) -> list[Block]:
     sheets = [tables.sheet(number, runs) for number in tables.BUILDERS]
     return [*(_table(each) for each in sheets if tables.filled(each)), *_low_shot(runs)]
 
 
-def _table(sheet: tables.Sheet) -> Table:
+def _table(sheet: tables.Sheet) -> TableBlock:
     rows = [
         (Cell(row.title), *(_cell(ours, paper) for ours, paper in zip(row.ours, row.paper, strict=True)))
         for row in sheet.rows
@@ -43,28 +43,30 @@ def _table(sheet: tables.Sheet) -> Table:
     marked = Marked(rows, "", ())
     if sheet.number in RANKED:
         compete = [column for column in sheet.columns if column != tables.TRAINED]  # to train more is no merit
-        ranks = [None if r.title == "direct" or not any(c != tables.Cell() for c in r.ours) else "" for r in sheet.rows]
+        ranks = [
+            None if r.title == "direct" or not any(c != tables.ScoreCell() for c in r.ours) else "" for r in sheet.rows
+        ]
         marked = mark_best(rows, compete, [True] * len(compete), ranks)
     warning = " ".join(note for note in sheet.notes if note in (tables.WORLD, tables.SMALLER))
     notes = (HOW, *(note for note in sheet.notes if note not in warning), *marked.notes)
     title = f"climb, table {sheet.number}: {sheet.title}"
-    return Table(title, ("", *sheet.columns), tuple(marked.rows), notes, warning, marked.marks)
+    return TableBlock(title, ("", *sheet.columns), tuple(marked.rows), notes, warning, marked.marks)
 
 
-def _cell(ours: tables.Cell, paper: tables.Cell) -> Cell:
+def _cell(ours: tables.ScoreCell, paper: tables.ScoreCell) -> Cell:
     if ours.change is None and paper.change is None and not ours.doubtful:
         return Cell(number=ours.score, interval=ours.spread, paper=paper.score, paper_interval=paper.spread)
     return Cell(
-        "" if ours == tables.Cell() else str(ours),
+        "" if ours == tables.ScoreCell() else str(ours),
         number=ours.change,
         paper=paper.change,
-        paper_text="" if paper == tables.Cell() else str(paper),
+        paper_text="" if paper == tables.ScoreCell() else str(paper),
         values=ours.changes,
         chance=AT_CHANCE,
     )
 
 
-def _low_shot(runs: Runs) -> list[Block]:
+def _low_shot(runs: RunsAtScale) -> list[Block]:
     """Low-shot scores from the pre-trained encoder and from each algorithm's last checkpoint (Figures 4 to 6)."""
     starts = {name: found for name, found in runs.by_algorithm("vilt", ORDERS[0]).items() if found}
     last = len(ORDERS[0].split(">"))

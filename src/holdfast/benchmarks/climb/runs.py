@@ -25,7 +25,7 @@ ROWS = ("seqft", "frozen-encoder", "frozen-bottom-9", "er", "ewc", "adapters")
 UNSEEN = "Transfer is taken against the runs that a run's own record names, which are not all among those shown."
 
 
-class Recorded(Protocol):
+class RecordView(Protocol):
     """What is read of a record."""
 
     @property
@@ -93,7 +93,7 @@ def low_shot_transfer(after: Sequence[LowShotRecord], direct: Sequence[LowShotRe
     return doubt or metrics.low_shot_transfer(score, base, direct[0].chance)
 
 
-class Runs:
+class RunsAtScale:
     """The runs of a store at one scale: that of most of them, where none is named.
 
     Of runs that differ in more than their seed, the configuration with the most seeds is taken, and that is noted. What
@@ -101,7 +101,7 @@ class Runs:
     only the first stages of their order are left out.
     """
 
-    def __init__(self, records: Iterable[Recorded], scale: str = "") -> None:
+    def __init__(self, records: Iterable[RecordView], scale: str = "") -> None:
         found = [r for r in records if _benchmark(r) in ("climb", "climb:lowshot")]
         if not found:
             raise UserError("there are no runs of climb or climb:lowshot here: `holdfast run climb` makes some")
@@ -180,36 +180,36 @@ def whole(config: Mapping[str, Any]) -> bool:
     return config.get("stages") is None
 
 
-def _benchmark(record: Recorded) -> str:
+def _benchmark(record: RecordView) -> str:
     name: str = record.config["benchmark"]["name"]
     return name
 
 
-def _model(record: Recorded) -> str:
+def _model(record: RecordView) -> str:
     """The family of a model: vilt for vilt-tiny."""
     name: str = record.config["model"]["name"]
     return name.partition("-")[0]
 
 
-def _algorithm(record: Recorded) -> str:
+def _algorithm(record: RecordView) -> str:
     config = record.config
     names = [*config["transforms"], *(NAMES.get(a["name"], a["name"]) for a in config["algorithms"])]
     return "+".join(names) or NAMES["finetune"]
 
 
-def _what(record: Recorded) -> str:
+def _what(record: RecordView) -> str:
     return f"{_model(record)}, {_algorithm(record)}, {record.config['benchmark']['order']}"
 
 
-def _which_few(record: Recorded) -> str:
+def _which_few(record: RecordView) -> str:
     own, start = record.config["benchmark"], record.config.get("start", "")
     few = f"{_model(record)}, {own['task']}, {own['shots']} shots, {own['image']}, {own['reallocate']}"
     return f"{few}, from {start}" if start else few
 
 
-def _one_each(records: Sequence[Recorded], key: Callable[[Recorded], str], notes: list[str]) -> list[Recorded]:
+def _one_each(records: Sequence[RecordView], key: Callable[[RecordView], str], notes: list[str]) -> list[RecordView]:
     """Of the records that a table would mix, those of one configuration."""
-    chosen: list[Recorded] = []
+    chosen: list[RecordView] = []
     for name, group in _grouped(records, key).items():
         same = _grouped(group, _settings)
         best = max(same.values(), key=len)  # the first of the largest
@@ -227,16 +227,16 @@ def _on_world(environment: Mapping[str, Any]) -> bool:
     return bool(environment.get("world", "--data" not in environment.get("command", "").split()))
 
 
-def _which_seed(record: Recorded) -> tuple[int, int]:
+def _which_seed(record: RecordView) -> tuple[int, int]:
     return record.config["seed"], record.config["benchmark"].get("sample", 0)
 
 
-def _started(record: Recorded) -> str:
+def _started(record: RecordView) -> str:
     started: str = record.environment.get("started", "")
     return started
 
 
-def _settings(record: Recorded) -> str:
+def _settings(record: RecordView) -> str:
     """A configuration without what differs between seeds and sub-samples."""
     config = record.config
     own = {name: value for name, value in config["benchmark"].items() if name not in ("seed", "sample")}
@@ -251,7 +251,7 @@ def _grouped(values: Iterable[T], key: Callable[[T], str]) -> dict[str, list[T]]
     return found
 
 
-def _upstream(record: Recorded) -> Upstream:
+def _upstream(record: RecordView) -> Upstream:
     config = record.config
     order, seed = config["benchmark"]["order"], config["seed"]
     parts = [record.cost.get(name) for name in ("trained", "parameters")]
@@ -259,7 +259,7 @@ def _upstream(record: Recorded) -> Upstream:
     return Upstream(record.id, _model(record), _algorithm(record), order, seed, record.scores, trained, record.others)
 
 
-def _low_shot(record: Recorded) -> LowShotRecord:
+def _low_shot(record: RecordView) -> LowShotRecord:
     own, config = record.config["benchmark"], record.config
     return LowShotRecord(
         record.id,

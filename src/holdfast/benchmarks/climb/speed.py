@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from holdfast.bench.calibration import ALL, Case
+from holdfast.bench.calibration import ALL, CalibrationCase
 
 
-def _upstream(task: str, dataset: str) -> Case:
+def _upstream(task: str, dataset: str) -> CalibrationCase:
     whole = {"benchmark.train": ALL, "benchmark.scored": ALL}
-    return Case(dataset, "climb", task, order=task, scale="large", settings=whole, own_epochs=False)
+    return CalibrationCase(dataset, "climb", task, order=task, scale="large", settings=whole, own_epochs=False)
 
 
-def _words(task: str, dataset: str) -> Case:
+def _words(task: str, dataset: str) -> CalibrationCase:
     whole = {"benchmark.task": task, "benchmark.shots": "100%"}
-    return Case(dataset, "climb:lowshot", "score", settings=whole, own_epochs=False)
+    return CalibrationCase(dataset, "climb:lowshot", "score", settings=whole, own_epochs=False)
 
 
 CALIBRATION = (

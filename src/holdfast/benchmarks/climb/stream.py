@@ -42,7 +42,7 @@ def chosen(name: str, part: Part, place: Place, limit: int | None) -> tuple[str,
 
 
 @dataclass(frozen=True)
-class Layout:
+class TaskExamples:
     """The numbers that a task's tables have among the data of a run: where each part begins, and how long it is."""
 
     name: str
@@ -65,7 +65,7 @@ class Layout:
         return Stage(self.name, self.rows("train"), training, (self.evaluation("validation"),))
 
 
-def layouts(names: Sequence[str], sizes: Sequence[Sequence[int]]) -> list[Layout]:
+def layouts(names: Sequence[str], sizes: Sequence[Sequence[int]]) -> list[TaskExamples]:
     """Where the tables of each task begin, when all stand one after another.
 
     >>> [each.rows("validation").tolist() for each in layouts(["a", "b"], [(3, 2, 1), (2, 1, 1)])]
@@ -73,6 +73,6 @@ def layouts(names: Sequence[str], sizes: Sequence[Sequence[int]]) -> list[Layout
     """
     found, first = [], 0
     for name, each in zip(names, sizes, strict=True):
-        found.append(Layout(name, first, tuple(each)))
+        found.append(TaskExamples(name, first, tuple(each)))
         first += sum(each)
     return found

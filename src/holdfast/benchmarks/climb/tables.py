@@ -12,11 +12,11 @@ from dataclasses import dataclass, field, replace
 
 from holdfast import metrics
 from holdfast.benchmarks.climb import paper, protocol
-from holdfast.benchmarks.climb.runs import LowShotRecord, Runs, Upstream, low_shot_transfer
+from holdfast.benchmarks.climb.runs import LowShotRecord, RunsAtScale, Upstream, low_shot_transfer
 from holdfast.benchmarks.climb.transfer import MODALITIES, UNTOUCHED, final
 from holdfast.errors import UserError, nearest
 from holdfast.papers import table as published
-from holdfast.papers.published import Table as Published
+from holdfast.papers.published import PublishedTable
 
 WORLD = "Ours is on the world's small data, the paper's on the real data: not a reproduction of the paper."
 SMALLER = "Ours is not at the paper's scale: not a reproduction of the paper."
@@ -25,11 +25,13 @@ SAME = "{}: the encoder stays as it was, so that the low-shot runs are those of 
 
 
 @dataclass(frozen=True)
-class Cell:
+class ScoreCell:
     """A score in percent with its interval or deviation, and a transfer or forgetting in percent.
 
-    >>> str(Cell(67.786, change=0.13)), str(Cell(55.9, 2.1)), str(Cell()), str(Cell(51.2, doubtful=True))
-    ('0.1 [67.8]', '55.9 ±2.1', '–', '–* [51.2]')
+    >>> str(ScoreCell(67.786, change=0.13)), str(ScoreCell(55.9, 2.1)), str(ScoreCell())
+    ('0.1 [67.8]', '55.9 ±2.1', '–')
+    >>> str(ScoreCell(51.2, doubtful=True))
+    '–* [51.2]'
     """
 
     score: float | None = None
@@ -52,12 +54,12 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Row:
+class ComparedRow:
     """One row: ours and the paper's cells under the same heads."""
 
     title: str
-    ours: tuple[Cell, ...]
-    paper: tuple[Cell, ...]
+    ours: tuple[ScoreCell, ...]
+    paper: tuple[ScoreCell, ...]
 
 
 @dataclass(frozen=True)
@@ -67,17 +69,17 @@ class Sheet:
     number: str
     title: str
     columns: tuple[str, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[ComparedRow, ...]
     notes: tuple[str, ...] = ()
 
 
-def sheet(number: str, runs: Runs) -> Sheet:
+def sheet(number: str, runs: RunsAtScale) -> Sheet:
     """One of the paper's tables."""
     if number not in BUILDERS:
         raise UserError(f"there is no table {number!r} of runs: {nearest(number, BUILDERS)}")
     source = published("climb", number)
     columns, rows = BUILDERS[number](runs, source)
-    rows = [row for row in rows if any(cell != Cell() for cell in (*row.ours, *row.paper))]
+    rows = [row for row in rows if any(cell != ScoreCell() for cell in (*row.ours, *row.paper))]
     notes = [WORLD] if runs.world else [SMALLER] if runs.scale != "paper" else []
     if any(cell.doubtful for row in rows for cell in row.ours):
         notes.append(DOUBTFUL)
@@ -88,19 +90,19 @@ def sheet(number: str, runs: Runs) -> Sheet:
 
 def filled(found: Sheet) -> bool:
     """Whether we have run anything of a table."""
-    return any(cell != Cell() for row in found.rows for cell in row.ours)
+    return any(cell != ScoreCell() for row in found.rows for cell in row.ours)
 
 
 # Upstream
 
 
 def _knowledge(model: str) -> Builder:
-    def build(runs: Runs, source: Published) -> Built:
+    def build(runs: RunsAtScale, source: PublishedTable) -> Built:
         order = paper.ORDERS[0].split(">")
         rows = [_direct_row(runs, model, order, source, {"algorithm": "direct"})]
         for algorithm, found in runs.by_algorithm(model, paper.ORDERS[0]).items():
             theirs = [_published(source, "transfer", algorithm=algorithm, task=task) for task in order]
-            rows.append(Row(algorithm, tuple(_learned(runs, found, task) for task in order), tuple(theirs)))
+            rows.append(ComparedRow(algorithm, tuple(_learned(runs, found, task) for task in order), tuple(theirs)))
         if not any(column.name == "trained" for column in source.columns):
             return tuple(order), rows
         shares = {"direct": runs.alone(model, order[0])} | runs.by_algorithm(model, paper.ORDERS[0])
@@ -109,37 +111,37 @@ def _knowledge(model: str) -> Builder:
     return build
 
 
-def _encoders(runs: Runs, source: Published) -> Built:
+def _encoders(runs: RunsAtScale, source: PublishedTable) -> Built:
     order = paper.ORDERS[0].split(">")
     return tuple(order), [_direct_row(runs, model, order, source, {"model": model}, model) for model in _MODELS]
 
 
-def _forgetting(runs: Runs, source: Published) -> Built:
+def _forgetting(runs: RunsAtScale, source: PublishedTable) -> Built:
     order = paper.ORDERS[0].split(">")
-    rows: list[Row] = []
+    rows: list[ComparedRow] = []
     for algorithm, found in runs.by_algorithm("vilt", paper.ORDERS[0]).items():
         rows += _forgotten(found, order, order[:-1], source, algorithm, {"algorithm": algorithm})
     return tuple(order[:-1]), rows
 
 
-def _orders(runs: Runs, source: Published) -> Built:
+def _orders(runs: RunsAtScale, source: PublishedTable) -> Built:
     rows = [_direct_row(runs, "vilt", list(paper.TASKS), source, {"order": "direct"})]
     for order in paper.ORDERS:
         found = runs.by_algorithm("vilt", order).get("seqft", [])
         theirs = tuple(_published(source, "transfer", order=order, task=task) for task in paper.TASKS)
-        rows.append(Row(order, tuple(_learned(runs, found, task) for task in paper.TASKS), theirs))
+        rows.append(ComparedRow(order, tuple(_learned(runs, found, task) for task in paper.TASKS), theirs))
     return tuple(paper.TASKS), rows
 
 
-def _orders_forgetting(runs: Runs, source: Published) -> Built:
-    rows: list[Row] = []
+def _orders_forgetting(runs: RunsAtScale, source: PublishedTable) -> Built:
+    rows: list[ComparedRow] = []
     for order in paper.ORDERS:
         found = runs.by_algorithm("vilt", order).get("seqft", [])
         rows += _forgotten(found, order.split(">"), list(paper.TASKS), source, order, {"order": order})
     return tuple(paper.TASKS), rows
 
 
-def _learned(runs: Runs, found: Sequence[Upstream], task: str) -> Cell:
+def _learned(runs: RunsAtScale, found: Sequence[Upstream], task: str) -> ScoreCell:
     """The score right after learning a task, and the knowledge transfer."""
     scores = [protocol.learned(run.scores)[task] for run in found]
     changes = [protocol.transfers(run.scores, runs.direct(run))[task] for run in found]
@@ -147,57 +149,62 @@ def _learned(runs: Runs, found: Sequence[Upstream], task: str) -> Cell:
     return replace(_cell(scores, changes), changes=seeds)
 
 
-def _with_share(row: Row, found: Sequence[Upstream], source: Published) -> Row:
+def _with_share(row: ComparedRow, found: Sequence[Upstream], source: PublishedTable) -> ComparedRow:
     """A row with one cell more: the share of the parameters that is trained."""
     shares = [run.trained for run in found if run.trained is not None]
-    ours = Cell(100 * metrics.mean(shares)) if shares else Cell()
+    ours = ScoreCell(100 * metrics.mean(shares)) if shares else ScoreCell()
     theirs = {_float(each["trained"]) for each in source.select(algorithm=row.title)}
-    return Row(row.title, (*row.ours, ours), (*row.paper, *(Cell(share) for share in theirs or {None})))
+    return ComparedRow(row.title, (*row.ours, ours), (*row.paper, *(ScoreCell(share) for share in theirs or {None})))
 
 
 def _forgotten(
     found: Sequence[Upstream],
     order: Sequence[str],
     columns: Sequence[str],
-    source: Published,
+    source: PublishedTable,
     title: str,
     keys: Mapping[str, str],
-) -> list[Row]:
+) -> list[ComparedRow]:
     """A row for each checkpoint: right after each task, then after each later one."""
     found = [run for run in found if protocol.forgettings(run.scores)]  # not one whose stages are none of these tasks
     lost = [protocol.forgettings(run.scores) for run in found]
     own = tuple(_cell([protocol.learned(run.scores)[task] for run in found]) for task in columns)
     theirs = tuple(_published(source, "forgetting", **keys, task=task, after=task) for task in columns)
-    rows = [Row(f"{title}: after that task", own, theirs)]
+    rows = [ComparedRow(f"{title}: after that task", own, theirs)]
     for at, after in enumerate(order[1:], 1):
         cells, printed = [], []
         for task in columns:
             earlier = task in order[:at]
             scores = [run.score(task, at) for run in found] if earlier else []
-            cells.append(_cell(scores, [each[task, after] for each in lost]) if earlier else Cell())
-            printed.append(_published(source, "forgetting", **keys, task=task, after=after) if earlier else Cell())
-        rows.append(Row(f"{title}: after {after}", tuple(cells), tuple(printed)))
+            cells.append(_cell(scores, [each[task, after] for each in lost]) if earlier else ScoreCell())
+            printed.append(_published(source, "forgetting", **keys, task=task, after=after) if earlier else ScoreCell())
+        rows.append(ComparedRow(f"{title}: after {after}", tuple(cells), tuple(printed)))
     return rows
 
 
 def _direct_row(
-    runs: Runs, model: str, order: Sequence[str], source: Published, keys: Mapping[str, str], title: str = "direct"
-) -> Row:
+    runs: RunsAtScale,
+    model: str,
+    order: Sequence[str],
+    source: PublishedTable,
+    keys: Mapping[str, str],
+    title: str = "direct",
+) -> ComparedRow:
     ours = tuple(_cell([protocol.learned(r.scores)[task] for r in runs.alone(model, task)]) for task in order)
-    return Row(title, ours, tuple(_published(source, "", **keys, task=task) for task in order))
+    return ComparedRow(title, ours, tuple(_published(source, "", **keys, task=task) for task in order))
 
 
 # Low-shot
 
 
-def _vacuous(runs: Runs, source: Published) -> Built:
+def _vacuous(runs: RunsAtScale, source: PublishedTable) -> Built:
     variants = {("40", "none"): "none", ("40", "zero"): "zero", ("40", "average"): "mean", ("160", "average"): "mean"}
     found = {
         key: [r for r in runs.few("vilt", "imdb") if r.shows(image, key[0] == "160")] for key, image in variants.items()
     }
     levels = _levels([r for rows in found.values() for r in rows], "imdb", source)
     rows = [
-        Row(
+        ComparedRow(
             f"{tokens} word pieces, {image} image",
             tuple(_few([r for r in found[tokens, image] if r.shots == ours]) for ours, _ in levels),
             tuple(_published(source, "", tokens=tokens, image=image, shots=theirs) for _, theirs in levels),
@@ -207,27 +214,27 @@ def _vacuous(runs: Runs, source: Published) -> Built:
     return tuple(_head("imdb", *level) for level in levels), rows
 
 
-def _priors(runs: Runs, source: Published) -> Built:
+def _priors(runs: RunsAtScale, source: PublishedTable) -> Built:
     return _by_task(runs, source, MODALITIES["language"], [(model, model, None, {"model": model}) for model in _MODELS])
 
 
-def _later(runs: Runs, source: Published) -> Built:
+def _later(runs: RunsAtScale, source: PublishedTable) -> Built:
     order = paper.ORDERS[0].split(">")
     full = _direct_row(runs, "vilt", order[1:], source, {"algorithm": "direct", "data": "full"}, "direct, all data")
     low = tuple(_few(runs.pretrained("vilt", task)) for task in order[1:])
     theirs = tuple(_published(source, "", algorithm="direct", data="low-shot", task=task) for task in order[1:])
-    rows = [full, Row("direct, low-shot", low, theirs)]
+    rows = [full, ComparedRow("direct, low-shot", low, theirs)]
     for algorithm, found in runs.by_algorithm("vilt", paper.ORDERS[0]).items():
         for stage, after in enumerate(order[:-1], 1):
             ours = tuple(_transferred(runs, found, stage, task) for task in order[1:])
             keys = {"algorithm": algorithm, "after": after, "data": "low-shot"}
             theirs = tuple(_published(source, "transfer", **keys, task=task) for task in order[1:])
-            rows.append(Row(f"{algorithm}: after {after}", ours, theirs))
+            rows.append(ComparedRow(f"{algorithm}: after {after}", ours, theirs))
     return tuple(order[1:]), rows
 
 
 def _everywhere(kind: str) -> Builder:
-    def build(runs: Runs, source: Published) -> Built:
+    def build(runs: RunsAtScale, source: PublishedTable) -> Built:
         order = paper.ORDERS[0].split(">")
         lines: list[Line] = [("direct", "vilt", None, {"algorithm": "direct"})]
         for task in order:
@@ -245,7 +252,7 @@ def _everywhere(kind: str) -> Builder:
     return build
 
 
-def _by_task(runs: Runs, source: Published, tasks: Sequence[str], lines: Sequence[Line]) -> Built:
+def _by_task(runs: RunsAtScale, source: PublishedTable, tasks: Sequence[str], lines: Sequence[Line]) -> Built:
     """A column for each task and level of shots; a row for each line that we or the paper have something of."""
     few = {task: [r for model in _MODELS for r in runs.few(model, task)] for task in tasks}
     places = [(task, level) for task in tasks for level in _levels(few[task], task, source)]
@@ -253,28 +260,30 @@ def _by_task(runs: Runs, source: Published, tasks: Sequence[str], lines: Sequenc
     for title, model, after, keys in lines:
         ours = tuple(_few([r for r in _from(runs, model, task, after) if r.shots == own]) for task, (own, _) in places)
         theirs = tuple(_published(source, "", **keys, task=task, shots=printed) for task, (_, printed) in places)
-        rows.append(Row(title, ours, theirs))
+        rows.append(ComparedRow(title, ours, theirs))
     return tuple(_head(task, *level) for task, level in places), rows
 
 
-def _from(runs: Runs, model: str, task: str, after: tuple[Sequence[Upstream], int] | None) -> Iterable[LowShotRecord]:
+def _from(
+    runs: RunsAtScale, model: str, task: str, after: tuple[Sequence[Upstream], int] | None
+) -> Iterable[LowShotRecord]:
     if after is None:
         return runs.pretrained(model, task)
     found, stage = after
     return [r for run in found for r in runs.after(run, stage) if r.task == task]
 
 
-def _transferred(runs: Runs, found: Sequence[Upstream], stage: int, task: str) -> Cell:
+def _transferred(runs: RunsAtScale, found: Sequence[Upstream], stage: int, task: str) -> ScoreCell:
     after = [r for run in found for r in runs.after(run, stage) if r.task == task]
     direct = runs.before(found, task)
     return _cell([final(r.scores) for r in after], [low_shot_transfer(after, direct)] if after and direct else [])
 
 
-def _few(found: Iterable[LowShotRecord]) -> Cell:
+def _few(found: Iterable[LowShotRecord]) -> ScoreCell:
     return _cell([final(each.scores) for each in found])
 
 
-def _levels(found: Sequence[LowShotRecord], task: str, source: Published) -> list[tuple[str, str]]:
+def _levels(found: Sequence[LowShotRecord], task: str, source: PublishedTable) -> list[tuple[str, str]]:
     """Our levels of shots and the paper's, smallest first, side by side; where ours are rescaled, they differ."""
     printed = [str(row["shots"]) for row in source if row.get("task", task) == task and row["shots"] is not None]
     theirs, ours = list(dict.fromkeys(printed)), sorted({each.shots for each in found}, key=_size)
@@ -295,29 +304,29 @@ def _head(task: str, ours: str, theirs: str) -> str:
 # Cells
 
 
-def _cell(scores: Iterable[float], changes: Sequence[float] = ()) -> Cell:
+def _cell(scores: Iterable[float], changes: Sequence[float] = ()) -> ScoreCell:
     """The mean of scores, and of changes in percent where all are known."""
     values = [100 * score for score in scores if score == score]
     if not values:
-        return Cell()
+        return ScoreCell()
     spread = metrics.summary(values).half_width if len(values) > 1 else None
     doubtful = any("above chance" in getattr(change, "reason", "") for change in changes)
     known = bool(changes) and all(change == change for change in changes)
-    return Cell(metrics.mean(values), spread, metrics.mean(changes) if known else None, doubtful)
+    return ScoreCell(metrics.mean(values), spread, metrics.mean(changes) if known else None, doubtful)
 
 
-def _untouched(runs: Runs) -> list[str]:
+def _untouched(runs: RunsAtScale) -> list[str]:
     """The algorithms that were run, and leave nothing to transfer."""
     return [name for name, found in runs.by_algorithm("vilt", paper.ORDERS[0]).items() if found and name in UNTOUCHED]
 
 
-def _published(source: Published, change: str, **keys: str) -> Cell:
+def _published(source: PublishedTable, change: str, **keys: str) -> ScoreCell:
     found = source.select(**keys).rows if all(keys.values()) else ()
     if len(found) != 1:
-        return Cell()
+        return ScoreCell()
     row = dict(zip([column.name for column in source.columns], found[0], strict=True))
     value = row.get("score", row.get("accuracy"))
-    return Cell(_float(value), _float(row.get("deviation")), _float(row.get(change)))
+    return ScoreCell(_float(value), _float(row.get("deviation")), _float(row.get(change)))
 
 
 def _float(cell: object) -> float | None:
@@ -330,8 +339,8 @@ _AFTER = ("10", "11", "12")
 """The tables of low-shot runs after upstream stages."""
 _ALIKE = ("seqft", "er", "ewc")
 """On the first task these do not differ, and the paper prints them once, as single-task."""
-Built = tuple[tuple[str, ...], list[Row]]
-Builder = Callable[[Runs, Published], Built]
+Built = tuple[tuple[str, ...], list[ComparedRow]]
+Builder = Callable[[RunsAtScale, PublishedTable], Built]
 Line = tuple[str, str, tuple[Sequence[Upstream], int] | None, dict[str, str]]
 
 BUILDERS: dict[str, Builder] = {

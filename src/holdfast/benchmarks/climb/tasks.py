@@ -27,7 +27,7 @@ import numpy as np
 from holdfast import registry
 from holdfast.benchmarks.climb import paper
 from holdfast.benchmarks.climb.paper import TASKS
-from holdfast.benchmarks.source import PIECES, Source, Split, open_source, place_of
+from holdfast.benchmarks.source import PIECES, PreparedSplit, Source, open_source, place_of
 from holdfast.data import text
 from holdfast.data.images import LINE_WIDTH, Drawing
 from holdfast.data.prepared import class_numbers
@@ -120,7 +120,7 @@ def read(
     fit: dict[str, Any],
     keep: Collection[str] | None = None,
     kept: str = "",
-) -> Split:
+) -> PreparedSplit:
     """A part of a task as a table, or those of its examples whose ids are kept (`kept` says in a word which).
 
     `fit` says how images are brought into it: `image_size`, or `shorter` and `longest` and perhaps `decode`; with

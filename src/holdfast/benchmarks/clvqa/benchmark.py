@@ -15,7 +15,7 @@ from typing import Annotated, ClassVar, Literal
 from holdfast.benchmarks.base import Benchmark, Need, Setup
 from holdfast.benchmarks.clvqa import protocol, tasks
 from holdfast.benchmarks.clvqa.stream import SETTINGS, balanced, halves, task_order
-from holdfast.benchmarks.source import Source, Split, open_source
+from holdfast.benchmarks.source import PreparedSplit, Source, open_source
 from holdfast.data.features import Features, open_features
 from holdfast.data.table import Data
 from holdfast.errors import UserError
@@ -101,7 +101,7 @@ class Clvqa(Benchmark):
         together = others.get(protocol.REFERENCE)
         return {} if together is None else protocol.relative(scores, together)
 
-    def _read(self, wants: Wants) -> tuple[Split, Split, Inputs]:
+    def _read(self, wants: Wants) -> tuple[PreparedSplit, PreparedSplit, Inputs]:
         if wants.sees == "regions":
             raise UserError("clvqa has pictures and no regions: choose a model that sees pictures, such as san-tiny")
         maps = open_features(Path(self.features)) if self.features and wants.sees == "grid" else None
@@ -137,7 +137,7 @@ class Clvqa(Benchmark):
         )
         return train, val, inputs
 
-    def _laid_out(self, train: Split, val: Split, inputs: Inputs) -> Setup:
+    def _laid_out(self, train: PreparedSplit, val: PreparedSplit, inputs: Inputs) -> Setup:
         data = Data([train.table, val.table])
         names, first = SETTINGS[self.setting], len(train.table)
         order = task_order(self.order, self.setting)
@@ -181,7 +181,7 @@ class Clvqa(Benchmark):
         return (e.text for split in ("train", "val") for e in source.examples(split) if self._asked(e))
 
 
-def _with_maps(split: Split, name: str, maps: Features) -> Split:
+def _with_maps(split: PreparedSplit, name: str, maps: Features) -> PreparedSplit:
     """The feature map of each question's picture, by the official name of its file."""
     folder = f"{name}/" if "/" in str(maps.ids[0]) else ""
     files = [f"{folder}CLEVR_{name}_{number:06d}.png" for number in split.notes["picture"]]

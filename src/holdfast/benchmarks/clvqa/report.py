@@ -9,7 +9,7 @@ from holdfast import papers
 from holdfast.benchmarks.base import Measure, headed
 from holdfast.experiments.store import Record
 from holdfast.reports.beside import caution
-from holdfast.reports.blocks import Bars, Block, Cell, Table, mean_cell
+from holdfast.reports.blocks import Bars, Block, Cell, TableBlock, mean_cell
 from holdfast.reports.groups import rows_of
 from holdfast.reports.marks import mark_best, measured
 from holdfast.reports.overview import bar_series
@@ -31,7 +31,7 @@ def section(records: Sequence[Record]) -> list[Block]:
     return [block for group in groups.values() for block in (_table(group), _bars(group))]
 
 
-def _table(records: Sequence[Record]) -> Table:
+def _table(records: Sequence[Record]) -> TableBlock:
     columns = [(order, task) for order, tasks in ORDERS.items() for task in tasks]
     ours = {order: rows_of([r for r in records if _order(r) == order]) for order in ORDERS}
     titles = [title for order in ORDERS for title in ours[order]]
@@ -54,7 +54,7 @@ def _table(records: Sequence[Record]) -> Table:
     title = f"clvqa, the main table: accuracy after both tasks ({scale}, {model})"
     notes = ("Accuracy in percent on both tasks at the end, with one output layer.", *marked.notes)
     all_rows = (*marked.rows, (Cell("guessing"), *guessed))
-    return Table(title, ("method", *heads), all_rows, notes, caution(records[0]), marked.marks)
+    return TableBlock(title, ("method", *heads), all_rows, notes, caution(records[0]), marked.marks)
 
 
 def _cell(group: Sequence[Record], method: str, order: str, task: str) -> Cell:

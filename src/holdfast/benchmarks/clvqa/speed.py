@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from holdfast.bench.calibration import Case
+from holdfast.bench.calibration import CalibrationCase
 
-CALIBRATION = tuple(Case(f"clevr, {task}", "clvqa", task, order=task) for task in ("wh", "yn"))
+CALIBRATION = tuple(CalibrationCase(f"clevr, {task}", "clvqa", task, order=task) for task in ("wh", "yn"))

@@ -16,7 +16,7 @@ from holdfast.benchmarks.viscoll.protocol import KINDS, LEARNED, NOVEL, REGULAR,
 from holdfast.types import Ids, Score
 
 
-class Run(Protocol):
+class ScoredRun(Protocol):
     """What is read of a record."""
 
     @property
@@ -33,7 +33,7 @@ class Curve:
     learned: float | None = None
 
 
-def over_time(run: Run, what: Literal["all", "task", "word"] = "all") -> list[Curve]:
+def over_time(run: ScoredRun, what: Literal["all", "task", "word"] = "all") -> list[Curve]:
     """Curves over time: of all regular phrases (Figure 9), of each task (Figure 7), or of the verb or adjective of
     each composition (Figure 8).
     """
@@ -46,14 +46,14 @@ def over_time(run: Run, what: Literal["all", "task", "word"] = "all") -> list[Cu
     ]
 
 
-def mean_over_time(runs: Sequence[Run], what: Literal["all", "task", "word"] = "all") -> list[Curve]:
+def mean_over_time(runs: Sequence[ScoredRun], what: Literal["all", "task", "word"] = "all") -> list[Curve]:
     """The same for runs that differ in their seeds alone: the mean of their values at each evaluation."""
     curves = [over_time(run, what) for run in runs]
     return [replace(own[0], values=np.mean([curve.values for curve in own], 0)) for own in zip(*curves, strict=True)]
 
 
 @dataclass(frozen=True)
-class Bar:
+class KindPerplexity:
     """The log-perplexity of one kind of compositions, seen or novel, and that of each of them."""
 
     kind: str
@@ -62,7 +62,7 @@ class Bar:
     each: Mapping[str, float]
 
 
-def compositional(run: Run) -> list[Bar]:
+def compositional(run: ScoredRun) -> list[KindPerplexity]:
     """Seen against novel compositions of nouns with verbs and with adjectives, at the end of a run (Figure 6)."""
     tests = [s for s in run.scores if s.split == "test"]
     last = {s.name: s.score for s in sorted(tests, key=lambda s: (s.step, s.stage))}
@@ -71,5 +71,5 @@ def compositional(run: Run) -> list[Bar]:
         for group in ("seen", NOVEL):
             start = f"{kind} {group}/"
             each = {name.removeprefix(start): -score for name, score in last.items() if name.startswith(start)}
-            bars.append(Bar(kind, group, composed(last, kind, group), each))
+            bars.append(KindPerplexity(kind, group, composed(last, kind, group), each))
     return bars

@@ -18,7 +18,7 @@ from holdfast.benchmarks.base import Benchmark, Setup
 from holdfast.benchmarks.viscoll import paper, protocol, tasks
 from holdfast.benchmarks.viscoll.build import SOURCES, build
 from holdfast.benchmarks.viscoll.features import read_regions
-from holdfast.benchmarks.viscoll.phrases import SPLITS, Phrase, load_phrases
+from holdfast.benchmarks.viscoll.phrases import SPLITS, MaskedSpan, load_phrases
 from holdfast.benchmarks.viscoll.stream import INTERVAL, Order, arranged, density, learned_by
 from holdfast.data.table import Column, Data
 from holdfast.data.text import Tokenizer, train
@@ -142,7 +142,7 @@ class Viscoll(Benchmark):
 
     def laid_out(
         self,
-        phrases: Sequence[Phrase],
+        phrases: Sequence[MaskedSpan],
         pieces: tasks.Pieces,
         regions: Mapping[str, Column],
         problems: tuple[str, ...] = (),
@@ -185,7 +185,7 @@ class Viscoll(Benchmark):
     def _every(self, steps: int) -> int:
         return paper.EVERY if self.scale == "paper" else max(round(steps / EVALUATIONS), 1)
 
-    def _words(self, phrases: Sequence[Phrase], wants: Wants) -> Tokenizer:
+    def _words(self, phrases: Sequence[MaskedSpan], wants: Wants) -> Tokenizer:
         if place := self.vocabulary or wants.vocabulary:
             return Tokenizer.load(Path(place))
         captions = {phrase.caption for phrase in phrases if phrase.split == "train"}
@@ -196,7 +196,7 @@ class Viscoll(Benchmark):
 class TasksOverTime:
     """What a run tells at its end: when each task was learned, and how likely the most frequent ones were over time."""
 
-    phrases: Sequence[Phrase]
+    phrases: Sequence[MaskedSpan]
 
     def of(self, rows: Ids) -> tuple[list[str], Ids]:
         """The names of the tasks that some rows are about, and the number of each row's task among them."""

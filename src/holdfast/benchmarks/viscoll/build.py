@@ -29,8 +29,8 @@ import numpy as np
 from holdfast import registry
 from holdfast.benchmarks.source import Source, open_source, place_of, progress_bar
 from holdfast.benchmarks.viscoll import compositions, synonyms
-from holdfast.benchmarks.viscoll.extract import Caption, Found, Grammar, extract
-from holdfast.benchmarks.viscoll.phrases import SPLITS, Phrase, save_phrases
+from holdfast.benchmarks.viscoll.extract import CaptionWords, Found, Grammar, extract
+from holdfast.benchmarks.viscoll.phrases import SPLITS, MaskedSpan, save_phrases
 from holdfast.benchmarks.viscoll.tagger import open_tagger, split_words
 from holdfast.data.decoding import working
 from holdfast.datasets import coco, flickr30k_entities
@@ -143,7 +143,7 @@ def of_world(source: Source) -> bool:
     return (source.folder / MARK).is_file()
 
 
-def statistics(phrases: Iterable[Phrase]) -> Statistics:
+def statistics(phrases: Iterable[MaskedSpan]) -> Statistics:
     """The sizes of a dataset.
 
     As the paper's figures for Flickr-shift show, a task's instances are those of all splits together.
@@ -164,19 +164,19 @@ def statistics(phrases: Iterable[Phrase]) -> Statistics:
     return Statistics(train, validation, test, novel, *means, len(tasks))
 
 
-def _captions(source: Source, dataset: str, reading: Reading) -> Iterator[Caption]:
+def _captions(source: Source, dataset: str, reading: Reading) -> Iterator[CaptionWords]:
     for split, official in OFFICIAL[dataset].items():
         for example in source.examples(official, reading):
             if dataset == "coco":
                 for text in example.extra["captions"]:
-                    yield Caption(example.id, split, split_words(text))
+                    yield CaptionWords(example.id, split, split_words(text))
             else:
                 words = tuple(word.lower() for word in example.extra["tokens"])
                 spans = tuple((phrase["start"], phrase["stop"]) for phrase in example.extra["phrases"])
-                yield Caption(example.extra["image_id"], split, words, spans)
+                yield CaptionWords(example.extra["image_id"], split, words, spans)
 
 
-def _extracted(captions: Iterator[Caption], settings: tuple[str, Path, Grammar], workers: int) -> Iterator[Found]:
+def _extracted(captions: Iterator[CaptionWords], settings: tuple[str, Path, Grammar], workers: int) -> Iterator[Found]:
     """The phrases of all captions in their order, by several processes where there are many."""
     first = list(islice(captions, MANY))
     if workers <= 1 or len(first) < MANY:
@@ -195,14 +195,14 @@ def _extracted(captions: Iterator[Caption], settings: tuple[str, Path, Grammar],
             yield from waiting.popleft().result()
 
 
-def _batches(captions: Iterator[Caption], first: list[Caption]) -> Iterator[list[Caption]]:
+def _batches(captions: Iterator[CaptionWords], first: list[CaptionWords]) -> Iterator[list[CaptionWords]]:
     for at in range(0, len(first), BATCH):
         yield first[at : at + BATCH]
     while batch := list(islice(captions, BATCH)):
         yield batch
 
 
-def _coco(found: list[Found], lists: Source | None, *, all_novel: bool) -> tuple[list[Phrase], int]:
+def _coco(found: list[Found], lists: Source | None, *, all_novel: bool) -> tuple[list[MaskedSpan], int]:
     """The phrases with their splits, and how many images were held out."""
     splits = {each.image: phrase.split for each in found for phrase in each.phrases}
     held = {each.image for each in found if each.pairs}
@@ -227,7 +227,7 @@ def _validation(splits: dict[str, str]) -> set[str]:
     return {train[i] for i in chosen.tolist()}
 
 
-def _flickr(found: list[Found]) -> list[Phrase]:
+def _flickr(found: list[Found]) -> list[MaskedSpan]:
     """The phrases of the most frequent tasks; of two that are as frequent, the first in the alphabet."""
     counts = Counter(phrase.task for each in found for phrase in each.phrases if phrase.split == "train")
     tasks = set(sorted(counts, key=lambda task: (-counts[task], task))[:TASKS])

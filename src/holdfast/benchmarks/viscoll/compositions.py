@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from holdfast.benchmarks.viscoll.phrases import Phrase
+from holdfast.benchmarks.viscoll.phrases import MaskedSpan
 from holdfast.benchmarks.viscoll.synonyms import Synonyms, our_synonyms
 
 FILE = Path(__file__).parent / "lists" / "compositions.json"
@@ -59,10 +59,11 @@ def held_out() -> tuple[Composition, ...]:
     return compositions_of(our_synonyms())
 
 
-def compositions(phrase: Phrase) -> tuple[tuple[str, str], ...]:
+def compositions(phrase: MaskedSpan) -> tuple[tuple[str, str], ...]:
     """The kind and name of each pair of atoms that both stand in some held-out pair, be it held out itself or not.
 
-    >>> phrase = Phrase("1", ("a", "large", "black", "dog"), (0, 4), "dog", ("dog",), (), ("large", "black"), "test")
+    >>> words, adjectives = ("a", "large", "black", "dog"), ("large", "black")
+    >>> phrase = MaskedSpan("1", words, (0, 4), "dog", ("dog",), (), adjectives, "test")
     >>> compositions(phrase)
     (('adjective', 'big dog'), ('adjective', 'black dog'))
     """

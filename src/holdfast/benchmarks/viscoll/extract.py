@@ -13,7 +13,7 @@ from typing import Literal, TypeAlias
 
 from holdfast.benchmarks.viscoll.chunks import PRINTED, VERBS, Chunk, find_chunks
 from holdfast.benchmarks.viscoll.compositions import Composition, compositions_of
-from holdfast.benchmarks.viscoll.phrases import Phrase
+from holdfast.benchmarks.viscoll.phrases import MaskedSpan
 from holdfast.benchmarks.viscoll.synonyms import Synonyms, read_synonyms
 from holdfast.benchmarks.viscoll.tagger import Tagger, lemma, open_tagger
 
@@ -27,7 +27,7 @@ _COLOUR = "orange"
 
 
 @dataclass(frozen=True, slots=True)
-class Caption:
+class CaptionWords:
     """A caption in its words, of an image of a split; where phrases are annotated, their words [start, stop)."""
 
     image: str
@@ -41,12 +41,12 @@ class Found:
     """The phrases of a caption, and the held-out pairs of which it speaks, within its phrases or beside them."""
 
     image: str
-    phrases: tuple[Phrase, ...]
+    phrases: tuple[MaskedSpan, ...]
     pairs: frozenset[str]
 
 
 @dataclass(frozen=True)
-class Extractor:
+class PhraseExtractor:
     """What turns captions into phrases."""
 
     tagger: Tagger
@@ -55,12 +55,12 @@ class Extractor:
     verbs: frozenset[str] = VERBS
     """The tags that may follow the nouns of a chunk."""
 
-    def __call__(self, captions: Sequence[Caption]) -> list[Found]:
+    def __call__(self, captions: Sequence[CaptionWords]) -> list[Found]:
         """The phrases of each caption."""
         tagged = self.tagger.tag([caption.words for caption in captions])
         return [self._found(caption, tags) for caption, tags in zip(captions, tagged, strict=True)]
 
-    def _found(self, caption: Caption, tags: Sequence[str]) -> Found:
+    def _found(self, caption: CaptionWords, tags: Sequence[str]) -> Found:
         lemmas = [lemma(word, tag) for word, tag in zip(caption.words, tags, strict=True)]
         if caption.spans is not None:
             annotated = (_annotated(caption, tags, lemmas, *span) for span in caption.spans)
@@ -92,13 +92,15 @@ class Extractor:
             _of("J", tags, lemmas, chunk.beside),
         )
 
-    def _chunked(self, caption: Caption, tags: Sequence[str], chunk: Chunk, said: _Said) -> tuple[Phrase, list[str]]:
+    def _chunked(
+        self, caption: CaptionWords, tags: Sequence[str], chunk: Chunk, said: _Said
+    ) -> tuple[MaskedSpan, list[str]]:
         # Taggers take a verb for a noun ("a bird flies over") and the other way round: whatever a noun may be, counts.
         verbs, adjectives = (*said.verbs, *said.nouns), (*said.adjectives, *said.nouns)
         within = [each.name for each in self.held_out if each.within(said.nouns, verbs, adjectives)]
         verbs, adjectives = (*verbs, *said.more_verbs), (*adjectives, *said.more_adjectives)
         beside = [each.name for each in self.held_out if each.within(said.nouns, verbs, adjectives)]
-        phrase = Phrase(
+        phrase = MaskedSpan(
             caption.image,
             caption.words,
             (chunk.start, chunk.stop),
@@ -125,28 +127,32 @@ class _Said:
     more_adjectives: tuple[str, ...]
 
 
-def extract(captions: Sequence[Caption], tagger: str, synonyms: Path, grammar: Grammar) -> list[Found]:
+def extract(captions: Sequence[CaptionWords], tagger: str, synonyms: Path, grammar: Grammar) -> list[Found]:
     """The same as a plain function of plain values, for another process."""
     return extractor(tagger, synonyms, grammar)(captions)
 
 
 @cache
-def extractor(tagger: str, synonyms: Path, grammar: Grammar = "meant") -> Extractor:
+def extractor(tagger: str, synonyms: Path, grammar: Grammar = "meant") -> PhraseExtractor:
     """An extractor by the name of its tagger and the file of its synonyms.
 
     >>> from holdfast.benchmarks.viscoll.synonyms import FILE
     >>> words = ("a", "small", "black", "cat", "sitting", "on", "two", "books")
-    >>> found = extractor("gruut", FILE)([Caption("7", "train", words)])[0]
+    >>> found = extractor("gruut", FILE)([CaptionWords("7", "train", words)])[0]
     >>> [(each.words, each.task, each.verbs) for each in found.phrases]
     [(('a', 'small', 'black', 'cat', 'sitting'), 'cat', ('sit',)), (('books',), 'book', ())]
     >>> sorted(found.pairs)
     ['black cat', 'small cat']
     """
     table = read_synonyms(synonyms)
-    return Extractor(open_tagger(tagger), table, compositions_of(table), PRINTED if grammar == "printed" else VERBS)
+    return PhraseExtractor(
+        open_tagger(tagger), table, compositions_of(table), PRINTED if grammar == "printed" else VERBS
+    )
 
 
-def _annotated(caption: Caption, tags: Sequence[str], lemmas: Sequence[str], start: int, stop: int) -> Phrase | None:
+def _annotated(
+    caption: CaptionWords, tags: Sequence[str], lemmas: Sequence[str], start: int, stop: int
+) -> MaskedSpan | None:
     """An annotated phrase, whose task is its last noun; None where it has none."""
     places = range(start, stop)
     nouns = _of("N", tags, lemmas, places)
@@ -154,7 +160,7 @@ def _annotated(caption: Caption, tags: Sequence[str], lemmas: Sequence[str], sta
         return None
     verbs, adjectives = _of("V", tags, lemmas, places), _of("J", tags, lemmas, places)
     own = tuple(tags[start:stop])
-    return Phrase(
+    return MaskedSpan(
         caption.image, caption.words, (start, stop), nouns[-1], nouns, verbs, adjectives, caption.split, "", own
     )
 

@@ -44,7 +44,7 @@ _UNTOLD = -1
 _SEED = 0x0B0C5
 
 
-class Extractor(nn.Module):
+class RegionNetwork(nn.Module):
     """Crops, and where their boxes are, to features of unit scale."""
 
     def __init__(self) -> None:
@@ -69,9 +69,9 @@ class Extractor(nn.Module):
 
 
 @cache
-def trained_extractor() -> Extractor:
+def trained_extractor() -> RegionNetwork:
     """The network with its weights; nothing in it learns any more."""
-    network = Extractor()
+    network = RegionNetwork()
     network.load_state_dict({key: value.float() for key, value in load_file(WEIGHTS).items()})
     return network.requires_grad_(False).eval()
 
@@ -89,19 +89,19 @@ def crops(picture: Image.Image, boxes: NDArray[np.float32]) -> NDArray[np.uint8]
 
 
 @dataclass(frozen=True)
-class Lesson:
+class LabelledCrops:
     """Crops with their boxes, and the number of the right word for each lesson, -1 where it is not told."""
 
     crops: Tensor
     boxes: Tensor
     targets: Tensor
 
-    def rows(self, rows: Tensor) -> Lesson:
+    def rows(self, rows: Tensor) -> LabelledCrops:
         """Some of it."""
-        return Lesson(self.crops[rows], self.boxes[rows], self.targets[rows])
+        return LabelledCrops(self.crops[rows], self.boxes[rows], self.targets[rows])
 
 
-def lesson(numbers: Sequence[int], seed: int = _SEED) -> Lesson:
+def lesson(numbers: Sequence[int], seed: int = _SEED) -> LabelledCrops:
     """What is in the boxes of some scenes, and their places; the first crop of a scene is the whole picture.
 
     >>> made = lesson([1, 2])
@@ -122,13 +122,15 @@ def lesson(numbers: Sequence[int], seed: int = _SEED) -> Lesson:
             told = (noun, thing.colour, thing.size, thing.pattern, thing.verb)
             words = zip(_LESSONS.values(), told, strict=False)
             right.append([*(among.index(word) for among, word in words), _UNTOLD])
-    return Lesson(torch.from_numpy(np.concatenate(shown)), torch.from_numpy(np.concatenate(where)), torch.tensor(right))
+    return LabelledCrops(
+        torch.from_numpy(np.concatenate(shown)), torch.from_numpy(np.concatenate(where)), torch.tensor(right)
+    )
 
 
-def train_extractor(given: Lesson, epochs: int = 8, rate: float = 4e-3, batch: int = 256) -> Extractor:
+def train_extractor(given: LabelledCrops, epochs: int = 8, rate: float = 4e-3, batch: int = 256) -> RegionNetwork:
     """A network that learned the lesson."""
     torch.manual_seed(_SEED)
-    network = Extractor()
+    network = RegionNetwork()
     steps = epochs * (len(given.crops) // batch)
     optimiser = torch.optim.AdamW(network.parameters(), lr=rate, weight_decay=1e-2)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, rate, total_steps=steps)
@@ -144,7 +146,7 @@ def train_extractor(given: Lesson, epochs: int = 8, rate: float = 4e-3, batch: i
     return network.eval()
 
 
-def accuracies(network: Extractor, given: Lesson) -> dict[str, float]:
+def accuracies(network: RegionNetwork, given: LabelledCrops) -> dict[str, float]:
     """How often each lesson's own layer names the right word."""
     with torch.inference_mode():
         features = network(given.crops, given.boxes)
@@ -155,7 +157,7 @@ def accuracies(network: Extractor, given: Lesson) -> dict[str, float]:
     return found
 
 
-def _loss(network: Extractor, given: Lesson, mirrored: bool) -> Tensor:
+def _loss(network: RegionNetwork, given: LabelledCrops, mirrored: bool) -> Tensor:
     features = network(given.crops.flip(-1) if mirrored else given.crops, given.boxes)
     losses = [
         functional.cross_entropy(head(features), given.targets[:, number], ignore_index=_UNTOLD)

@@ -18,7 +18,7 @@ SPLITS = ("train", "validation", "test", "novel")
 
 
 @dataclass(frozen=True, slots=True)
-class Phrase:
+class MaskedSpan:
     """One masked phrase of one caption."""
 
     image: str
@@ -53,7 +53,7 @@ def read_phrases(
     scale: str = "tiny",
     tagger: str = "gruut",
     skip_bad: int = 0,
-) -> list[Phrase]:
+) -> list[MaskedSpan]:
     """All phrases of COCO-shift or Flickr-shift, in the order of the source, from the cache where they are there.
 
     `data` is the folder of the official files; without it, the world's at a scale.
@@ -66,7 +66,7 @@ def read_phrases(
 _ATOMS = ("nouns", "verbs", "adjectives", "tags")
 
 
-def save_phrases(path: Path, phrases: Sequence[Phrase]) -> None:
+def save_phrases(path: Path, phrases: Sequence[MaskedSpan]) -> None:
     """Write phrases as columns of numbers beside a list of words; whole, or not at all."""
     texts: dict[str, int] = {}
 
@@ -90,7 +90,7 @@ def save_phrases(path: Path, phrases: Sequence[Phrase]) -> None:
     temporary.rename(path)
 
 
-def load_phrases(path: Path) -> list[Phrase]:
+def load_phrases(path: Path) -> list[MaskedSpan]:
     """The phrases of a file; captions and atoms that are the same are one object."""
     with np.load(path) as file:
         columns = dict(file)
@@ -100,13 +100,13 @@ def load_phrases(path: Path) -> list[Phrase]:
     plain = ([texts[n] for n in columns[name].tolist()] for name in ("image", "task", "split", "pair"))
     rows = zip(columns["caption"].tolist(), columns["span"].tolist(), *plain, *atoms, strict=True)
     return [
-        Phrase(image, captions[row], (start, stop), task, nouns, verbs, adjectives, split, pair, tags)
+        MaskedSpan(image, captions[row], (start, stop), task, nouns, verbs, adjectives, split, pair, tags)
         for row, (start, stop), image, task, split, pair, nouns, verbs, adjectives, tags in rows
     ]
 
 
-def write_lines(path: Path, phrases: Iterable[Phrase]) -> None:
-    """Write phrases for people and other programs: one JSON object a line, with the fields of `Phrase`."""
+def write_lines(path: Path, phrases: Iterable[MaskedSpan]) -> None:
+    """Write phrases for people and other programs: one JSON object a line, with the fields of `MaskedSpan`."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     with temporary.open("w", encoding="utf-8") as file:

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from holdfast import metrics
 from holdfast.benchmarks.base import Measure
 from holdfast.benchmarks.viscoll.compositions import HELD_OUT, compositions, held_out
-from holdfast.benchmarks.viscoll.phrases import Phrase
+from holdfast.benchmarks.viscoll.phrases import MaskedSpan
 from holdfast.types import Array, Ids, Score
 
 REGULAR, NOVEL = "regular", "novel"
@@ -94,7 +94,7 @@ def details(
     return found
 
 
-def regular_parts(phrases: Sequence[Phrase], words: NDArray[np.int32]) -> tuple[Parts, ...]:
+def regular_parts(phrases: Sequence[MaskedSpan], words: NDArray[np.int32]) -> tuple[Parts, ...]:
     """The parts of a set of regular phrases: their tasks, and the compositions of held-out words that they have.
 
     `words` says which word of its phrase each hidden piece is of, -1 where there is none.
@@ -104,14 +104,14 @@ def regular_parts(phrases: Sequence[Phrase], words: NDArray[np.int32]) -> tuple[
     return tasks, Parts.of(seen), _word_parts(phrases, words)
 
 
-def novel_parts(phrases: Sequence[Phrase], words: NDArray[np.int32]) -> tuple[Parts, ...]:
+def novel_parts(phrases: Sequence[MaskedSpan], words: NDArray[np.int32]) -> tuple[Parts, ...]:
     """The parts of a set of phrases with held-out compositions."""
     kinds = {name: kind for kind, name in HELD_OUT}
     novel = ((f"{kinds[phrase.pair]} novel/{phrase.pair}", row) for row, phrase in enumerate(phrases))
     return Parts.of(novel), _word_parts(phrases, words)
 
 
-def _word_parts(phrases: Sequence[Phrase], words: NDArray[np.int32]) -> Parts:
+def _word_parts(phrases: Sequence[MaskedSpan], words: NDArray[np.int32]) -> Parts:
     """For each composition, the hidden pieces of its verb or adjective alone."""
     forms = {(each.kind, each.name.split()[0]): each.words for each in held_out()}
     entries: list[tuple[str, int]] = []
@@ -126,7 +126,7 @@ def _word_parts(phrases: Sequence[Phrase], words: NDArray[np.int32]) -> Parts:
     return Parts.of(entries, places)
 
 
-def _said(phrase: Phrase, kind: str, forms: frozenset[str]) -> list[int]:
+def _said(phrase: MaskedSpan, kind: str, forms: frozenset[str]) -> list[int]:
     """Which words of a phrase are one of these verbs or adjectives; its lemmas stand in the order of its words."""
     mark, lemmas = ("VB", phrase.verbs) if kind == "verb" else ("JJ", phrase.adjectives)
     tagged = [number for number, tag in enumerate(phrase.tags) if tag.startswith(mark)]

@@ -11,7 +11,7 @@ from holdfast import papers
 from holdfast.benchmarks.viscoll.analysis import over_time
 from holdfast.benchmarks.viscoll.protocol import DENSITY, LEARNED
 from holdfast.experiments.store import Record
-from holdfast.papers import Table as Published
+from holdfast.papers import PublishedTable
 from holdfast.reports.beside import Beside, caution, side_by_side
 from holdfast.reports.blocks import Bars, Block, Curves, Series, mean_cell
 from holdfast.reports.groups import rows_of
@@ -81,7 +81,9 @@ def _blocks(records: Sequence[Record]) -> list[Block]:
     return [*blocks, *_density(usual), *_over_time(usual), *_compositions(usual)]
 
 
-def _beside(published: Published, records: Sequence[Record], columns: Sequence[Beside], names: Sequence[str]) -> Block:
+def _beside(
+    published: PublishedTable, records: Sequence[Record], columns: Sequence[Beside], names: Sequence[str]
+) -> Block:
     def key(record: Record) -> tuple[str, ...]:
         order = _order(record)
         return (ORDERS.get(order, order), *method(record.config)) if "order" in names else method(record.config)

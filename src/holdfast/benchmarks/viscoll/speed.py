@@ -17,7 +17,7 @@ from torch import Tensor
 
 from holdfast import registry
 from holdfast.algorithms.base import Algorithm
-from holdfast.bench.calibration import Case
+from holdfast.bench.calibration import CalibrationCase
 from holdfast.benchmarks.viscoll import paper
 from holdfast.benchmarks.viscoll.stream import arranged
 from holdfast.data.table import Column, Data, Shared, Table
@@ -107,7 +107,7 @@ def passes(
         learner = Learner(network, data, {task.name: task}, device=device, autocast=half, compiled=compiled)
         training = Training(batch_size=paper.BATCH, learning_rate=paper.RATE, shuffle=False)
         stream = Stream((Stage("stream", ids, training),), boundaries=False)
-        clock = _Clock(device, warm, timed)
+        clock = _StepTimer(device, warm, timed)
         with suppress(Stopped):  # the clock stops it
             train(learner, stream, algorithms, Protocol(()), log=NoLog(), watch=clock)
         pace = (timed - warm) / clock.rest
@@ -116,7 +116,7 @@ def passes(
     return found
 
 
-class _Clock(Watch):
+class _StepTimer(Watch):
     """Times the first steps, then those up to `last`, where it asks the run to stop."""
 
     def __init__(self, device: torch.device, warm: int, last: int) -> None:
@@ -172,7 +172,7 @@ def _stream(size: Size, device: torch.device) -> tuple[Data, MaskedPhrase, Input
 
 
 CALIBRATION = tuple(
-    Case(
+    CalibrationCase(
         f"phrases, {name}",
         f"viscoll:{name}",
         "log_perplexity",

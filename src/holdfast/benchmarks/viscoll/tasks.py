@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from holdfast.benchmarks.viscoll.phrases import Phrase
+from holdfast.benchmarks.viscoll.phrases import MaskedSpan
 from holdfast.data.table import Column, Shared, Table
 from holdfast.data.text import Tokenizer
 from holdfast.tasks import MaskedPhrase
@@ -59,17 +59,17 @@ class Pieces(dict[str, list[int]]):
         return found
 
 
-def fits(phrase: Phrase, pieces: Pieces, length: int) -> bool:
+def fits(phrase: MaskedSpan, pieces: Pieces, length: int) -> bool:
     """Whether a phrase lies within the first `length` pieces of its caption, with [CLS] and [SEP]."""
     return 1 + sum(len(pieces[word]) for word in phrase.caption[: phrase.span[1]]) < length
 
 
-def masked(phrases: Sequence[Phrase], pieces: Pieces, length: int) -> Masked:
+def masked(phrases: Sequence[MaskedSpan], pieces: Pieces, length: int) -> Masked:
     """Hide each phrase in its caption; captions end after `length` pieces, and rows where the longest does.
 
     >>> from holdfast.data.text import SPECIAL
     >>> pieces = Pieces(Tokenizer((*SPECIAL, "a", "red", "bus", "stop", "##s")))
-    >>> bus = Phrase("1", ("a", "red", "bus", "stops"), (1, 3), "bus", ("bus",), (), ("red",), "train")
+    >>> bus = MaskedSpan("1", ("a", "red", "bus", "stops"), (1, 3), "bus", ("bus",), (), ("red",), "train")
     >>> found = masked([bus], pieces, length=9)
     >>> found.text.tolist(), found.masked.tolist(), found.targets.tolist()
     ([[2, 5, 4, 4, 8, 9, 3]], [[2, 3]], [[6, 7]])
