@@ -27,9 +27,14 @@ class Entry:
     """Whether runs of this benchmark are shown in its family's own section alone, and never as an experiment."""
 
     @property
+    def module(self) -> str:
+        """The module that defines it."""
+        return self.place.partition(":")[0]
+
+    @property
     def package(self) -> str:
         """The folder that it lives in, as a package."""
-        return self.place.partition(":")[0].rpartition(".")[0]
+        return self.module.rpartition(".")[0]
 
     def load(self) -> Any:
         """Import it."""

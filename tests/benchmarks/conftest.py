@@ -1,6 +1,6 @@
 import pytest
 
-from holdfast.benchmarks.source import world
+from holdfast.benchmarks.synthetic import world
 
 
 @pytest.fixture(autouse=True)

@@ -9,7 +9,9 @@ import pytest
 
 from cli.inside import inside
 from holdfast.benchmarks import cache
-from holdfast.benchmarks.source import Source, open_source, place_of, world
+from holdfast.benchmarks.source import Source, open_source, place_of
+from holdfast.benchmarks.synthetic import world
+from holdfast.benchmarks.vocabulary import word_pieces
 from holdfast.datasets.sst2 import DATASET
 
 
@@ -20,7 +22,7 @@ def root(_own_cache, monkeypatch, tmp_path):
 
 
 def words(source):
-    return source.tokenizer(lambda: (e.text for e in source.examples("dev")))
+    return word_pieces(source, lambda: (e.text for e in source.examples("dev")))
 
 
 def states():

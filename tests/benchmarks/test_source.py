@@ -7,17 +7,21 @@ from multiprocessing import get_context
 
 import pytest
 
-from holdfast.benchmarks import source
+from holdfast.benchmarks import synthetic
 from holdfast.benchmarks.cache import cache_folder
 from holdfast.benchmarks.clvqa import tasks
-from holdfast.benchmarks.source import Source, open_source, world
+from holdfast.benchmarks.source import Source, open_source
+from holdfast.benchmarks.splits import prepare_split
+from holdfast.benchmarks.synthetic import world
+from holdfast.benchmarks.vocabulary import word_pieces
 from holdfast.datasets.clevr import DATASET
 from holdfast.errors import UserError
 
 
 def split_of(where: Source, name: str = "val"):
-    words, longest = where.tokenizer(lambda: (e.text for e in where.examples(name)))
-    return where.split(
+    words, longest = word_pieces(where, lambda: (e.text for e in where.examples(name)))
+    return prepare_split(
+        where,
         "clevr",
         name,
         target=tasks.answer_numbers,
@@ -125,9 +129,9 @@ def test_several_worlds_are_written_at_once_and_none_twice(monkeypatch, tmp_path
     monkeypatch.setattr("os.cpu_count", lambda: 2)
     kept = world("sst2", "tiny")
     before = kept.stat().st_mtime_ns
-    source.worlds(["sst2", "piqa", "commonsenseqa"], "tiny")
+    synthetic.worlds(["sst2", "piqa", "commonsenseqa"], "tiny")
     assert kept.stat().st_mtime_ns == before
     names = sorted(path.name.split("-")[0] for path in (tmp_path / "world").iterdir() if path.name[0] != ".")
     assert names == ["commonsenseqa", "piqa", "sst2"]
-    monkeypatch.setattr(source, "working", None)
-    source.worlds(["piqa", "sst2"], "tiny")  # all there: no process is started
+    monkeypatch.setattr(synthetic, "working", None)
+    synthetic.worlds(["piqa", "sst2"], "tiny")  # all there: no process is started

@@ -9,7 +9,7 @@ import pytest
 
 import holdfast
 from holdfast import registry
-from holdfast.benchmarks.source import world
+from holdfast.benchmarks.synthetic import world
 from holdfast.data.images import decode
 from holdfast.datasets.base import Dataset, Reading
 from holdfast.datasets.check import check

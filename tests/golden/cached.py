@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from holdfast import registry
 from holdfast.benchmarks import cache as kept
-from holdfast.benchmarks.source import world
+from holdfast.benchmarks.synthetic import world
 from holdfast.data.images import decode
 from holdfast.datasets.base import Reading
 from holdfast.errors import UserError

@@ -30,15 +30,13 @@ def test_what_is_kept_is_as_it_was_recorded(now):
 
 def test_every_version_has_a_golden(now):
     covered = {module for golden in now.values() for module in golden.versions}
-    expected = {
-        entry.place.partition(":")[0] for table in (registry.WRITERS, registry.DATASETS) for entry in table.values()
-    }
+    expected = {entry.module for table in (registry.WRITERS, registry.DATASETS) for entry in table.values()}
     root = Path(holdfast.__file__).parent
     for path in (root / "benchmarks").rglob("*.py"):
         if "\nVERSION = " in path.read_text(encoding="utf-8"):
             expected.add(".".join(["holdfast", *path.relative_to(root).with_suffix("").parts]))
     expected.remove("holdfast.benchmarks.patterns.tasks")  # it keeps nothing: its pictures are drawn in memory
-    assert expected | {"holdfast.data.prepared", "holdfast.data.decoding", "holdfast.data.text"} == covered
+    assert expected | {f"holdfast.data.{name}" for name in ("prepared", "decoding", "regions", "text")} == covered
     assert all(cache.version_of(module) >= 1 for module in covered)
 
 

@@ -29,7 +29,7 @@ def store(tmp_path_factory):
 @pytest.fixture(scope="module")
 def archive():
     """CGQA's files: the combination of each picture of each part."""
-    from holdfast.benchmarks.source import world
+    from holdfast.benchmarks.synthetic import world
 
     root = world("cgqa", "tiny") / "CGQA" / "GQA_100"
     parts = {part: root / "continual" / part / f"{part}.json" for part in ("train", "val", "test")}

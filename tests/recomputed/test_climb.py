@@ -126,7 +126,7 @@ def pooled(own, tasks):
 def test_each_score_from_the_datasets_own_files(everyone):
     from holdfast.benchmarks.climb.stream import chosen
     from holdfast.benchmarks.climb.tasks import Place
-    from holdfast.benchmarks.source import world
+    from holdfast.benchmarks.synthetic import world
 
     def lines(name, file):
         return [json.loads(line) for line in (world(name, "tiny") / file).read_text().splitlines()]

@@ -48,7 +48,7 @@ def store(tmp_path_factory):
 def questions():
     """The questions of the official val split as its file has them, by part: each half has half of the pictures."""
     from holdfast.benchmarks.clvqa.stream import halves
-    from holdfast.benchmarks.source import world
+    from holdfast.benchmarks.synthetic import world
 
     def read(split):
         path = world("clevr", "tiny") / "CLEVR_v1.0" / "questions" / f"CLEVR_{split}_questions.json"

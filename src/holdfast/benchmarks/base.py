@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.benchmarks.pooling import Shares
 from holdfast.metrics import Undefined
+from holdfast.metrics.pooling import Shares
 from holdfast.types import Array, Inputs, Protocol, Score, Stream, Task, Wants
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ class Measure:
     factor: float = 100.0
     decimals: int = 1
     pooled: str = ""
-    """Where it is a share pooled over tasks (see `benchmarks.pooling`): the score that a task's share is taken of."""
+    """Where it is a share pooled over tasks (see `metrics.pooling`): the score that a task's share is taken of."""
     asked: str = ""
     """What asks for the other runs that it is taken against, as --downstream does; empty: every record has it."""
     mean_of: tuple[str, ...] = ()

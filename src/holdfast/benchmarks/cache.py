@@ -87,6 +87,15 @@ def place(kind: str, name: str, title: str, modules: Iterable[str], files: Mappi
     return path
 
 
+@contextmanager
+def exclusive(path: Path) -> Iterator[None]:
+    """Let one process at a time make what is to be kept at a path; others wait."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.with_name(f".{path.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # released when the process ends, however it ends
+        yield
+
+
 def digest(*settings: object) -> str:
     """A name for something that depends on these settings."""
     return hashlib.blake2b(repr(settings).encode("utf-8", "surrogateescape"), digest_size=16).hexdigest()

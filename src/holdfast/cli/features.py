@@ -24,15 +24,13 @@ def features(
     batch: Annotated[int, typer.Option(min=1, help="Images at a time.")] = 32,
     device: Annotated[str, typer.Option(help="cpu, cuda or cuda:N.")] = "cpu",
 ) -> None:
-    """Compute the stage-3 feature map of every image, 1024x14x14 at side 224; a stopped call goes on where it was."""
+    """Compute the stage-3 feature map of every image, 1024x14x14 at side 224; a stopped call continues where it was."""
     import hashlib
 
-    from rich.console import Console
-    from rich.progress import Progress
-
-    from holdfast.data.features import compute_features
     from holdfast.experiments.runner import find_device
     from holdfast.models.resnet import published
+    from holdfast.pretraining.features import compute_features
+    from holdfast.progress import progress_bar
 
     if depth not in (50, 101):
         raise UserError(f"--depth is {depth}: there are features of ResNet-50 and ResNet-101")
@@ -40,9 +38,7 @@ def features(
     network = published(depth, weights).to(place)
     with weights.open("rb") as file:
         name = f"resnet{depth}/{hashlib.file_digest(file, 'sha256').hexdigest()}"
-    console = Console(stderr=True)
-    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task("features", total=None)
+    with progress_bar("features") as progress:
         found = compute_features(
             network.grid,
             images,
@@ -51,6 +47,6 @@ def features(
             side=side,
             batch=batch,
             device=place,
-            progress=lambda done, total: bar.update(task, completed=done, total=total),
+            progress=progress,
         )
     typer.echo(f"{len(found.ids)} maps of {' x '.join(map(str, found.values.shape[1:]))} in {out}")

@@ -159,7 +159,7 @@ def _about(entry: registry.Entry, as_json: bool) -> None:
     from holdfast.reports.tables import Grid
 
     settings = {key: str(value) for key, value in _settings(entry).items()}
-    module = sys.modules[entry.place.partition(":")[0]].__doc__ if entry.place and entry.load() else None
+    module = sys.modules[entry.module].__doc__ if entry.place and entry.load() else None
     text = (module or entry.summary).strip()
     if as_json:
         print_json({"summary": entry.summary, "about": text, "settings": settings})

@@ -33,9 +33,9 @@ def pretrain(
     from holdfast.cli.bar import ProgressBar
     from holdfast.cli.screen import print_grid, print_json
     from holdfast.errors import Stopped
-    from holdfast.experiments.pretrain import Pretraining
-    from holdfast.experiments.pretrain import pretrain as carry_out
     from holdfast.experiments.runner import find_device, interruptible
+    from holdfast.pretraining.encoders import Pretraining
+    from holdfast.pretraining.encoders import pretrain as carry_out
     from holdfast.reports.tables import Grid
     from holdfast.settings import build
 

@@ -9,14 +9,16 @@ than 2048 (or VisCOLL's 1024) is refused.
 from __future__ import annotations
 
 import binascii
-from collections.abc import Iterator
+from collections.abc import Callable, Container, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast.data.regions import BOXES, ImageRegions
 from holdfast.datasets.base import DataError, Dataset, Problem, Reading, first_file, open_file, read_json, read_lines
+from holdfast.errors import UserError
 from holdfast.types import Example
 
 VERSION = 1
@@ -227,3 +229,48 @@ DATASET = Dataset(
         "vg_gqa_obj36": 148_854,
     },
 )
+
+
+def read_rows(
+    folder: Path,
+    alternatives: Sequence[Sequence[str]],
+    wanted: Container[str],
+    sides: Callable[[str], tuple[int, int]],
+    *,
+    of: str,
+    most: int = BOXES,
+) -> Iterator[ImageRegions]:
+    """The regions of the wanted images, at most `most` boxes of each.
+
+    Each alternative lists the splits that together have all images `of` a dataset; the first one that is there is read.
+    `sides` gives the width and height of an image; it is not called for TSV files, which state them.
+    """
+    missing: list[str] = []
+    for splits in alternatives:
+        seen: set[str] = set()
+        try:
+            for split in splits:
+                for example in DATASET.examples(folder, split, Reading()):
+                    name = plain_id(example.id)
+                    if name in wanted and name not in seen:
+                        seen.add(name)
+                        extra = example.extra
+                        width, height = (extra["image_w"], extra["image_h"]) if "image_w" in extra else sides(name)
+                        boxes = extra["boxes"][:most] / np.array([width, height] * 2, np.float32)
+                        yield name, extra["features"][:most], boxes.clip(0, 1)
+        except DataError as error:
+            if error.missing and not seen:
+                missing.append(str(Path(error.problem.file).relative_to(folder)))
+                continue
+            raise
+        return
+    raise UserError(f"{folder} has no features of the images of {of}: give it {' or '.join(missing)}")
+
+
+def plain_id(name: str) -> str:
+    """An image of COCO by its number: LXMERT's files name it as its file is named.
+
+    >>> plain_id("COCO_val2014_000000000042"), plain_id("42"), plain_id("dev-0-0-img1")
+    ('42', '42', 'dev-0-0-img1')
+    """
+    return str(int(name.rpartition("_")[2])) if name.startswith("COCO_") else name

@@ -99,8 +99,8 @@ def of_any_data() -> dict[str, int]:
 
 
 def _module_version(entry: registry.Entry) -> int:
-    return int(import_module(entry.place.partition(":")[0]).VERSION)
+    return int(import_module(entry.module).VERSION)
 
 
 def _reader_version(name: str) -> int | None:
-    return getattr(import_module(registry.DATASETS[name].place.partition(":")[0]), "VERSION", None)
+    return getattr(import_module(registry.DATASETS[name].module), "VERSION", None)

@@ -62,7 +62,7 @@ class Record:
     others: Mapping[str, str] = field(default_factory=dict)
     """The ids of the runs that some measures are taken against, by the benchmark's names; not all need be done."""
     shares: Mapping[str, Mapping[str, Mapping[str, Any]]] = field(default_factory=dict)
-    """What each task adds to the measures that are pooled over tasks: `benchmarks.pooling.Share` as JSON."""
+    """What each task adds to the measures that are pooled over tasks: `metrics.pooling.Share` as JSON."""
     tuning: Mapping[str, Any] = field(default_factory=dict)
     """How its settings were chosen, where `holdfast tune` chose them: by which measure, among how many trials."""
     schema: int = SCHEMA

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from itertools import chain, product
 from typing import Any
 
-from holdfast.benchmarks.pooling import doubtful, pool
 from holdfast.engine.files import write_json
 from holdfast.errors import UserError, nearest
 from holdfast.experiments.config import Config
@@ -17,6 +16,7 @@ from holdfast.experiments.request import Request
 from holdfast.experiments.schedule import finish
 from holdfast.experiments.setups import Setups
 from holdfast.experiments.store import Record, Store
+from holdfast.metrics.pooling import doubtful, pool
 from holdfast.types import Score, Stream
 
 Log = tuple[Sequence[Score], Mapping[str, Sequence[Score]]]

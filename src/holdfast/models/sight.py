@@ -1,8 +1,8 @@
 """A small frozen network that says what stands in each cell of a picture of blocks.
 
-The papers' models look through a large network that had seen a million other pictures. Offline, and on a CPU, this one
-takes its place: it was trained on other pictures of the world, with what stands where as its lesson, by
-`python -m holdfast.experiments.sight`, and its weights lie beside this file.
+The papers' models look through a large network trained on a million photographs. Offline, and on a CPU, this one takes
+its place: `python -m holdfast.pretraining.sight` trained it on other pictures of the world, and its weights lie beside
+this file.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Sight(nn.Module):
 
 
 def trained_sight() -> Sight:
-    """The network with its weights; nothing in it learns any more."""
+    """The network with its trained weights, frozen."""
     sight = Sight()
     sight.load_state_dict({name: value.float() for name, value in load_file(WEIGHTS).items()})
     return sight.requires_grad_(False)

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from holdfast import registry
 from holdfast.benchmarks.base import Measure
-from holdfast.benchmarks.pooling import Share, Shares, doubtful, pool
 from holdfast.experiments.store import Record
+from holdfast.metrics.pooling import Share, Shares, doubtful, pool
 
 Rows = Mapping[str, tuple[Record, ...]]
 OLD = "an earlier version pooled all tasks, learned or not: run it again"

@@ -14,7 +14,7 @@ from holdfast.algorithms.replay import Replay
 from holdfast.benchmarks.cfst import benchmark as cfst
 from holdfast.benchmarks.cfst import fewshot, protocol, stream, tasks
 from holdfast.benchmarks.cfst.combinations import listed
-from holdfast.benchmarks.source import world
+from holdfast.benchmarks.synthetic import world
 from holdfast.engine.loop import NoLog, train
 from holdfast.errors import Stopped, UserError
 from holdfast.experiments.config import resolve

@@ -20,7 +20,7 @@ from holdfast.benchmarks.cfst.building import register_build
 from holdfast.benchmarks.cfst.combinations import listed, of_folder
 from holdfast.benchmarks.cfst.plan import SHARES, make_plan, spread
 from holdfast.benchmarks.cfst.sources import part_name
-from holdfast.benchmarks.source import world
+from holdfast.benchmarks.synthetic import world
 from holdfast.datasets import cgqa, cobj
 from holdfast.datasets.base import DataError
 from holdfast.errors import RunError, UserError

@@ -13,7 +13,8 @@ from holdfast.benchmarks.climb.benchmark import Climb
 from holdfast.benchmarks.climb.lowshot import LowShot
 from holdfast.benchmarks.climb.tasks import Place, listing
 from holdfast.benchmarks.climb.transfer import LowShotRun
-from holdfast.benchmarks.source import open_source, world
+from holdfast.benchmarks.source import open_source
+from holdfast.benchmarks.synthetic import world
 from holdfast.errors import UserError
 from holdfast.experiments.plan import graph
 from holdfast.experiments.request import Request

@@ -12,11 +12,11 @@ import pytest
 
 from holdfast.benchmarks.climb import protocol, transfer
 from holdfast.benchmarks.climb.benchmark import Climb
-from holdfast.benchmarks.pooling import Partial, Share, pool
 from holdfast.errors import UserError
 from holdfast.experiments.runner import complete
 from holdfast.experiments.store import Record, Store
 from holdfast.experiments.tune import _values
+from holdfast.metrics.pooling import Partial, Share, pool
 from holdfast.reports import overview
 from holdfast.reports.groups import experiments
 from holdfast.reports.pooled import OLD

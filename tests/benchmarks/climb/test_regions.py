@@ -18,7 +18,8 @@ from holdfast.benchmarks.climb.lowshot import LowShot
 from holdfast.benchmarks.climb.regions import region_inputs, with_regions
 from holdfast.benchmarks.climb.stream import PARTS
 from holdfast.benchmarks.climb.tasks import Place, read, vocabulary_file
-from holdfast.benchmarks.source import PreparedSplit, world
+from holdfast.benchmarks.splits import PreparedSplit
+from holdfast.benchmarks.synthetic import world
 from holdfast.data.table import Data, Shared, Table
 from holdfast.errors import UserError
 from holdfast.experiments.config import needed, resolve
@@ -160,7 +161,7 @@ def test_what_has_no_features_is_refused_in_a_sentence(features, tmp_path):
         Climb(scale="tiny", features=str(features)).setup(WANTS)
     with pytest.raises(UserError, match="for models that see regions"):
         Climb(scale="tiny", order=ORDER, features=str(features)).setup(Wants(side=32))
-    with pytest.raises(UserError, match="holds no region features"):
+    with pytest.raises(UserError, match="holds no region_features"):
         Climb(scale="tiny", order=ORDER, features=str(tmp_path)).setup(WANTS)
     with pytest.raises(UserError, match="shows pictures"):
         LowShot("imdb", scale="tiny", features=str(features)).setup(WANTS)

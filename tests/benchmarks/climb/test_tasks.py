@@ -21,7 +21,7 @@ from holdfast.benchmarks.climb.tasks import (
     task_of,
     vocabulary_file,
 )
-from holdfast.benchmarks.source import world
+from holdfast.benchmarks.synthetic import world
 from holdfast.data.text import Tokenizer
 from holdfast.errors import UserError
 from holdfast.metrics import normalise_answer, vqa_accuracy, vqa_score

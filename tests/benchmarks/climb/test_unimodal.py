@@ -7,7 +7,7 @@ from PIL import Image
 
 from holdfast.benchmarks.climb import unimodal
 from holdfast.benchmarks.climb.lowshot import LowShot
-from holdfast.benchmarks.source import world
+from holdfast.benchmarks.synthetic import world
 from holdfast.data.table import Table
 from holdfast.data.text import SPECIAL, Tokenizer
 from holdfast.models.vilt import TinyVilt

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from holdfast.benchmarks.source import world
+from holdfast.benchmarks.synthetic import world
 from holdfast.benchmarks.viscoll.phrases import MaskedSpan
 from holdfast.benchmarks.viscoll.tasks import Pieces
 from holdfast.data.table import Shared

@@ -10,7 +10,7 @@ import torch
 
 from holdfast import registry
 from holdfast.algorithms.replay import Replay
-from holdfast.benchmarks.source import world
+from holdfast.benchmarks.synthetic import world
 from holdfast.benchmarks.viscoll import paper, protocol, tasks
 from holdfast.benchmarks.viscoll.benchmark import CocoShift, FlickrShift
 from holdfast.data.streams import joint

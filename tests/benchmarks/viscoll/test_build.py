@@ -5,7 +5,7 @@ import typer
 from typer.testing import CliRunner
 
 from holdfast import registry
-from holdfast.benchmarks.source import world
+from holdfast.benchmarks.synthetic import world
 from holdfast.benchmarks.viscoll import build as building
 from holdfast.benchmarks.viscoll import compositions
 from holdfast.benchmarks.viscoll.build import Statistics, build, statistics

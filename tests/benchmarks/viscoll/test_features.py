@@ -4,14 +4,16 @@ import pytest
 import torch
 from PIL import Image
 
-from holdfast.benchmarks.regions import BOXES, open_features
-from holdfast.benchmarks.source import world
+from holdfast.benchmarks.source import open_source
+from holdfast.benchmarks.synthetic import world
 from holdfast.benchmarks.viscoll import features
-from holdfast.benchmarks.viscoll.extractor import MARGIN, SIDE, WIDTH, accuracies, crops, lesson, trained_extractor
 from holdfast.benchmarks.viscoll.features import read_regions
 from holdfast.benchmarks.viscoll.phrases import read_phrases
+from holdfast.data.regions import BOXES
 from holdfast.datasets import coco, flickr30k_entities
 from holdfast.errors import UserError
+from holdfast.models.region_network import MARGIN, SIDE, WIDTH, crops, trained_region_network
+from holdfast.pretraining.region_network import accuracies, draw
 
 
 @pytest.fixture
@@ -60,7 +62,7 @@ def test_a_feature_is_what_the_network_sees_in_the_box(regions):
     corners = (box + margin).clip(0, 1) * np.array(picture.size * 2)
     turned = picture.transform((SIDE, SIDE), Image.Transform.EXTENT, tuple(corners), Image.Resampling.BILINEAR)
     crop = torch.from_numpy(np.asarray(turned).transpose(2, 0, 1).copy())[None]
-    seen = trained_extractor()(crop, torch.from_numpy(box)[None])[0]
+    seen = trained_region_network()(crop, torch.from_numpy(box)[None])[0]
     ours = regions.values[row, 1].float()
     alike = torch.nn.functional.cosine_similarity(seen, regions.values.float().flatten(0, 1)[:, :], dim=1)
     assert float(torch.nn.functional.cosine_similarity(seen, ours, dim=0)) > 0.8
@@ -77,7 +79,7 @@ def test_crops_are_of_what_lies_in_the_box():
 
 
 def test_the_network_names_what_it_has_never_seen():
-    found = accuracies(trained_extractor(), lesson(range(2_000_000, 2_000_060)))
+    found = accuracies(trained_region_network(), draw(range(2_000_000, 2_000_060)))
     assert found["name"] > 0.85
     assert found["colour"] > 0.8
     assert found["verb"] > 0.7
@@ -99,7 +101,7 @@ def test_columns_share_the_features_of_an_image(regions):
 
 
 def test_features_are_computed_once(regions, monkeypatch):
-    monkeypatch.setattr(features, "trained_extractor", None)
+    monkeypatch.setattr(features, "trained_region_network", None)
     again = read_regions("coco", scale="tiny")
     assert torch.equal(again.values, regions.values)
     with pytest.raises(TypeError):
@@ -128,7 +130,7 @@ def test_official_files_are_read_as_they_are(dataset):
     folder = world("region_features", "tiny")
     found = read_regions(dataset, scale="tiny", features=str(folder))
     split = {"coco": "coco_val", "flickr": "flickr_val"}[dataset]
-    names = [example.id for example in open_features(str(folder)).examples(split)]
+    names = [example.id for example in open_source("region_features", data=str(folder)).examples(split)]
     rows = [found.ids.tolist().index(name) for name in names]
     with h5py.File(folder / f"faster_rcnn_{split}.h5") as file:
         counts = np.minimum(file["num_boxes"][:], BOXES)
@@ -173,7 +175,7 @@ def test_tsv_files_do_as_well(tmp_path):
     (tmp_path / "trainval_36").symlink_to(folder / "trainval_36")
     found = read_regions("coco", scale="tiny", features=str(tmp_path))
     assert found.shape == (BOXES, 2048)
-    example = next(open_features(str(folder)).examples("trainval_36"))
+    example = next(open_source("region_features", data=str(folder)).examples("trainval_36"))
     row = found.ids.tolist().index(example.id)
     assert np.array_equal(found.values[row].numpy(), example.extra["features"].astype(np.float16))
     width, height = example.extra["image_w"], example.extra["image_h"]
@@ -192,5 +194,5 @@ def test_the_worlds_pictures_are_known_wherever_they_lie(dataset, name):
 def test_photographs_need_features_of_their_own(tmp_path, unmarked):
     with pytest.raises(UserError, match="knows only the world's pictures"):
         read_regions("coco", data=str(unmarked("coco", tmp_path / "photographs")))
-    with pytest.raises(UserError, match="holds no region features"):
+    with pytest.raises(UserError, match="holds no region_features"):
         read_regions("coco", scale="tiny", features=str(tmp_path))

@@ -24,7 +24,9 @@ from holdfast.benchmarks.cfst.combinations import of_folder
 from holdfast.benchmarks.cfst.plan import LAYOUTS
 from holdfast.benchmarks.cfst.stream import Rows
 from holdfast.benchmarks.cfst.testing import FewShotTest, FewShotTests
-from holdfast.benchmarks.source import PreparedSplit, Source, open_source, world
+from holdfast.benchmarks.source import Source, open_source
+from holdfast.benchmarks.splits import PreparedSplit, prepare_split
+from holdfast.benchmarks.synthetic import world
 from holdfast.data.prepared import class_numbers, files_fingerprint
 from holdfast.data.sampling import cut
 from holdfast.data.table import Data, Table
@@ -174,8 +176,15 @@ class Composed(Cfst):
 
         def read(split: str) -> PreparedSplit:
             notes = {"concepts": tasks.concept_bits(listed.concepts)}
-            return ordered.split(
-                "cfst", split, target=class_numbers, notes=notes, module=stream.__name__, kept=order, image_size=side
+            return prepare_split(
+                ordered,
+                "cfst",
+                split,
+                target=class_numbers,
+                notes=notes,
+                module=stream.__name__,
+                kept=order,
+                image_size=side,
             )
 
         train, val, test = (read(split) for split in ("train", "val", "test"))
@@ -296,7 +305,8 @@ class Cifar100(Cfst):
         order, side = stream.cifar_order(), self.side or 32
         source = replace(source, dataset=stream.by_number(source.dataset, order))
         train, test = (
-            source.split(
+            prepare_split(
+                source,
                 "cfst",
                 split,
                 target=class_numbers,

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from holdfast.benchmarks.cfst.combinations import ORDER_SEED, Combination
 from holdfast.benchmarks.cfst.tasks import combination
-from holdfast.benchmarks.source import PreparedSplit
+from holdfast.benchmarks.splits import PreparedSplit
 from holdfast.data.sampling import low_shot
 from holdfast.data.table import Column, Shared, Table
 from holdfast.datasets.base import Dataset, Reading

@@ -16,11 +16,12 @@ from holdfast.benchmarks.climb.paper import TASKS
 from holdfast.benchmarks.climb.regions import check_sight, region_inputs, with_regions
 from holdfast.benchmarks.climb.stream import PARTS, chosen, layouts, task_order
 from holdfast.benchmarks.climb.tasks import Part, Place, read, task_of, vocabulary_file
-from holdfast.benchmarks.pooling import Shares
-from holdfast.benchmarks.source import PreparedSplit, worlds
+from holdfast.benchmarks.splits import PreparedSplit
+from holdfast.benchmarks.synthetic import worlds
 from holdfast.data.table import Data
 from holdfast.data.text import Tokenizer
 from holdfast.errors import UserError
+from holdfast.metrics.pooling import Shares
 from holdfast.types import Between, Inputs, Protocol, Score, Stream, Wants
 
 SIDES = {"tiny": 32, "small": 64, "large": 96, "paper": paper.SIDE}

@@ -31,7 +31,9 @@ from holdfast.benchmarks.climb.transfer import (
     task_name,
 )
 from holdfast.benchmarks.climb.unimodal import PLACES, Unimodal, Vacuous
-from holdfast.benchmarks.source import PreparedSplit, Source
+from holdfast.benchmarks.source import Source
+from holdfast.benchmarks.splits import PreparedSplit, prepare_split
+from holdfast.benchmarks.vocabulary import word_pieces
 from holdfast.data.prepared import class_numbers
 from holdfast.data.sampling import cut, low_shot
 from holdfast.data.table import Data, Table
@@ -220,7 +222,8 @@ class LowShot(Benchmark):
         if kind.pieces:
             fit = {"tokenizer": words, "length": kind.pieces if self.reallocate else PLACES}
         splits = [
-            source.split(
+            prepare_split(
+                source,
                 self.task,
                 test if name == "test" else train,
                 target=unimodal.indicators if kind.kind == "label" else class_numbers,
@@ -274,7 +277,7 @@ class LowShot(Benchmark):
         except UserError:
             if not self.data or wants.vocabulary is not None:
                 raise
-        return source.tokenizer(lambda: (" ".join((e.text, *e.choices)) for e in source.examples(train)))[0]
+        return word_pieces(source, lambda: (" ".join((e.text, *e.choices)) for e in source.examples(train)))[0]
 
 
 _PARTS: tuple[tasks.Part, ...] = ("train", "validation", "test")

@@ -13,7 +13,7 @@ mean of the tasks' own percentages would be that of the one whose baseline is ne
 A task counts where its baseline, S_A^j for T_F and S_PT^i for T_UK, is clearly above chance: S - S_R > 1.96 standard
 errors over the test examples. What was not learned cannot be forgotten: a task that scored 48.3 % after its stage,
 where guessing scores 50, and 58.3 % later, would cancel what the others lost. Tables over several runs pool the tasks
-that count in all of them (see `benchmarks.pooling`). T_UK asks nothing of S_A: that an algorithm does not learn what
+that count in all of them (see `metrics.pooling`). T_UK asks nothing of S_A: that an algorithm does not learn what
 the direct run learns is a transfer of -100 %, and must count.
 
 The scores on each task, ACC, BWT and FWT are no shares, and take all tasks. Of a run that learns only its first stages,
@@ -30,7 +30,7 @@ import numpy as np
 from holdfast import metrics
 from holdfast.benchmarks.base import Measure, absent, score_matrix
 from holdfast.benchmarks.climb.paper import TASKS
-from holdfast.benchmarks.pooling import Share, pool
+from holdfast.metrics.pooling import Share, pool
 from holdfast.types import Score
 
 DIRECT, JOINT = "direct/", "joint"

@@ -17,11 +17,14 @@ from torch.nn import functional
 from holdfast.benchmarks.climb.paper import TASKS
 from holdfast.benchmarks.climb.stream import PARTS
 from holdfast.benchmarks.climb.tasks import Place, listing, official, picture_names
-from holdfast.benchmarks.regions import kept, open_features, read_rows
-from holdfast.benchmarks.source import PreparedSplit, place_of
+from holdfast.benchmarks.source import open_source, place_of
+from holdfast.benchmarks.splits import PreparedSplit
+from holdfast.data import regions
 from holdfast.data.images import header_size
 from holdfast.data.table import Column, Shared
+from holdfast.datasets.region_features import read_rows
 from holdfast.errors import UserError
+from holdfast.progress import progress_bar
 from holdfast.types import Array, Inputs, Wants
 
 VERSION = 1
@@ -60,7 +63,7 @@ def check_sight(names: Collection[str], wants: Wants, scale: str, features: str)
             "benchmark.features out at another scale than 'paper'"
         )
     if features:
-        open_features(features)
+        open_source("region_features", data=features)
 
 
 def with_regions(name: str, splits: Sequence[PreparedSplit], place: Place, features: str) -> list[PreparedSplit]:
@@ -127,15 +130,17 @@ def boxes() -> Tensor:
 
 def _with_features(name: str, splits: Sequence[PreparedSplit], place: Place, features: str) -> list[PreparedSplit]:
     """Each part maps only its own stretch of the features, which stand in the order of the parts."""
-    files, source = open_features(features), place.source(name)
+    files, source = open_source("region_features", data=features), place.source(name)
     lists = [listing(name, part, place) for part in PARTS]
     shown = {example: names for each in lists for example, names in zip(each.ids, each.pictures, strict=True)}
     pictures = [[shown[example] for example in split.ids.tolist()] for split in splits]
     wanted = dict.fromkeys(picture for part in pictures for names in part for picture in names)
     where = place_of(
-        "regions", f"regions of {name}", [source, files], list(wanted), modules=[__name__, read_rows.__module__]
+        "regions", f"regions of {name}", [source, files], list(wanted), modules=[__name__, regions.__name__]
     )
-    found = kept(where, read_rows(files, FILES[name], wanted, _sides(name, place), of=name), order=wanted)
+    with progress_bar(f"regions of {name}"):
+        rows = read_rows(files.folder, FILES[name], wanted, _sides(name, place), of=name)
+        found = regions.open_or_write(where, rows, order=wanted)
     made = []
     for split, part in zip(splits, pictures, strict=True):
         own = found.stretch(picture for names in part for picture in names)

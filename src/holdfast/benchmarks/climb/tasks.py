@@ -27,7 +27,9 @@ import numpy as np
 from holdfast import registry
 from holdfast.benchmarks.climb import paper
 from holdfast.benchmarks.climb.paper import TASKS
-from holdfast.benchmarks.source import PIECES, PreparedSplit, Source, open_source, place_of
+from holdfast.benchmarks.source import Source, open_source, place_of
+from holdfast.benchmarks.splits import PreparedSplit, prepare_split
+from holdfast.benchmarks.vocabulary import PIECES, word_pieces
 from holdfast.data import text
 from holdfast.data.images import LINE_WIDTH, Drawing
 from holdfast.data.prepared import class_numbers
@@ -127,7 +129,7 @@ def read(
     `pictures` as False, not at all.
     """
     source, split = place.source(name), official(name, part)
-    words, longest = source.tokenizer(lambda: _texts(source, split), vocabulary, f"{split}, {name}")
+    words, longest = word_pieces(source, lambda: _texts(source, split), vocabulary, f"{split}, {name}")
     own = frozenset(listing(name, part, place).ids if keep is None else keep)
     target: Callable[[Sequence[Example]], Array] = class_numbers
     if name == "vqav2":
@@ -135,7 +137,8 @@ def read(
         target, kept = soft_targets(found), f"{kept}/{_digest(found)}"
     if name == "vcr":
         fit = {key: value for key, value in fit.items() if key != "decode"} | {"drawing": NamedBoxes()}
-    return source.split(
+    return prepare_split(
+        source,
         name,
         split,
         target=target,

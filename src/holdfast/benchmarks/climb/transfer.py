@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from holdfast import metrics
 from holdfast.benchmarks.base import Need
 from holdfast.benchmarks.climb.protocol import share
-from holdfast.benchmarks.pooling import Share, pool
 from holdfast.errors import UserError, nearest
+from holdfast.metrics.pooling import Share, pool
 from holdfast.types import Score
 
 MODALITIES = {

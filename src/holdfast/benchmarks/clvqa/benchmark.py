@@ -15,7 +15,9 @@ from typing import Annotated, ClassVar, Literal
 from holdfast.benchmarks.base import Benchmark, Need, Setup
 from holdfast.benchmarks.clvqa import protocol, tasks
 from holdfast.benchmarks.clvqa.stream import SETTINGS, balanced, halves, task_order
-from holdfast.benchmarks.source import PreparedSplit, Source, open_source
+from holdfast.benchmarks.source import Source, open_source
+from holdfast.benchmarks.splits import PreparedSplit, prepare_split
+from holdfast.benchmarks.vocabulary import word_pieces
 from holdfast.data.features import Features, open_features
 from holdfast.data.table import Data
 from holdfast.errors import UserError
@@ -107,9 +109,10 @@ class Clvqa(Benchmark):
         maps = open_features(Path(self.features)) if self.features and wants.sees == "grid" else None
         source = open_source("clevr", data=self.data, scale=self.scale, skip_bad=self.skip_bad)
         side = wants.side or SIDES[self.scale]
-        words, longest = source.tokenizer(lambda: self._texts(source), wants.vocabulary, self.setting)
+        words, longest = word_pieces(source, lambda: self._texts(source), wants.vocabulary, self.setting)
         train, val = (
-            source.split(
+            prepare_split(
+                source,
                 tasks.TASK.name,
                 split,
                 target=tasks.answer_numbers,

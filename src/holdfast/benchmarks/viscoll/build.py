@@ -27,7 +27,7 @@ from typing import Literal
 import numpy as np
 
 from holdfast import registry
-from holdfast.benchmarks.source import Source, open_source, place_of, progress_bar
+from holdfast.benchmarks.source import Source, open_source, place_of
 from holdfast.benchmarks.viscoll import compositions, synonyms
 from holdfast.benchmarks.viscoll.extract import CaptionWords, Found, Grammar, extract
 from holdfast.benchmarks.viscoll.phrases import SPLITS, MaskedSpan, save_phrases
@@ -36,6 +36,7 @@ from holdfast.data.decoding import working
 from holdfast.datasets import coco, flickr30k_entities
 from holdfast.datasets.base import Dataset, Reading
 from holdfast.errors import UserError
+from holdfast.progress import progress_bar
 from holdfast.world.whole import MARK
 
 VERSION = 1

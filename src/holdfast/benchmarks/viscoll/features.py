@@ -1,27 +1,31 @@
 """The regions that phrases are about: read from files of features, or computed.
 
-Official files are read by `benchmarks/regions.py`; from the annotated boxes of the world's pictures, a small network
-(`extractor.py`) computes what is in them. The first region of the computed ones is the whole image.
+`datasets/region_features.py` reads the official files. For the world's pictures, a small network
+(`models/region_network.py`) computes what is in each annotated box; the first region is the whole image.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from PIL import Image
 
-from holdfast.benchmarks.regions import BOXES, Regions, Row, kept, open_features, read_rows
-from holdfast.benchmarks.source import Source, place_of
+from holdfast.benchmarks.source import Source, open_source, place_of
 from holdfast.benchmarks.viscoll.build import OFFICIAL, captioned, of_world
-from holdfast.benchmarks.viscoll.extractor import WEIGHTS, crops, trained_extractor
+from holdfast.data import regions
 from holdfast.data.images import decode
+from holdfast.data.regions import BOXES, ImageRegions, Regions
 from holdfast.data.threads import threads
 from holdfast.datasets.base import Reading
+from holdfast.datasets.region_features import read_rows
 from holdfast.errors import UserError
+from holdfast.models.region_network import WEIGHTS, crops, trained_region_network
+from holdfast.progress import progress_bar
 from holdfast.types import Example
 
 VERSION = 1
@@ -53,11 +57,11 @@ def read_regions(
     world's pictures alone. `data` and `scale` are those of the captions; an image has at most so many `boxes`.
     """
     source = captioned(dataset, data=data, scale=scale, skip_bad=skip_bad)
-    made_by = [__name__, read_rows.__module__]
+    made_by = [__name__, regions.__name__]
     if features:
-        files = open_features(features)
+        files = open_source("region_features", data=features)
         where = place_of("regions", f"regions of {dataset}", [source, files], boxes, modules=made_by)
-        return kept(where, _read(files, source, dataset, boxes))
+        return _open(where, dataset, _read(files, source, dataset, boxes))
     if not of_world(source):
         raise UserError(
             "the small extractor knows only the world's pictures: for photographs, give the folder of their region "
@@ -65,7 +69,12 @@ def read_regions(
         )
     weights = hashlib.sha256(WEIGHTS.read_bytes()).hexdigest()
     where = place_of("regions", f"computed regions of {dataset}", [source], boxes, weights, modules=made_by)
-    return kept(where, _compute(source, dataset, boxes))
+    return _open(where, dataset, _compute(source, dataset, boxes))
+
+
+def _open(folder: Path, dataset: str, rows: Iterator[ImageRegions]) -> Regions:
+    with progress_bar(f"regions of {dataset}"):
+        return regions.open_or_write(folder, rows)
 
 
 def annotated_boxes(source: Source, dataset: str) -> Iterator[tuple[Example, NDArray[np.float32]]]:
@@ -107,14 +116,14 @@ def _image_id(example: Example) -> str:
     return str(example.extra.get("image_id", example.id))
 
 
-def _compute(source: Source, dataset: str, most: int) -> Iterator[Row]:
+def _compute(source: Source, dataset: str, most: int) -> Iterator[ImageRegions]:
     """Whole image first, then its boxes."""
-    network = trained_extractor()
+    network = trained_region_network()
     ids: list[str] = []
     shown: list[NDArray[np.uint8]] = []
     where: list[NDArray[np.float32]] = []
 
-    def rows() -> Iterator[Row]:
+    def rows() -> Iterator[ImageRegions]:
         with threads(1), torch.inference_mode():  # what is kept is the same for all runs
             found = network(torch.from_numpy(np.concatenate(shown)), torch.from_numpy(np.concatenate(where))).numpy()
         parts = np.split(found, np.cumsum([len(each) for each in where])[:-1])
@@ -133,7 +142,7 @@ def _compute(source: Source, dataset: str, most: int) -> Iterator[Row]:
         yield from rows()
 
 
-def _read(files: Source, source: Source, dataset: str, most: int) -> Iterator[Row]:
+def _read(files: Source, source: Source, dataset: str, most: int) -> Iterator[ImageRegions]:
     """The regions of the files, for the images that the captions are about."""
     sides = {_image_id(e): (e.extra["width"], e.extra["height"]) for e, _ in annotated_boxes(source, dataset)}
-    yield from read_rows(files, FILES[dataset], sides, sides.__getitem__, of=dataset, most=most)
+    yield from read_rows(files.folder, FILES[dataset], sides, sides.__getitem__, of=dataset, most=most)

@@ -1,7 +1,7 @@
-"""How `models/sight.safetensors` was made: `python -m holdfast.experiments.sight` trains it anew, in some minutes.
+"""The training of `models/sight.py`: `python -m holdfast.pretraining.sight` repeats it in minutes.
 
-The pictures are blocks as the world's CLEVR has them at `small`, under a seed that no dataset has. The lesson: in the
-cell where the middle of a block lies, what block it is; everywhere, whether there is one.
+The pictures show blocks, as the world's CLEVR at `small`, under a seed that no dataset has. The network learns what
+block has its middle in a cell, and for each cell whether there is one.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ class LabelledCells:
     targets: Tensor
 
     def mirrored(self) -> LabelledCells:
-        """The same seen from the other side."""
+        """The mirror images."""
         return LabelledCells(self.images.flip(-1), self.targets.flip(-1))
 
 
-def lesson(first: int, count: int) -> LabelledCells:
-    """The lesson of so many scenes.
+def draw(first: int, count: int) -> LabelledCells:
+    """The pictures and labels of `count` scenes.
 
-    >>> made = lesson(0, 2)
+    >>> made = draw(0, 2)
     >>> made.images.shape, made.targets.shape, 3 <= int((made.targets[0, 0] >= 0).sum()) <= 5
     (torch.Size([2, 3, 64, 64]), torch.Size([2, 4, 8, 8]), True)
     """
@@ -62,8 +62,8 @@ def lesson(first: int, count: int) -> LabelledCells:
     return LabelledCells(torch.from_numpy(images.transpose(0, 3, 1, 2).copy()), torch.from_numpy(targets))
 
 
-def train_sight(given: LabelledCells, steps: int = 3000, rate: float = 4e-3, batch: int = 64) -> Sight:
-    """A network that learned the lesson."""
+def train(given: LabelledCells, steps: int = 3000, rate: float = 4e-3, batch: int = 64) -> Sight:
+    """Train a new network."""
     torch.manual_seed(SEED)
     sight = Sight()
     optimiser = torch.optim.AdamW(sight.parameters(), lr=rate, weight_decay=1e-2)
@@ -79,7 +79,7 @@ def train_sight(given: LabelledCells, steps: int = 3000, rate: float = 4e-3, bat
 
 
 def accuracies(sight: Sight, given: LabelledCells) -> list[float]:
-    """How often it names each group's value right, where a block is."""
+    """The accuracy of each group, over the cells that have a block."""
     with torch.inference_mode():
         groups = torch.split(sight.logits(given.images), [*GROUPS, 1], dim=1)
     there = given.targets[:, 0] >= 0
@@ -92,7 +92,7 @@ def accuracies(sight: Sight, given: LabelledCells) -> list[float]:
 def _loss(sight: Sight, given: LabelledCells) -> Tensor:
     *groups, found = torch.split(sight.logits(given.images), [*GROUPS, 1], dim=1)
     there = (given.targets[:, 0] >= 0).float()
-    # Few cells have a block, and what is told of the others must not drown them.
+    # Few cells have a block: their loss must not drown in that of the others.
     loss = 8 * functional.binary_cross_entropy_with_logits(found.squeeze(1), there)
     for number, logits in enumerate(groups):
         loss = loss + functional.cross_entropy(logits, given.targets[:, number], ignore_index=_NOWHERE)
@@ -105,12 +105,12 @@ def _numbers(block: Block) -> list[int]:
 
 
 def main(pictures: int = 3500) -> None:
-    """Train it, say how good it is on pictures that it has not seen, and write its weights."""
-    parts = [lesson(first, 50) for first in track(range(0, pictures, 50), "drawing", transient=True)]
+    """Train the network, print its accuracies on new pictures, and write its weights."""
+    parts = [draw(first, 50) for first in track(range(0, pictures, 50), "drawing", transient=True)]
     whole = LabelledCells(torch.cat([part.images for part in parts]), torch.cat([part.targets for part in parts]))
-    sight = train_sight(whole)
+    sight = train(whole)
     names = ("colour", "shape", "material", "size")
-    found = accuracies(sight, lesson(1_000_000, 300))
+    found = accuracies(sight, draw(1_000_000, 300))
     print(", ".join(f"{name} {share:.3f}" for name, share in zip(names, found, strict=True)))
     save_file({name: value.half().contiguous() for name, value in sight.state_dict().items()}, WEIGHTS)
 

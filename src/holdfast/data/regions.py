@@ -1,13 +1,13 @@
 """Region features: of each image, what is in each of its boxes, kept once for all examples that share the image.
 
-They are read from official HDF5 and TSV files (`datasets/region_features.py`), or a benchmark computes them. Files keep
-the order that their boxes have.
+They come from official HDF5 and TSV files (`datasets/region_features.py`), or a benchmark computes them. Boxes keep
+their order.
 
 ```
-CACHE/regions/<hash>/regions.npy   (images, boxes, width) float16, zeros where an image has fewer boxes
-                     boxes.npy     (images, boxes, 4) float32: corners, as shares of the image's sides
-                     count.npy     (images,) how many boxes there are
-                     id.npy        (images,) the images' ids
+FOLDER/regions.npy   (images, boxes, width) float16, zeros where an image has fewer boxes
+       boxes.npy     (images, boxes, 4) float32: corners, as shares of the image's sides
+       count.npy     (images,) how many boxes there are
+       id.npy        (images,) the images' ids
 ```
 """
 
@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -25,16 +25,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from holdfast import registry
-from holdfast.benchmarks.source import Source, progress_bar
 from holdfast.data.table import Shared
-from holdfast.datasets.base import DataError, Dataset
 from holdfast.errors import UserError
 
 VERSION = 1
 BOXES = 36
 """The most boxes of an image, unless a benchmark says otherwise."""
-Row: TypeAlias = tuple[str, NDArray[Any], NDArray[np.float32]]
+ImageRegions: TypeAlias = tuple[str, NDArray[Any], NDArray[np.float32]]
 """An image's id, its features (boxes, width) and its boxes (boxes, 4)."""
 _ALIKE = "give files that one detector made"
 
@@ -90,62 +87,8 @@ class Regions:
         return Regions(self.values[part], self.boxes[part], self.counts[part], self.ids[part])
 
 
-def open_features(folder: str) -> Source:
-    """The files of region features in a folder, or in `region_features` in it."""
-    reader: Dataset = registry.DATASETS["region_features"].load()
-    for place in (Path(folder), Path(folder) / "region_features"):
-        if place.is_dir() and reader.present(place):
-            return Source(reader, place)
-    raise UserError(f"{folder} holds no region features: give the folder of the HDF5 or TSV files")
-
-
-def read_rows(
-    files: Source,
-    alternatives: Sequence[Sequence[str]],
-    wanted: Container[str],
-    sides: Callable[[str], tuple[int, int]],
-    *,
-    of: str,
-    most: int = BOXES,
-) -> Iterator[Row]:
-    """The regions of the wanted images, at most so many boxes of each.
-
-    An alternative is the splits of `region_features` that together have all images `of` a dataset; of several, the
-    first that is there is read. `sides` tells the width and height of an image; TSV files tell them themselves.
-    """
-    missing: list[str] = []
-    for splits in alternatives:
-        seen: set[str] = set()
-        try:
-            for split in splits:
-                for example in files.examples(split):
-                    name = plain_id(example.id)
-                    if name in wanted and name not in seen:
-                        seen.add(name)
-                        extra = example.extra
-                        width, height = (extra["image_w"], extra["image_h"]) if "image_w" in extra else sides(name)
-                        boxes = extra["boxes"][:most] / np.array([width, height] * 2, np.float32)
-                        yield name, extra["features"][:most], boxes.clip(0, 1)
-        except DataError as error:
-            if error.missing and not seen:
-                missing.append(str(Path(error.problem.file).relative_to(files.folder)))
-                continue
-            raise
-        return
-    raise UserError(f"{files.folder} has no features of the images of {of}: give it {' or '.join(missing)}")
-
-
-def plain_id(name: str) -> str:
-    """An image of COCO by its number: LXMERT's files name it as its file is named.
-
-    >>> plain_id("COCO_val2014_000000000042"), plain_id("42"), plain_id("dev-0-0-img1")
-    ('42', '42', 'dev-0-0-img1')
-    """
-    return str(int(name.rpartition("_")[2])) if name.startswith("COCO_") else name
-
-
-def kept(folder: Path, rows: Iterator[Row], order: Iterable[str] | None = None) -> Regions:
-    """Open what a folder of the cache has, or write the rows there first: whole, or not at all.
+def open_or_write(folder: Path, rows: Iterator[ImageRegions], order: Iterable[str] | None = None) -> Regions:
+    """Open the regions in a folder; if there is none, write the rows first, whole or not at all.
 
     Images stand in the order of the rows, or in that of `order`, which names all of them.
     """
@@ -154,8 +97,7 @@ def kept(folder: Path, rows: Iterator[Row], order: Iterable[str] | None = None) 
         shutil.rmtree(part, ignore_errors=True)
         part.mkdir(parents=True)
         try:
-            with progress_bar("region features"):
-                _write(part, rows, order)
+            _write(part, rows, order)
             part.rename(folder)
         except OSError:
             if not folder.is_dir():  # else another process was quicker
@@ -169,7 +111,7 @@ def kept(folder: Path, rows: Iterator[Row], order: Iterable[str] | None = None) 
     return Regions(values, boxes, counts, ids)
 
 
-def _write(folder: Path, rows: Iterator[Row], order: Iterable[str] | None) -> None:
+def _write(folder: Path, rows: Iterator[ImageRegions], order: Iterable[str] | None) -> None:
     """One row after the other, as long as each is; then, once the longest is known, as arrays."""
     ids: list[str] = []
     counts: list[int] = []

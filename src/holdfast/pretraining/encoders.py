@@ -1,7 +1,7 @@
-"""Pre-training on the world: masked words, and which of two sentences matches a picture.
+"""Pre-training of encoders on the world: masked words, and which of two sentences matches a picture.
 
-So that those who are offline have an encoder that has seen pictures and read text before the first task. Near misses
-differ from the truth in one attribute, so neither the words nor the picture alone give the answer away.
+It gives users who are offline an encoder that has seen pictures and read text before the first task. The two sentences
+differ in one attribute, so that neither the words nor the picture alone give the answer away.
 """
 
 from __future__ import annotations
@@ -54,22 +54,22 @@ from holdfast.world.pairs import Lesson, lesson, texts
 T = TypeVar("T")
 
 SEED = 0x9E7
-"""Scenes of the pre-training have numbers that no dataset's have."""
+"""The seed of the scenes, which no dataset has."""
 PLACES = 4
-"""At most so many words of a sentence are hidden."""
+"""The most words of a sentence that are masked."""
 SHARE = 0.15
-"""Of the words, so many are hidden; at least one."""
+"""The share of a sentence's words that are masked; at least one word is."""
 HELD_OUT = 20
-"""Of so many scenes or texts, one is held out."""
+"""One of every 20 scenes is held out."""
 MATCHING = "matching.safetensors"
-"""The head that tells which of two sentences is true, beside the encoder's own files."""
+"""The head that judges which of two sentences is true, beside the encoder's own files."""
 READ = 2000
-"""The text of so many scenes makes the word pieces: the same for every model, whatever it learns from."""
+"""The number of scenes whose text makes the word pieces, whichever model learns from them."""
 
 
 @dataclass(frozen=True)
 class Pretraining:
-    """What is learned, for how long. With `model` a text encoder, words alone are learned."""
+    """What is learned, and for how long. A text encoder learns masked words alone."""
 
     model: Literal["vilt-tiny", "bert-tiny"] = "vilt-tiny"
     scenes: Annotated[int, Between(40)] = 2000
@@ -160,7 +160,7 @@ def pretrain(
 ) -> dict[str, float]:
     """Pre-train a model, save it in the format of the published ones, and return its scores on held-out scenes.
 
-    A call that is interrupted goes on from its last checkpoint in `out`.
+    An interrupted call continues from its last checkpoint in `out`.
     """
     _claim(out, settings)
     watch = watch or Watch()
@@ -219,14 +219,14 @@ def _claim(out: Path, settings: Pretraining) -> None:
         differs = next(name for name in mine if begun.get(name) != mine[name])
         raise UserError(
             f"{out} holds a pre-training that was begun with {differs}={begun.get(differs)}, not {mine[differs]}: "
-            "give the same settings to go on with it, or another folder"
+            "give the same settings to continue it, or another folder"
         )
 
 
 def generator_hash() -> str:
     """A hash of the source of the world, which made the pictures and the text."""
     digest = hashlib.blake2b(digest_size=8)
-    for path in sorted(Path(holdfast.world.__path__[0]).glob("*.py")):
+    for path in sorted(Path(holdfast.world.__path__[0]).rglob("*.py")):
         digest.update(path.read_bytes())
     return digest.hexdigest()
 
@@ -239,7 +239,7 @@ def _training(settings: Pretraining) -> Training:
         weight_decay=0.01,
         schedule="cosine",
         warmup=0.05,
-        augment="shift" if settings.model == "vilt-tiny" else "none",  # no flip: left and right are told
+        augment="shift" if settings.model == "vilt-tiny" else "none",  # no flip: captions say left and right
     )
 
 
@@ -272,16 +272,16 @@ def _made(make: Callable[[int], T], numbers: range) -> list[T]:
 def _from_lessons(lessons: Sequence[Lesson], pieces: Tokenizer, settings: Pretraining) -> tuple[Table, Table]:
     """Two tables over the same pictures: sentences to complete, and pairs of which one is true, the first."""
     pixels = torch.from_numpy(np.stack([each.image.transpose(2, 0, 1) for each in lessons]))
-    told = [
+    sentences = [
         (number, text, pair)
         for number, each in enumerate(lessons)
         for text, pair in zip((*each.captions, *(m.true for m in each.matches)), cycle(each.matches), strict=False)
     ]
-    image = Shared(pixels, torch.tensor([number for number, _, _ in told]))
-    numbers, lengths = _encode([text for _, _, pair in told for text in (pair.true, pair.false)], pieces, settings)
-    pairs = _text(numbers.reshape(len(told), 2, -1), lengths.reshape(len(told), 2))
-    matching = Table("matching", {"image": image, **pairs}, torch.zeros(len(told), dtype=torch.int64))
-    return _words([text for _, text, _ in told], image, pieces, settings), matching
+    image = Shared(pixels, torch.tensor([number for number, _, _ in sentences]))
+    numbers, lengths = _encode([text for _, _, pair in sentences for text in (pair.true, pair.false)], pieces, settings)
+    pairs = _text(numbers.reshape(len(sentences), 2, -1), lengths.reshape(len(sentences), 2))
+    matching = Table("matching", {"image": image, **pairs}, torch.zeros(len(sentences), dtype=torch.int64))
+    return _words([text for _, text, _ in sentences], image, pieces, settings), matching
 
 
 def _together(words: Table, matching: Table) -> Table:

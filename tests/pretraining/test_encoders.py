@@ -1,17 +1,20 @@
 import json
+import shutil
+from pathlib import Path
 
 import pytest
 import torch
 from transformers import ViltModel
 
+import holdfast.world
 from holdfast.data.text import Tokenizer
 from holdfast.engine.checkpoint import read
 from holdfast.engine.loop import Watch
 from holdfast.errors import Stopped, UserError
-from holdfast.experiments import pretrain
-from holdfast.experiments.pretrain import Pretraining
 from holdfast.models.vilt import TinyVilt
 from holdfast.models.weights import locate
+from holdfast.pretraining import encoders
+from holdfast.pretraining.encoders import Pretraining
 from holdfast.tasks import Choose
 from holdfast.types import Inputs
 from holdfast.world.pairs import lesson
@@ -30,27 +33,27 @@ class StopAfter(Watch):
 
 @pytest.fixture
 def quick(monkeypatch):
-    monkeypatch.setattr(pretrain, "READ", 20)
-    monkeypatch.setattr(pretrain, "_on_all_cores", lambda make, count, watch, progress=None: map(make, range(count)))
+    monkeypatch.setattr(encoders, "READ", 20)
+    monkeypatch.setattr(encoders, "_on_all_cores", lambda make, count, watch, progress=None: map(make, range(count)))
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_a_stopped_pretraining_goes_on_and_others_can_load_it(quick, tmp_path):
     settings = Pretraining(**SMALL)
-    whole = pretrain.pretrain(settings, tmp_path / "whole")
+    whole = encoders.pretrain(settings, tmp_path / "whole")
     with pytest.raises(Stopped):
-        pretrain.pretrain(settings, tmp_path / "parts", watch=StopAfter(3))
+        encoders.pretrain(settings, tmp_path / "parts", watch=StopAfter(3))
     with pytest.raises(UserError, match="begun with seed=0, not 1"):
-        pretrain.pretrain(Pretraining(**SMALL, seed=1), tmp_path / "parts")
-    assert pretrain.pretrain(settings, tmp_path / "parts") == whole
+        encoders.pretrain(Pretraining(**SMALL, seed=1), tmp_path / "parts")
+    assert encoders.pretrain(settings, tmp_path / "parts") == whole
     weights = [(tmp_path / name / "model.safetensors").read_bytes() for name in ("whole", "parts")]
     assert weights[0] == weights[1]
     with pytest.raises(UserError, match="holds a model already"):
-        pretrain.pretrain(settings, tmp_path / "whole")
+        encoders.pretrain(settings, tmp_path / "whole")
 
     made = json.loads((tmp_path / "whole" / "made.json").read_text())
     assert made["held_out"] == whole
-    assert made["generator"] == pretrain.generator_hash()
+    assert made["generator"] == encoders.generator_hash()
     assert made["command"].startswith("holdfast pretrain vilt-tiny --out FOLDER --scenes 40")
 
     pieces = Tokenizer.load(tmp_path / "whole" / "vocab.txt")
@@ -71,7 +74,7 @@ def test_a_stopped_pretraining_goes_on_and_others_can_load_it(quick, tmp_path):
 
 
 def test_words_alone_are_learned_by_the_text_encoder(quick, tmp_path):
-    found = pretrain.pretrain(Pretraining(model="bert-tiny", **SMALL), tmp_path / "bert")
+    found = encoders.pretrain(Pretraining(model="bert-tiny", **SMALL), tmp_path / "bert")
     assert set(found) == {"words"}
     assert found["words"] > -6.0, "better than guessing among 400 pieces"
 
@@ -100,6 +103,15 @@ def test_near_misses_are_false_and_truths_true():
     assert (one.captions, one.matches) == (again.captions, again.matches)
 
 
+def test_the_generators_hash_covers_the_shapes_of_things(tmp_path, monkeypatch):
+    source = Path(holdfast.world.__path__[0])
+    monkeypatch.setattr(holdfast.world, "__path__", [str(shutil.copytree(source, tmp_path / "world"))])
+    before = encoders.generator_hash()
+    with (tmp_path / "world/shapes/animals.py").open("a") as file:
+        file.write("# other shapes\n")
+    assert encoders.generator_hash() != before
+
+
 def test_the_model_that_ships_tells_true_sentences_from_near_misses():
     """On scenes that it never saw. The bar is below what `made.json` says by four deviations of so few pairs."""
     torch.manual_seed(0)
@@ -108,9 +120,9 @@ def test_the_model_that_ships_tells_true_sentences_from_near_misses():
     pieces = Tokenizer.load(folder / "vocab.txt")
     inputs = Inputs(image=(3, 64, 64), text=24, vocabulary=len(pieces.vocabulary))
     model = TinyVilt().build(inputs, {"matching": Choose("matching", "matching", 2, 0.5).reads}).eval()
-    model.heads["matching"].load_state_dict(read(folder / pretrain.MATCHING))
+    model.heads["matching"].load_state_dict(read(folder / encoders.MATCHING))
     lessons = [lesson(0xF2E5, number, side=64) for number in range(60)]
-    _, table = pretrain._from_lessons(lessons, pieces, Pretraining())
+    _, table = encoders._from_lessons(lessons, pieces, Pretraining())
     image = table.inputs["image"]
     batch = {**table.inputs, "image": image.values[image.index.long()]}
     with torch.no_grad():

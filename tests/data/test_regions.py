@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 import torch
 
-from holdfast.benchmarks.regions import Regions, kept, open_features, read_rows
+from holdfast.benchmarks.source import open_source
+from holdfast.data.regions import Regions, open_or_write
+from holdfast.datasets.region_features import read_rows
 from holdfast.errors import UserError
 
 
@@ -14,23 +16,25 @@ def row(name, count, width=3):
 
 
 def test_rows_are_arranged_and_filled_up_with_zeros(tmp_path):
-    found = kept(tmp_path / "arranged", iter([row("c", 1), row("a", 2), row("b", 1)]), order=["a", "b", "nowhere", "c"])
+    found = open_or_write(
+        tmp_path / "arranged", iter([row("c", 1), row("a", 2), row("b", 1)]), order=["a", "b", "nowhere", "c"]
+    )
     assert found.ids.tolist() == ["a", "b", "c"]
     assert found.shape == (2, 3)
     assert found.counts.tolist() == [2, 1, 1]
     assert found.values[:, :, 0].tolist() == [[97, 97], [98, 0], [99, 0]]
     assert found.boxes[:, :, 3].tolist() == [[97 / 256, 97 / 256], [98 / 256, 0], [99 / 256, 0]]
-    again = kept(tmp_path / "arranged", iter([]), order=[])
+    again = open_or_write(tmp_path / "arranged", iter([]), order=[])
     assert torch.equal(again.values, found.values), "from the cache"
-    plain = kept(tmp_path / "plain", iter([row("c", 1), row("a", 2)]))
+    plain = open_or_write(tmp_path / "plain", iter([row("c", 1), row("a", 2)]))
     assert plain.ids.tolist() == ["c", "a"]
 
 
 def test_features_of_two_widths_are_refused_and_leave_nothing_behind(tmp_path):
     with pytest.raises(UserError, match="the features of a are 3 wide, those of b 5"):
-        kept(tmp_path / "two widths", iter([row("a", 1), row("b", 1, width=5)]))
+        open_or_write(tmp_path / "two widths", iter([row("a", 1), row("b", 1, width=5)]))
     with pytest.raises(UserError, match="no regions at all"):
-        kept(tmp_path / "none", iter([]))
+        open_or_write(tmp_path / "none", iter([]))
     assert not list(tmp_path.iterdir())
 
 
@@ -47,13 +51,13 @@ def test_a_stretch_has_the_rows_between_its_images_and_its_columns_count_from_th
 
 
 def test_what_is_not_there_is_told_by_the_names_of_files(tmp_path):
-    with pytest.raises(UserError, match="holds no region features"):
-        open_features(str(tmp_path))
+    with pytest.raises(UserError, match="holds no region_features"):
+        open_source("region_features", data=str(tmp_path))
     (tmp_path / "region_features").mkdir()
     (tmp_path / "region_features" / "test2015_obj36.tsv").touch()
-    files = open_features(str(tmp_path))
+    files = open_source("region_features", data=str(tmp_path))
     assert files.folder == tmp_path / "region_features"
     alternatives = (("nlvr2_train_obj36",), ("coco_train", "coco_val"))
     named = r"images of all: give it nlvr2_imgfeat/train_obj36.tsv or faster_rcnn_coco_train.h5"
     with pytest.raises(UserError, match=named):
-        list(read_rows(files, alternatives, {"a"}, lambda name: (1, 1), of="all"))
+        list(read_rows(files.folder, alternatives, {"a"}, lambda name: (1, 1), of="all"))

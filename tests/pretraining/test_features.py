@@ -8,11 +8,12 @@ from PIL import Image
 from typer.testing import CliRunner
 
 from holdfast.cli.features import features
-from holdfast.data.features import compute_features, open_features
+from holdfast.data.features import open_features
 from holdfast.data.images import decode
 from holdfast.data.prepared import prepare
 from holdfast.errors import UserError
 from holdfast.models.resnet import ResNetEncoder
+from holdfast.pretraining.features import compute_features
 from holdfast.types import Example
 
 

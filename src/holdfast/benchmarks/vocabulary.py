@@ -1,0 +1,37 @@
+"""The word pieces of a dataset's texts, kept in the cache."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from holdfast.benchmarks.cache import write_json
+from holdfast.benchmarks.source import Source, place_of
+from holdfast.data import text
+from holdfast.data.text import Tokenizer, train
+from holdfast.progress import progress_bar
+
+PIECES = 8000
+"""The size of a vocabulary of word pieces that is trained on a benchmark's own text."""
+_CHUNK = 10_000
+
+
+def word_pieces(
+    source: Source, texts: Callable[[], Iterator[str]], vocabulary: Path | None = None, kept: str = "all"
+) -> tuple[Tokenizer, int]:
+    """A tokenizer, from a vocabulary file or trained on the texts, and the length of the longest text in word pieces.
+
+    `kept` names the texts: a source may have several sets of them.
+    """
+    words = "" if vocabulary is None else Tokenizer.load(vocabulary).fingerprint
+    file = place_of("tables", "words", [source], PIECES, words, kept, modules=[text.__name__]).with_suffix(".json")
+    if not file.exists():
+        with progress_bar(f"reading the words of {source.dataset.name}"):
+            found = list(texts())
+            pieces = Tokenizer.load(vocabulary) if vocabulary else train(found, PIECES)
+            starts = range(0, len(found), _CHUNK)
+            longest = max(int(pieces.encode(found[start : start + _CHUNK], 512)[1].max()) for start in starts)
+            write_json(file, {"vocabulary": pieces.vocabulary, "longest": longest})
+    known = json.loads(file.read_text(encoding="utf-8"))
+    return Tokenizer(tuple(known["vocabulary"])), known["longest"]

@@ -1,0 +1,1 @@
+"""Pre-training: encoders, small frozen networks, and feature maps, each made once for other runs."""
