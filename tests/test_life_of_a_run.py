@@ -5,9 +5,9 @@ import re
 from functools import wraps
 from pathlib import Path
 
+from cli.inside import inside
 from holdfast.benchmarks.climb.benchmark import Climb
 from holdfast.experiments import local
-from cli.inside import inside
 
 PAGE = Path(__file__).parents[1] / "docs" / "design.md"
 QUICK = ["--set", "benchmark.train=16", "--set", "benchmark.scored=16", "--set", "train.epochs=1"]
@@ -47,7 +47,7 @@ def test_a_command_reaches_its_table_in_the_hops_that_the_guide_names(tmp_path, 
     monkeypatch.setattr(Climb, "setup", lambda self, wants: setups.append(1) or real(self, wants))
     done = inside("run", "climb", "-a", "er", "--scale", "tiny", "-j", "1", *QUICK, "--out", "runs", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert [call for call in dict.fromkeys(calls)] == [f"{path}:{name}" for path, name in named]
+    assert list(dict.fromkeys(calls)) == [f"{path}:{name}" for path, name in named]
     assert len(list((tmp_path / "runs").iterdir())) == 5, "the run, and the direct run of each task"
     assert len(setups) == 1, "for all five"
 
