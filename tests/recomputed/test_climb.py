@@ -207,16 +207,18 @@ def test_the_measures_of_each_record(everyone):
 
 
 def check_cell(cell, scores, changes=None):
-    """A cell of a paper's table: the mean score in percent and its interval, and the mean change where all have one."""
+    """A cell of a paper's table: the means of scores in percent and of changes, where all have one; their intervals."""
     if not scores:
-        assert all(cell[name] is None for name in ("score", "spread", "change"))
+        assert all(cell[name] is None for name in ("score", "spread", "change", "change_spread"))
         return
     mean, half = mean_and_interval([100 * score for score in scores])
     assert same(cell["score"], mean)
     assert same(cell["spread"], half)
     undefined = changes is not None and None in changes
     assert cell["doubtful"] == undefined
-    assert same(cell["change"], None if changes is None or undefined else sum(changes) / len(changes))
+    change, width = (None, None) if changes is None or undefined else mean_and_interval(changes)
+    assert same(cell["change"], change)
+    assert same(cell["change_spread"], width)
 
 
 def test_the_papers_tables(store, everyone):
@@ -292,14 +294,14 @@ def test_the_papers_tables(store, everyone):
                     check(number, f"seqft: after {after}", head, scores, [share] if number == "10" else None)
     assert not left, "every cell of ours is recomputed"
 
-    # As they are printed: a change with one decimal, and the score in brackets.
+    # As they are printed: a change with one decimal and its interval, and the score with its own in brackets.
     text = inside("climb", "tables", store, "--table", "3", cwd=store).stdout
     (line,) = [line for line in text.splitlines() if line.strip().startswith("seqft")]
-    for shown, column in zip(re.findall(r"(?:[-\d.]+|–\*) \[[\d.]+\]", line), ORDER, strict=True):
+    for shown, column in zip(re.findall(r"(?:[-\d.]+(?: ±[\d.]+)?|–\*) \[[^\]]+\]", line), ORDER, strict=True):
         cell = cells["3", "seqft", column]
         change, _, score = shown.rstrip("]").partition(" [")
-        assert cell_shows(score, cell["score"], None, 1)
-        assert change == "–*" if cell["doubtful"] else cell_shows(change, cell["change"], None, 1)
+        assert cell_shows(score, cell["score"], cell["spread"], 1)
+        assert change == "–*" if cell["doubtful"] else cell_shows(change, cell["change"], cell["change_spread"], 1)
 
 
 def compared(store, everyone, only):

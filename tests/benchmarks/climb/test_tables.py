@@ -3,8 +3,10 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import typer
 from typer.testing import CliRunner
@@ -24,14 +26,14 @@ ORDER = paper.ORDERS[0]
 TASKS = ORDER.split(">")
 COST = {"steps": 9, "seconds": 1.0, "memory_bytes": 0, "examples_forward": 9, "examples_backward": 9}
 COST |= {"trained": 13, "parameters": 100}
-OURS = {"seqft": [], "er": ["replay"], "frozen-bottom-9": ["frozen-bottom"]}
+OURS = {"seqft": [], "er": [{"name": "replay"}]}
 
 
 def record(
     benchmark, name, scores, *, algorithm="seqft", model="vilt", start="", seed=0, command="", others=(), **chance
 ):
     """A record with what the tables read of it."""
-    kinds = [{"name": n} for n in OURS.get(algorithm, [algorithm])]
+    kinds = OURS.get(algorithm, [{"name": algorithm}])
     config = {"benchmark": benchmark | {"scale": "paper"}, "model": {"name": model}, "algorithms": kinds}
     config |= {"transforms": [], "training": [{"epochs": 1}], "seed": seed, "data": name}
     config |= {"start": start} if start else {}
@@ -39,14 +41,17 @@ def record(
     return Record(name, config, environment, {}, {}, tuple(scores), COST, chance, others=dict(others))
 
 
-def upstream(name, matrix, *, order=ORDER, **rest):
+def upstream(name, matrix, *, order=ORDER, k=None, **rest):
     """A run whose score on each task after each stage is given, in percent."""
     scores = [
         Score(stage, stage, task, "test", 100, value / 100)
         for stage, row in enumerate(matrix, 1)
         for task, value in row.items()
     ]
-    return record({"name": "climb", "order": order}, name, scores, **rest)
+    found = record({"name": "climb", "order": order}, name, scores, **rest)
+    if k is not None:
+        found.config["algorithms"] = [{"name": "frozen-bottom", "k": k}]
+    return found
 
 
 def few(name, task, shots, score, chance, *, sample=0, image="mean", reallocate=True, **rest):
@@ -157,6 +162,53 @@ def test_the_share_that_is_trained_stands_beside_the_papers(direct):
         ScoreCell(13.02),
     )
     assert row_of(found, "er").ours[-1] == ScoreCell()
+
+
+def test_each_mean_over_seeds_has_its_interval(direct):
+    """Transfer and forgetting, too: t(1) = 12.706 times half the difference of two values."""
+    scores = ([70.0, 74.0, 76.0, 61.0], [68.0, 72.0, 76.0, 63.0])
+    runs = [
+        upstream(f"er{seed}", [dict(zip(TASKS, own, strict=True))] * 3 + [dict.fromkeys(TASKS, 60.0)], seed=seed)
+        for seed, own in enumerate(scores)
+    ]
+    directs = [
+        replace(run, id=f"{run.id}-{seed}", config=run.config | {"seed": seed}) for run in direct for seed in range(2)
+    ]
+    found = RunsAtScale([*runs, *directs])
+    cell = row_of(sheet("3", found), "seqft").ours[0]
+    changes = [100 * (own[0] - 67.7) / 67.7 for own in scores]
+    assert cell.change == pytest.approx(sum(changes) / 2)
+    assert cell.change_spread == pytest.approx(12.7062 * abs(changes[0] - changes[1]) / 2, rel=1e-4)
+    assert str(cell) == f"{cell.change:.1f} ±{cell.change_spread:.1f} [69.0 ±12.7]"
+    lost = row_of(sheet("8", found), "seqft: after vcr").ours[0]
+    dropped = [100 * (own[0] - 60) / own[0] for own in scores]
+    assert lost.change_spread == pytest.approx(12.7062 * abs(dropped[0] - dropped[1]) / 2, rel=1e-4)
+
+
+def test_low_shot_transfer_has_the_interval_of_a_ratio_over_pairs_of_runs():
+    random, chance = np.random.default_rng(0), 0.25
+    for _ in range(3):
+        base, after = random.normal(60, 3, 40), random.normal(65, 3, 40)
+        after += 0.8 * (base - 60)
+        runs = [few(f"d{n}", "vcr", "5%", score, chance, sample=n) for n, score in enumerate(base)]
+        runs += [few(f"a{n}", "vcr", "5%", score, chance, sample=n, start="run@1") for n, score in enumerate(after)]
+        up = upstream("run", [dict.fromkeys(TASKS, 70.0)] * 4, algorithm="er")
+        cell = row_of(sheet("10", RunsAtScale([up, *runs])), "er: after vqav2").ours[2]
+        draws = random.integers(40, size=(4000, 40))  # the bootstrap of pairs knows nothing of the formula
+        ratios = 100 * (after[draws].mean(1) - base[draws].mean(1)) / (base[draws].mean(1) - 25)
+        assert cell.change_spread == pytest.approx(2.02 * ratios.std(), rel=0.08)
+        assert str(cell).startswith(f"{cell.change:.1f} ±{cell.change_spread:.1f} [")
+    alone = RunsAtScale([up, *runs[:1], *runs[40:41]])
+    assert row_of(sheet("10", alone), "er: after vqav2").ours[2].change_spread is None
+
+
+def test_a_frozen_bottom_is_named_by_how_much_is_frozen(direct):
+    rows = [dict.fromkeys(TASKS, 70.0)] * 4
+    found = RunsAtScale([*direct, *(upstream(f"run{k}", rows, algorithm="frozen-bottom", k=k) for k in (9, 2))])
+    table = sheet("3", found)
+    assert row_of(table, "frozen-bottom-9").paper[0].score == 67.3
+    assert row_of(table, "frozen-bottom-9").ours[0].score == row_of(table, "frozen-bottom-2").ours[0].score == 70
+    assert row_of(table, "frozen-bottom-2").paper[0] == ScoreCell(), "the paper has no such row"
 
 
 def test_an_encoder_that_stays_is_named(direct):

@@ -59,6 +59,7 @@ def _cell(ours: tables.ScoreCell, paper: tables.ScoreCell) -> Cell:
     return Cell(
         "" if ours == tables.ScoreCell() else str(ours),
         number=ours.change,
+        interval=ours.change_spread,
         paper=paper.change,
         paper_text="" if paper == tables.ScoreCell() else str(paper),
         values=ours.changes,

@@ -17,7 +17,7 @@ from holdfast.types import Score
 
 T = TypeVar("T")
 
-NAMES = {"finetune": "seqft", "replay": "er", "frozen-bottom": "frozen-bottom-9"}
+NAMES = {"finetune": "seqft", "replay": "er"}
 """What the paper calls our algorithms, where it has another name."""
 ROWS = ("seqft", "frozen-encoder", "frozen-bottom-9", "er", "ewc", "adapters")
 """The paper's algorithms, in the order of its tables."""
@@ -81,6 +81,11 @@ class LowShotRecord:
     chance: float
     scores: Sequence[Score]
 
+    @property
+    def draw(self) -> tuple[int, str, int]:
+        """Which few examples it learned, in which order: the same for runs that are compared in pairs."""
+        return self.seed, self.shots, self.sample
+
     def shows(self, image: str, reallocate: bool) -> bool:
         """Whether its texts come with such an image."""
         return (self.image, self.reallocate) == (image, reallocate)
@@ -91,6 +96,21 @@ def low_shot_transfer(after: Sequence[LowShotRecord], direct: Sequence[LowShotRe
     score, base = (metrics.mean([final(each.scores) for each in runs]) for runs in (after, direct))
     doubt = unclear([base], [tested(direct[0].scores)], direct[0].chance)
     return doubt or metrics.low_shot_transfer(score, base, direct[0].chance)
+
+
+def low_shot_interval(after: Sequence[LowShotRecord], direct: Sequence[LowShotRecord]) -> float | None:
+    """The half width of T_LS's 95 % interval, in percent; None where it is undefined or rests on one pair of runs.
+
+    With r = (S - R) / (D - R) the ratio of two means, T_LS = 100 (r - 1), and its error is, to first order, the mean of
+    (s - R) - r (d - R) over pairs of runs of one seed and sub-sample, divided by D - R (Cochran, 1977, section 2.11).
+    """
+    bases = {each.draw: final(each.scores) for each in direct}
+    pairs = [(final(each.scores), bases[each.draw]) for each in after if each.draw in bases]
+    transfer, chance = low_shot_transfer(after, direct), direct[0].chance
+    if len(pairs) < max(2, len(after)) or transfer != transfer:
+        return None
+    ratio, base = 1 + transfer / 100, metrics.mean([d for _, d in pairs]) - chance
+    return 100 * metrics.t_interval([(s - chance) - ratio * (d - chance) for s, d in pairs]) / base
 
 
 class RunsAtScale:
@@ -193,8 +213,17 @@ def _model(record: RecordView) -> str:
 
 def _algorithm(record: RecordView) -> str:
     config = record.config
-    names = [*config["transforms"], *(NAMES.get(a["name"], a["name"]) for a in config["algorithms"])]
-    return "+".join(names) or NAMES["finetune"]
+    return "+".join([*config["transforms"], *map(_row, config["algorithms"])]) or NAMES["finetune"]
+
+
+def _row(algorithm: Mapping[str, Any]) -> str:
+    """What the paper calls an algorithm with its settings.
+
+    >>> _row({"name": "frozen-bottom", "k": 2}), _row({"name": "replay", "capacity": 200}), _row({"name": "mas"})
+    ('frozen-bottom-2', 'er', 'mas')
+    """
+    name: str = algorithm["name"]
+    return f"{name}-{algorithm['k']}" if name == "frozen-bottom" else NAMES.get(name, name)
 
 
 def _what(record: RecordView) -> str:

@@ -1,8 +1,8 @@
 """CLiMB's tables from records, ours beside the paper's: 3, 5 to 8, 9a, 9b and 10 to 13. No torch here.
 
-A cell holds a score in percent, and the transfer or forgetting where the paper's table has one. Ours is the mean over
-seeds and sub-samples, with the half width of its 95 % interval; the paper's ± is a standard deviation. A change from a
-baseline that is not clearly above chance is a dash.
+A cell holds a score in percent, and the transfer or forgetting where the paper's table has one. Each of ours is a mean
+over seeds and sub-samples with the half width of its 95 % interval; the paper's ± is a standard deviation. A change
+from a baseline that is not clearly above chance is a dash.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from holdfast import metrics
 from holdfast.benchmarks.climb import paper, protocol
-from holdfast.benchmarks.climb.runs import LowShotRecord, RunsAtScale, Upstream, low_shot_transfer
+from holdfast.benchmarks.climb.runs import LowShotRecord, RunsAtScale, Upstream, low_shot_interval, low_shot_transfer
 from holdfast.benchmarks.climb.transfer import MODALITIES, UNTOUCHED, final
 from holdfast.errors import UserError, nearest
 from holdfast.papers import table as published
@@ -26,17 +26,18 @@ SAME = "{}: the encoder stays as it was, so that the low-shot runs are those of 
 
 @dataclass(frozen=True)
 class ScoreCell:
-    """A score in percent with its interval or deviation, and a transfer or forgetting in percent.
+    """A score in percent and a transfer or forgetting in percent, each with its interval or deviation.
 
     >>> str(ScoreCell(67.786, change=0.13)), str(ScoreCell(55.9, 2.1)), str(ScoreCell())
     ('0.1 [67.8]', '55.9 ±2.1', '–')
-    >>> str(ScoreCell(51.2, doubtful=True))
-    '–* [51.2]'
+    >>> str(ScoreCell(51.2, doubtful=True)), str(ScoreCell(67.786, 1.2, change=0.13, change_spread=0.4))
+    ('–* [51.2]', '0.1 ±0.4 [67.8 ±1.2]')
     """
 
     score: float | None = None
     spread: float | None = None
     change: float | None = None
+    change_spread: float | None = None
     doubtful: bool = False
     """Whether there is no change, because the baseline is not clearly above chance."""
     changes: Mapping[int, float] = field(default_factory=dict, compare=False)
@@ -45,12 +46,14 @@ class ScoreCell:
     def __str__(self) -> str:
         if self.score is None and self.change is None:
             return "–"
-        score = "–" if self.score is None else f"{self.score:.1f}"
+        score = "–" if self.score is None else _with_spread(self.score, self.spread)
         if self.doubtful:
             return f"–* [{score}]"
-        if self.change is not None:
-            return f"{self.change:.1f} [{score}]"
-        return score if self.spread is None else f"{score} ±{self.spread:.1f}"
+        return score if self.change is None else f"{_with_spread(self.change, self.change_spread)} [{score}]"
+
+
+def _with_spread(value: float, spread: float | None) -> str:
+    return f"{value:.1f}" if spread is None else f"{value:.1f} ±{spread:.1f}"
 
 
 @dataclass(frozen=True)
@@ -276,7 +279,10 @@ def _from(
 def _transferred(runs: RunsAtScale, found: Sequence[Upstream], stage: int, task: str) -> ScoreCell:
     after = [r for run in found for r in runs.after(run, stage) if r.task == task]
     direct = runs.before(found, task)
-    return _cell([final(r.scores) for r in after], [low_shot_transfer(after, direct)] if after and direct else [])
+    scores = [final(r.scores) for r in after]
+    if not after or not direct:
+        return _cell(scores)
+    return replace(_cell(scores, [low_shot_transfer(after, direct)]), change_spread=low_shot_interval(after, direct))
 
 
 def _few(found: Iterable[LowShotRecord]) -> ScoreCell:
@@ -309,10 +315,16 @@ def _cell(scores: Iterable[float], changes: Sequence[float] = ()) -> ScoreCell:
     values = [100 * score for score in scores if score == score]
     if not values:
         return ScoreCell()
-    spread = metrics.summary(values).half_width if len(values) > 1 else None
     doubtful = any("above chance" in getattr(change, "reason", "") for change in changes)
     known = bool(changes) and all(change == change for change in changes)
-    return ScoreCell(metrics.mean(values), spread, metrics.mean(changes) if known else None, doubtful)
+    change, change_spread = _mean(changes) if known else (None, None)
+    return ScoreCell(*_mean(values), change, change_spread, doubtful)
+
+
+def _mean(values: Sequence[float]) -> tuple[float, float | None]:
+    """The mean, and the half width of its 95 % interval where there are several values."""
+    found = metrics.summary(values)
+    return found.mean, found.half_width if found.count > 1 else None
 
 
 def _untouched(runs: RunsAtScale) -> list[str]:
