@@ -19,6 +19,22 @@ def of_networks(*networks):
     return [block for block in cfst.section(runs) if isinstance(block, TableBlock)]
 
 
+def test_the_two_kinds_of_interval_are_told_row_by_row():
+    runs = [
+        Record.from_json(record("cfst:cgqa", name, seed=seed, model="resnet18", summary=TESTS), "test")
+        for name, seed in (("replay", 0), ("ewc", 0), ("ewc", 1), ("ewc", 2))
+    ]
+    (table,) = [block for block in cfst.section(runs) if isinstance(block, TableBlock)]
+    assert rows(table)["er · class"]["Asys ↑"].interval == pytest.approx(1.0)
+    told = (
+        "The 95 % interval of ours is over the few-shot tasks of its only seed, so that it says nothing of other seeds: "
+        "er · class; Student's t over seeds: ewc · class."
+    )
+    assert told in table.notes
+    (table,) = [block for block in cfst.section(runs[1:]) if isinstance(block, TableBlock)]
+    assert "The 95 % interval of ours is Student's t over seeds: ewc · class." in table.notes
+
+
 @pytest.mark.parametrize(
     ("plain", "own", "size"),
     [

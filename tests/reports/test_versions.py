@@ -8,9 +8,13 @@ from pathlib import Path
 import pytest
 from safetensors.torch import load_file
 
+from holdfast.benchmarks.climb.runs import RunsAtScale
 from holdfast.experiments.request import Request
 from holdfast.experiments.store import Record, Store
+from holdfast.reports.blocks import TableBlock
 from holdfast.reports.groups import experiments, rows_of
+from holdfast.reports.sections import section
+from reports import stores
 from reports.commands import holdfast
 from smallest import prepare, prepared, run
 
@@ -73,3 +77,40 @@ def test_runs_of_other_versions_of_what_all_rows_share_stand_in_other_tables(tmp
     found = experiments([record, with_parts(record, "raised", engine=2)])
     assert sorted(each.title.rpartition("(")[2] for each in found) == ["engine=1)", "engine=2)"]
     assert json.loads((tmp_path / record.id / "config.json").read_text())["parts"]["engine"] == 1
+
+
+MIXED = "Made with different versions, which may be why they differ: engine 1 (ewc); engine 2 (finetune)."
+
+
+@pytest.mark.parametrize(
+    ("benchmark", "own", "summary"),
+    [
+        ("clvqa", {"setting": "two", "order": "", "model": "san-tiny"}, {"wh": 0.1, "yn": 0.6}),
+        ("viscoll:coco", {"order": "random", "setting": "standard", "model": "vlbert-tiny"}, {"log_perplexity": 3.0}),
+        ("cfst:cgqa", {"model": "resnet18"}, {"Acon": 0.2}),
+    ],
+)
+def test_a_paper_s_table_tells_which_rows_other_versions_made(benchmark, own, summary):
+    def noted(*versions):
+        runs = []
+        for algorithm, version in zip(("ewc", "finetune"), versions, strict=True):
+            value = stores.record(benchmark, algorithm, summary=summary, **own)
+            value["config"]["parts"] = {"engine": version, f"algorithm {algorithm}": version}
+            runs.append(Record.from_json(value, "test"))
+        tables = [block for block in section(benchmark.partition(":")[0], runs) if isinstance(block, TableBlock)]
+        assert tables
+        return [MIXED in table.notes for table in tables if len(table.rows) > 1]
+
+    assert all(noted(1, 2))
+    assert not any(noted(1, 1))
+
+
+def test_climb_s_tables_tell_it_too():
+    runs = []
+    for algorithm, version in (("ewc", 1), ("finetune", 2)):
+        value = stores.record("climb", algorithm, order="vqav2>nlvr2>snli-ve>vcr", model="vilt", stages=1)
+        value["config"]["parts"] = {"engine": version}
+        runs.append(Record.from_json(value, "test"))
+    assert MIXED.replace("finetune", "seqft") in RunsAtScale(runs).notes
+    del runs[0].config["parts"]
+    assert any("by holdfast 0.1 (ewc); engine 2 (seqft)" in note for note in RunsAtScale(runs).notes)

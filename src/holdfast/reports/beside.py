@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from holdfast.benchmarks.base import Measure, headed
+from holdfast.benchmarks.versions import mixed
 from holdfast.experiments.store import Record
 from holdfast.papers import PublishedTable
 from holdfast.reports.blocks import Cell, TableBlock
@@ -81,7 +82,7 @@ def side_by_side(
     heads = tuple(headed(column.title, column.higher) for column in columns)
     given = title or f"{published.paper}, table {published.number}: {published.title}"
     warnings = list(dict.fromkeys(filter(None, (caution(record) for record in records))))
-    notes = (published.measures, *marked.notes)
+    notes = (published.measures, *mixed((record.algorithm, record.config) for record in records), *marked.notes)
     return TableBlock(given, (" · ".join(names), *heads), tuple(marked.rows), notes, " ".join(warnings), marked.marks)
 
 

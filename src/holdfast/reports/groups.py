@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from holdfast.benchmarks.versions import OLDEST, shared
 from holdfast.experiments.store import Record
 from holdfast.reports.pooled import pooled
 from holdfast.reports.runs import SETTINGS, on_world
@@ -18,9 +19,6 @@ BOUNDS = ("joint", "offline", "cumulative")
 """Transforms that give the learner all data at once: what they reach is a bound, and never the best of a table."""
 SEEDS = ("seed", "sample")
 """Settings of a benchmark that only draw anew: a row is the mean over them."""
-SHARED = ("engine", "benchmark", "reader", "tokenizer", "decoding", "task", "head", "model")
-"""Parts that all rows of a table have in common: what was measured with other versions of them stands in another."""
-OLDEST = "by holdfast 0.1"
 MOST = 3
 """A title names at most so many settings; where more differ, it names the run."""
 
@@ -146,8 +144,7 @@ def _conditions(record: Record) -> dict[str, Any]:
     plain = {"benchmark": benchmark, "model": config["model"], "precision": config.get("precision", "float32")}
     if "parts" not in config:  # what its parts were like, nothing tells
         plain["by"] = OLDEST
-    shared = {part: version for part, version in config.get("parts", {}).items() if part.startswith(SHARED)}
-    return plain | {"data": "the world's" if _on_world(record) else "given", "parts": shared}
+    return plain | {"data": "the world's" if _on_world(record) else "given", "parts": shared(config)}
 
 
 def _title(conditions: Mapping[str, Any]) -> str:

@@ -88,8 +88,18 @@ def _blocks(records: Sequence[Record]) -> list[Block]:
             columns.append(Beside(measure, name, measure, interval=f"{name}_ci", own_interval=own))
         columns.sort(key=lambda column: [c.name for c in published.columns].index(column.paper))
         beside = side_by_side(published, records, columns, method, ("method", "setting"))
-        blocks.append(replace(beside, notes=(*beside.notes, *_sizes(records))))
+        blocks.append(replace(beside, notes=(*beside.notes, *_intervals(beside), *_sizes(records))))
     return [*blocks, *_bars(records), *_concepts(records)]
+
+
+def _intervals(table: TableBlock) -> tuple[str, ...]:
+    """What the ± of each of our rows is: a row of one seed has the interval of its few-shot tests."""
+    with_width = [row for row in table.rows if any(cell.interval is not None for cell in row)]
+    one = ", ".join(row[0].text for row in with_width if row[0].run)
+    several = ", ".join(row[0].text for row in with_width if row[0].seeds)
+    told = ["over the few-shot tasks of its only seed, so that it says nothing of other seeds: " + one] if one else []
+    told += ["Student's t over seeds: " + several] if several else []
+    return (f"The 95 % interval of ours is {'; '.join(told)}.",) if told else ()
 
 
 def _sizes(records: Sequence[Record]) -> tuple[str, ...]:

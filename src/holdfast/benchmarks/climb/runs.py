@@ -12,6 +12,7 @@ from holdfast import metrics
 from holdfast.benchmarks.base import score_matrix
 from holdfast.benchmarks.climb.protocol import DIRECT, unclear
 from holdfast.benchmarks.climb.transfer import LowShotRun, final, tested
+from holdfast.benchmarks.versions import mixed
 from holdfast.errors import UserError
 from holdfast.types import Score
 
@@ -143,7 +144,8 @@ class RunsAtScale:
         unseen = self._named.keys() - {r.id for r in (*upstream, *few)}
         if any(other in unseen for run in self._upstream for other in run.others.values()):
             notes.append(UNSEEN)
-        self.notes = tuple(dict.fromkeys(notes))
+        made = [(_algorithm(r), r.config) for r in upstream] + [(_task(r), r.config) for r in few]
+        self.notes = tuple(dict.fromkeys([*notes, *mixed(made)]))
 
     def by_algorithm(self, model: str, order: str) -> dict[str, list[Upstream]]:
         """The runs of an order, by algorithm: the paper's first, whether or not we have run them, then others."""
@@ -228,6 +230,10 @@ def _row(algorithm: Mapping[str, Any]) -> str:
 
 def _what(record: RecordView) -> str:
     return f"{_model(record)}, {_algorithm(record)}, {record.config['benchmark']['order']}"
+
+
+def _task(record: RecordView) -> str:
+    return f"low-shot {record.config['benchmark']['task']}"
 
 
 def _which_few(record: RecordView) -> str:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from holdfast import papers
 from holdfast.benchmarks.base import Measure, headed
+from holdfast.benchmarks.versions import mixed
 from holdfast.experiments.store import Record
 from holdfast.reports.beside import caution
 from holdfast.reports.blocks import Bars, Block, Cell, TableBlock, mean_cell
@@ -52,9 +53,10 @@ def _table(records: Sequence[Record]) -> TableBlock:
     heads = tuple(headed(title, True) for title in asked)
     scale, model = records[0].config["benchmark"].get("scale"), records[0].config["model"]["name"]
     title = f"clvqa, the main table: accuracy after both tasks ({scale}, {model})"
-    notes = ("Accuracy in percent on both tasks at the end, with one output layer.", *marked.notes)
+    notes = ["Accuracy in percent on both tasks at the end, with one output layer."]
+    notes += [*mixed((record.algorithm, record.config) for record in records), *marked.notes]
     all_rows = (*marked.rows, (Cell("guessing"), *guessed))
-    return TableBlock(title, ("method", *heads), all_rows, notes, caution(records[0]), marked.marks)
+    return TableBlock(title, ("method", *heads), all_rows, tuple(notes), caution(records[0]), marked.marks)
 
 
 def _cell(group: Sequence[Record], method: str, order: str, task: str) -> Cell:
