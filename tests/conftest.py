@@ -1,9 +1,16 @@
 import os
 from collections import Counter
+from pathlib import Path
 
 import pytest
 import torch
 
+import holdfast
+
+# Processes that tests start import the package that is tested here, whatever is installed.
+PACKAGES = str(Path(holdfast.__file__).parents[1])
+os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (PACKAGES, os.environ.get("PYTHONPATH"))))
+os.fsync = lambda file: None  # no test pulls the plug, and a thousand small runs would wait for the disk
 torch.set_num_threads(1)  # two processes of two threads each on two cores are many times slower than one each
 
 

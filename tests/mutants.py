@@ -221,7 +221,9 @@ def commands(file: str, deep: bool) -> list[list[str]]:
     part = Path(file).stem
     names = users("memory" if file.startswith("memory") else part)
     here = ROOT / "tests"
-    python = [sys.executable, "-m", "pytest", "-n0", "-x", "-q", "-p", "no:cacheprovider", "--no-header"]
+    # Not of this tree, as the tests otherwise are, but of the copy that PYTHONPATH names.
+    python = [sys.executable, "-m", "pytest", "-o", "pythonpath=tests", "-n0", "-x", "-q", "--no-header"]
+    python += ["-p", "no:cacheprovider"]
     tests = [here / "algorithms" / f"test_{name}.py" for name in names]
     if file.startswith("memory"):
         tests[:0] = sorted(here.glob("test_memory*.py"))

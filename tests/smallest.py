@@ -77,8 +77,8 @@ OWN: dict[str, dict[str, Any]] = {
 }
 
 
-def request(algorithm: str = "finetune", **settings: Any) -> Request:
-    model, chosen = None, dict(SETTINGS)
+def request(algorithm: str = "finetune", model: str | None = None, **settings: Any) -> Request:
+    chosen = {name: value for name, value in SETTINGS.items() if model is None or not name.startswith("model.")}
     for name in algorithm.split("+"):
         kind = registry.ALGORITHMS[name].load() if name in registry.ALGORITHMS else Algorithm
         for need in sorted(kind.needs & FOR_NEEDS.keys()):
@@ -118,8 +118,8 @@ def prepare(asked: Request | Config, setups: Setups | None = None) -> Ready:
     return Ready(config, setups.of(config))
 
 
-def prepared(algorithm: str = "finetune", **settings: Any) -> Ready:
-    return prepare(request(algorithm, **settings))
+def prepared(algorithm: str = "finetune", model: str | None = None, **settings: Any) -> Ready:
+    return prepare(request(algorithm, model, **settings))
 
 
 def make_learner(ready: Ready, *given: Any, **named: Any) -> Learner:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from cli.inside import inside
+from processes import environment
 
 SMALL = ["--scale", "tiny", "--set", "benchmark.stages=2", "--set", "train.epochs=1"]
 
@@ -21,7 +22,7 @@ def holdfast(*words, cwd, check=None):
     else:
         done = subprocess.run(
             [sys.executable, "-m", "holdfast", *words], cwd=cwd, capture_output=True, text=True, check=False,
-            env={"OMP_NUM_THREADS": "1", "PATH": "/usr/bin:/bin", "COLUMNS": "100"},
+            env=environment(COLUMNS="100"),
         )  # fmt: skip
     assert "Traceback" not in done.stderr, done.stderr
     if check is not None:
@@ -143,9 +144,8 @@ def test_one_run_under_two_names_is_one_run_and_not_two_seeds(tmp_path):
 
 def test_a_rank_that_is_killed_ends_the_run_with_a_sentence_and_it_goes_on_with_another_number(tmp_path):
     words = [sys.executable, "-m", "holdfast", "run", "--scale", "small", "--precision", "float64", "--save-steps", "5"]
-    environment = {"OMP_NUM_THREADS": "1", "PATH": "/usr/bin:/bin"}
     process = subprocess.Popen(
-        [*words, "--ranks", "2"], cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True
+        [*words, "--ranks", "2"], cwd=tmp_path, env=environment(), stderr=subprocess.PIPE, text=True
     )
     end = time.monotonic() + 60
     while not list(tmp_path.glob("runs/*/checkpoints/*.safetensors")) and time.monotonic() < end:

@@ -8,6 +8,7 @@ import pytest
 
 from holdfast.cli.plan import plan
 from holdfast.errors import UserError
+from processes import environment
 
 PLAN = """
 [[experiment]]
@@ -41,7 +42,7 @@ def test_a_plan_is_told_carried_out_and_ends_with_what_failed_and_how_to_repeat_
 
     done = subprocess.run(
         [sys.executable, "-m", "holdfast", "plan", "plan.toml", "--tries", "2"], capture_output=True, text=True,
-        env={"OMP_NUM_THREADS": "1", "PATH": "/usr/bin:/bin"}, check=False,
+        env=environment(), check=False,
     )  # fmt: skip
     assert "Traceback" not in done.stderr
     assert done.returncode == 1

@@ -17,6 +17,7 @@ from holdfast.experiments.request import Request
 from holdfast.experiments.schedule import carry_out
 from holdfast.experiments.setups import Setups
 from holdfast.experiments.store import Store
+from processes import environment
 from smallest import THREADED, request
 
 
@@ -101,7 +102,6 @@ def test_a_run_whose_process_always_dies_fails_after_its_tries_and_the_others_ar
 def test_the_driver_killed_or_asked_to_stop_and_started_again_goes_on(tmp_path, number):
     words = [sys.executable, "-m", "holdfast", "run", "patterns", "-a", "replay,finetune", "-j", "2"]
     words += ["--scale", "tiny", "--set", "train.epochs=30", "--save-steps", "9", "--json"]
-    environment = {"PATH": "/usr/bin:/bin"}
     store, end = Store(tmp_path / "runs"), time.monotonic() + 200
 
     def wait_until(condition):
@@ -110,7 +110,7 @@ def test_the_driver_killed_or_asked_to_stop_and_started_again_goes_on(tmp_path, 
             time.sleep(0.02)
 
     driver = subprocess.Popen(
-        words, cwd=tmp_path, env=environment, stdout=-1, stderr=-1, text=True, start_new_session=True
+        words, cwd=tmp_path, env=environment(), stdout=-1, stderr=-1, text=True, start_new_session=True
     )
     wait_until(lambda: any(folder.holder() and any(folder.checkpoints.glob("*")) for folder in store.runs()))
     if number == signal.SIGKILL:
@@ -123,7 +123,7 @@ def test_the_driver_killed_or_asked_to_stop_and_started_again_goes_on(tmp_path, 
         assert errors.strip() == "stopped and saved in runs: run the same command to go on"
     wait_until(lambda: not any(folder.holder() for folder in store.runs()))  # its workers end with it
     assert any(folder.status() == "stopped" for folder in store.runs())
-    again = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
+    again = subprocess.run(words, cwd=tmp_path, env=environment(), capture_output=True, text=True, check=True)
     settings = {"train.epochs": 30}
     plan = graph([Request("patterns", word, scale="tiny", settings=settings) for word in ("replay", "finetune")])
     whole = Store(tmp_path / "whole")

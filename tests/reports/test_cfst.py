@@ -27,8 +27,8 @@ def test_the_two_kinds_of_interval_are_told_row_by_row():
     (table,) = [block for block in cfst.section(runs) if isinstance(block, TableBlock)]
     assert rows(table)["er · class"]["Asys ↑"].interval == pytest.approx(1.0)
     told = (
-        "The 95 % interval of ours is over the few-shot tasks of its only seed, so that it says nothing of other seeds: "
-        "er · class; Student's t over seeds: ewc · class."
+        "The 95 % interval of ours is over the few-shot tasks of its only seed, so that it says nothing of other "
+        "seeds: er · class; Student's t over seeds: ewc · class."
     )
     assert told in table.notes
     (table,) = [block for block in cfst.section(runs[1:]) if isinstance(block, TableBlock)]

@@ -52,7 +52,7 @@ class Patterns(Benchmark):
         found: dict[str, dict[int, Ids]] = {}
         for split in SPLITS:
             count = per_class if split != "validation" else per_class // 2
-            drawn = list(tasks.examples(self.stages * self.classes, count, self.noise, split))
+            drawn = tasks.examples(self.stages * self.classes, count, self.noise, split)
             size = self.classes * count
             found[split] = {}
             for stage in range(self.stages):

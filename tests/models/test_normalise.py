@@ -1,47 +1,17 @@
-"""Batch normalisation: over several heads and several ranks, a batch is normalised as a whole."""
-
-import subprocess
-import sys
-from pathlib import Path
+"""Batch normalisation: over several heads, a batch is normalised as a whole; over ranks, see `tests/conformance`."""
 
 import pytest
 import torch
-from safetensors.torch import load_file
 from torch import nn
 
-from benchmarks.cfst.ranked import asked
+from conformance.cases import RESNET, TWO_HEADS
 from holdfast.engine.learner import Learner
-from holdfast.experiments.store import Store
 from holdfast.models.normalise import BatchNorm, shared_batch
-from smallest import make_learner, run
-
-
-@pytest.fixture(scope="module")
-def two_ranks(tmp_path_factory) -> Path:
-    """The store of both settings, each trained by two processes over gloo."""
-    out, here = tmp_path_factory.mktemp("two-ranks"), Path(__file__).parent
-    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
-    environment = {"PYTHONPATH": str(here.parents[1]), "OMP_NUM_THREADS": "1", "PATH": "/usr/bin:/bin"}
-    done = subprocess.run(
-        [*launcher, here / "ranked.py", out], env=environment, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    return out
-
-
-@pytest.mark.parametrize("setting", ["class", "task"])
-def test_two_ranks_normalise_as_one_does(setting, two_ranks, tmp_path):
-    record = run(asked(setting), Store(tmp_path))
-    both = Store(two_ranks).folder(record.id)
-    one, two = load_file(Store(tmp_path).folder(record.id).weights), load_file(both.weights)
-    assert any("running_var" in name for name in one)
-    for name, value in one.items():
-        assert torch.allclose(value.double(), two[name].double(), rtol=0, atol=1e-9), name
-    assert both.record().scores == record.scores
+from smallest import make_learner, prepared
 
 
 def test_the_rows_of_all_heads_are_normalised_together():
-    ready = asked("task")
+    ready = prepared("er", **RESNET, **TWO_HEADS, benchmark__stages=3)
     learner: Learner = make_learner(ready)
     stages = ready.setup.stream.stages
     ids = torch.cat([torch.from_numpy(stage.train[:5]) for stage in stages[:3]]).numpy()
