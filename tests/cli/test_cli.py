@@ -17,16 +17,21 @@ SMALL = ["--scale", "tiny", "--set", "benchmark.stages=2", "--set", "train.epoch
 
 
 def holdfast(*words, cwd, check=None):
-    if words[0] in ("list", "show"):  # they only read
-        done = inside(*words, cwd=cwd)
-    else:
-        done = subprocess.run(
-            [sys.executable, "-m", "holdfast", *words], cwd=cwd, capture_output=True, text=True, check=False,
-            env=environment(COLUMNS="100"),
-        )  # fmt: skip
+    """A command in this process, and its runs as well: one after another."""
+    return checked(inside(*words, *(["-j", "1"] if words[0] == "run" else []), cwd=cwd), check)
+
+
+def process(*words, cwd, check=None):
+    """A command in a process of its own, which takes seconds to start."""
+    words = [sys.executable, "-m", "holdfast", *words]
+    done = subprocess.run(words, cwd=cwd, capture_output=True, text=True, check=False, env=environment(COLUMNS="100"))
+    return checked(done, check)
+
+
+def checked(done, status):
     assert "Traceback" not in done.stderr, done.stderr
-    if check is not None:
-        assert done.returncode == check, done.stdout + done.stderr
+    if status is not None:
+        assert done.returncode == status, done.stdout + done.stderr
     return done
 
 
@@ -36,7 +41,7 @@ def test_run_list_and_show(tmp_path):
     assert "finetune" in first.stdout
     assert "replay" in first.stdout
     assert "mean of 2 seeds, ± its 95 % t-interval" in first.stdout
-    again = holdfast(*words, cwd=tmp_path, check=0)
+    again = process(*words, cwd=tmp_path, check=0)
     assert again.stdout == first.stdout
 
     records = json.loads(holdfast(*words, "--json", cwd=tmp_path, check=0).stdout)
@@ -130,7 +135,7 @@ def test_the_audit_lists_what_the_papers_print_inconsistently(tmp_path):
 
 def test_ranks_as_a_flag_give_the_record_of_one(tmp_path):
     words = ["run", *SMALL, "--precision", "float64", "--json"]
-    (two,) = json.loads(holdfast(*words, "--ranks", "2", "--out", "two", cwd=tmp_path, check=0).stdout)
+    (two,) = json.loads(process(*words, "--ranks", "2", "--out", "two", cwd=tmp_path, check=0).stdout)
     (one,) = json.loads(holdfast(*words, "--out", "one", cwd=tmp_path, check=0).stdout)
     assert (two["environment"]["ranks"], one["environment"]["ranks"]) == (2, 1)
     assert two["id"] == one["id"]
@@ -144,17 +149,17 @@ def test_one_run_under_two_names_is_one_run_and_not_two_seeds(tmp_path):
 
 def test_a_rank_that_is_killed_ends_the_run_with_a_sentence_and_it_goes_on_with_another_number(tmp_path):
     words = [sys.executable, "-m", "holdfast", "run", "--scale", "small", "--precision", "float64", "--save-steps", "5"]
-    process = subprocess.Popen(
+    started = subprocess.Popen(
         [*words, "--ranks", "2"], cwd=tmp_path, env=environment(), stderr=subprocess.PIPE, text=True
     )
     end = time.monotonic() + 60
     while not list(tmp_path.glob("runs/*/checkpoints/*.safetensors")) and time.monotonic() < end:
         time.sleep(0.05)
-    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    children = Path(f"/proc/{started.pid}/task/{started.pid}/children").read_text().split()
     assert len(children) == 2
     os.kill(int(children[1]), signal.SIGKILL)
-    _, errors = process.communicate(timeout=60)
-    assert process.returncode == 1
+    _, errors = started.communicate(timeout=60)
+    assert started.returncode == 1
     assert "rank 1 ended by SIGKILL: run the same command to go on" in errors
     assert "Traceback" not in errors
     holdfast(*words[3:], cwd=tmp_path, check=0)

@@ -12,41 +12,41 @@ from pathlib import Path
 
 import pytest
 
-RUN = [
-    "run",
-    "patterns",
-    "--algorithm",
-    "replay",
-    "--scale",
-    "small",
-    "--set",
-    "benchmark.stages=3",
-    "--save-steps",
-    "3",
-]
-RUN += ["--set", "train.epochs=4", "--set", "train.patience=2"]
+RUN = ["run", "patterns", "--algorithm", "replay", "--scale", "tiny", "--save-steps", "3"]
+RUN += ["--set", "benchmark.stages=3", "--set", "train.batch_size=8", "--set", "train.epochs=4"]
+RUN += ["--set", "train.patience=2"]
+STEPS = 10
+"""In an epoch: 80 examples a stage."""
 
 
 class Zygote:
     """Starts commands in processes of their own, at once."""
 
     def __init__(self, folder: Path) -> None:
-        self.log = folder / "output.txt"
+        self.folder, self.pid = folder, 0
+        self.logs: dict[int, Path] = {}
         script = Path(__file__).with_name("zygote.py")
         self.process = subprocess.Popen([sys.executable, script], stdin=-1, stdout=-1, text=True)
         assert self.process.stdout.readline() == "ready\n"
 
     def start(self, argv: list[str]) -> int:
-        self.process.stdin.write(json.dumps({"argv": argv, "log": str(self.log)}) + "\n")
+        log = self.folder / f"output-{len(self.logs)}.txt"
+        log.touch()
+        self.pid = self._ask({"argv": argv, "log": str(log)})
+        self.logs[self.pid] = log
+        return self.pid
+
+    def wait(self, pid: int = 0) -> int:
+        """The exit status of a process, by default the latest; that of a killed one is minus the signal."""
+        return self._ask({"wait": pid or self.pid})
+
+    def output(self, pid: int = 0) -> str:
+        return self.logs[pid or self.pid].read_text(encoding="utf-8")
+
+    def _ask(self, order: dict) -> int:
+        self.process.stdin.write(json.dumps(order) + "\n")
         self.process.stdin.flush()
         return int(self.process.stdout.readline())
-
-    def wait(self) -> int:
-        """The exit status; that of a killed process is minus the signal."""
-        return int(self.process.stdout.readline())
-
-    def output(self) -> str:
-        return self.log.read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
@@ -128,17 +128,12 @@ def test_asked_to_stop_it_saves_says_so_and_goes_on_later(zygote, whole, tmp_pat
 
 
 def test_of_two_processes_that_start_the_same_run_one_works_and_the_other_waits(zygote, tmp_path):
-    other, store = Zygote(tmp_path), tmp_path / "store"
-    argv = [*RUN, "--set", "train.epochs=40", "--set", "train.patience=none", "--out", str(store)]
-    try:
-        pid = zygote.start(argv)
-        wait_for(lambda: any(store.glob("*/checkpoints/*.safetensors")))
-        other.start(argv)
-        assert (zygote.wait(), other.wait()) == (0, 0), zygote.output() + other.output()
-    finally:
-        other.process.stdin.close()
-        other.process.wait(10)
-        other.process.stdout.close()
-    assert f"is being worked on by process {pid}" in other.output()
-    assert "is being worked on" not in zygote.output()
-    assert results(store)["passes"][0] == 3 * 40 * 13, "trained once"
+    store = tmp_path / "store"
+    argv = [*RUN, "--set", "train.epochs=20", "--set", "train.patience=none", "--out", str(store)]
+    first = zygote.start(argv)
+    wait_for(lambda: any(store.glob("*/checkpoints/*.safetensors")))
+    second = zygote.start(argv)
+    assert (zygote.wait(first), zygote.wait(second)) == (0, 0), zygote.output(first) + zygote.output(second)
+    assert f"is being worked on by process {first}" in zygote.output(second)
+    assert "is being worked on" not in zygote.output(first)
+    assert results(store)["passes"][0] == 3 * 20 * STEPS, "trained once"

@@ -1,7 +1,7 @@
 """A process that has imported everything and forks a child for each command: real processes, without the wait.
 
-Says "ready", then reads {"argv": [...], "log": PATH}, one a line; answers with the child's pid, and with its exit
-status once it has ended.
+Says "ready", then reads one order a line: {"argv": [...], "log": PATH} starts a child and answers with its pid, and
+{"wait": PID} answers with a child's exit status once it has ended.
 """
 
 import json
@@ -30,10 +30,12 @@ if __name__ == "__main__":
     print("ready", flush=True)
     for line in sys.stdin:
         order = json.loads(line)
+        if "wait" in order:
+            _, status = os.waitpid(order["wait"], 0)
+            print(os.waitstatus_to_exitcode(status), flush=True)
+            continue
         pid = os.fork()
         if pid == 0:
             child(order["argv"], order["log"])
             sys.exit(0)
         print(pid, flush=True)
-        _, status = os.waitpid(pid, 0)
-        print(os.waitstatus_to_exitcode(status), flush=True)
