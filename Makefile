@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: setup demo test check format goldens mutants clean
+.PHONY: setup demo quick test check slow gpu format goldens mutants clean
 
 setup: .venv/.done
 
@@ -18,17 +18,44 @@ demo: setup
 	$(BIN)/holdfast climb tables demo --table 3
 	$(BIN)/holdfast report demo --out demo/report
 
+# Four tiers, which docs/design.md explains: quick (a minute), check (ten; what CI runs), slow, gpu.
+PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile
+
 # Compiled once, not in each of the hundreds of processes that the tests start.
-test check: export PYTHONDONTWRITEBYTECODE =
+quick test check slow: export PYTHONDONTWRITEBYTECODE =
+
+quick: setup
+	$(PYTEST) --quick tests
 
 test: setup
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	$(PYTEST)
 
 check: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	$(PYTEST)
+
+slow: setup
+	$(PYTEST) -m slow --timeout 1800
+
+# Each piece takes less than ten minutes, and may be run alone: make gpu-viscoll.
+GPU_BENCHMARKS := overhead fewshot viscoll epoch models algorithms
+GPU := gpu-tests $(GPU_BENCHMARKS:%=gpu-%)
+.PHONY: gpu-is-here $(GPU)
+
+gpu:
+	@for piece in $(GPU); do $(MAKE) --no-print-directory $$piece || exit 1; done
+
+gpu-is-here: setup
+	@$(BIN)/python -c 'import sys, torch; sys.exit(not torch.cuda.is_available())' || \
+	  { echo "make gpu needs a GPU, and torch finds none on this machine: nothing was tested" >&2; exit 2; }
+
+gpu-tests: gpu-is-here
+	timeout 600 $(BIN)/python -m pytest -n 0 -m slow tests/engine/test_cuda.py
+
+$(GPU_BENCHMARKS:%=gpu-%): gpu-%: gpu-is-here
+	timeout 600 $(BIN)/holdfast bench $* --device cuda
 
 # Changes constants and operators of algorithms and memories, one at a time, and lists what no test notices.
 mutants: setup

@@ -26,11 +26,34 @@ def tiny_cache(tmp_path_factory):
     return (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "tiny-cache"
 
 
-# What tests cost: `pytest --cpu` lists the files by seconds of CPU, which do not depend on what else the machine does
+# The quick tier, `make quick`: what fails first when something is broken, in less than a minute
+
+QUICK = {"algorithms", "conformance", "data", "engine", "experiments", "metrics", "models", "papers", "reports"}
+"""Folders of the quick tier, beside the files directly in `tests`. What starts processes or browsers there, reads
+datasets or takes seconds is marked `thorough`, as is all but the first look at each algorithm in `conformance`."""
 
 
 def pytest_addoption(parser):
+    parser.addoption("--quick", action="store_true", help="only the quick tier: see QUICK in tests/conftest.py")
     parser.addoption("--cpu", action="store_true", help="list the seconds of CPU of each test file")
+
+
+def pytest_ignore_collect(collection_path, config):
+    """Modules that are not asked for are not even imported."""
+    tests = Path(__file__).parent
+    if config.getoption("--quick") and collection_path.is_dir() and collection_path.parent == tests:
+        return collection_path.name not in QUICK
+    return None
+
+
+def pytest_collection_modifyitems(config, items):
+    if config.getoption("--quick"):
+        left = [item for item in items if item.get_closest_marker("thorough")]
+        config.hook.pytest_deselected(items=left)
+        items[:] = [item for item in items if not item.get_closest_marker("thorough")]
+
+
+# What tests cost: `pytest --cpu` lists the files by seconds of CPU, which do not depend on what else the machine does
 
 
 def pytest_configure(config):

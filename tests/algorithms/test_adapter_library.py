@@ -130,3 +130,16 @@ def test_few_examples_can_describe_a_stage():
     algorithm = AdapterLibrary(count=6)
     trained(ready, [algorithm])
     assert algorithm.described == 3 * 6
+
+
+def test_its_adapters_are_as_narrow_and_as_bent_as_asked():
+    ready = prepared("adapter-library", **{"adapter-library__reduction": 4, "adapter-library__activation": "relu"})
+    learner, _ = trained(ready)
+    blocks = learner.model.encoder.blocks()
+    width = learner.model.encoder.width
+    for block in blocks:
+        for added in block.added.values():
+            for adapter in added.values():
+                assert adapter.down.weight.shape == (width // 4, width)
+                values = torch.linspace(-1, 1, 5, dtype=torch.float64)
+                assert torch.equal(adapter.activation(values), values.clamp(min=0))

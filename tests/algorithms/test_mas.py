@@ -1,6 +1,7 @@
 """MAS: the importance against a closed form and one gradient at a time, and the penalty against algebra."""
 
 import numpy as np
+import pytest
 import torch
 from torch import nn
 
@@ -127,3 +128,12 @@ def test_beside_an_adapter_library_it_is_the_importance_of_what_is_trained():
         weights.append(held.weights["heads.patterns.classifier.weight"])
     assert weights[0].max() > 0
     assert torch.equal(*weights)
+
+
+@pytest.mark.parametrize("most", [1, ROWS - 1])
+def test_the_importance_is_of_at_most_so_many_examples(most):
+    learner = learner_of()
+    algorithm = MAS(most=most)
+    algorithm.setup(learner)
+    algorithm.end(learner, STAGE)
+    assert learner.examples_backward == most

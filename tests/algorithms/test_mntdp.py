@@ -6,6 +6,7 @@ import torch
 from scipy.spatial import KDTree
 
 from algorithms.test_rpsnet import Ends, Fits, equal, ready, weights
+from holdfast.algorithms import mntdp
 from holdfast.algorithms.base import Algorithm
 from holdfast.algorithms.mntdp import Mntdp, nearest_path, vote
 from holdfast.engine.checkpoint import Checkpoints
@@ -134,3 +135,13 @@ def test_what_cannot_be_is_refused():
     stream = replace(found.setup.stream, stages=tuple(replace(s, validation=()) for s in found.setup.stream.stages))
     with pytest.raises(UserError, match="chooses by validation data"):
         Mntdp().check(stream)
+
+
+@pytest.mark.parametrize("neighbours", [1, 7])
+def test_so_many_neighbours_vote_on_the_path_that_a_stage_begins_with(neighbours, monkeypatch):
+    voted = []
+    monkeypatch.setattr(mntdp, "vote", lambda *given: voted.append(given[-1]) or vote(*given))
+    settings = {"benchmark__setting": "task", "benchmark__stages": 3, "train__epochs": 1}
+    trained(ready("stages", **settings), [Mntdp(neighbours=neighbours)])
+    assert set(voted) == {neighbours}
+    assert len(voted) >= 2, "for each path that there was, in each stage but the first"

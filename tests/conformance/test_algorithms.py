@@ -42,6 +42,7 @@ def unbroken(name, **settings):
     return learner.model.state_dict(), log.scores[-1]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", or_slow([*NAMES, *PAIRS], OTHER_PAIRS))
 @pytest.mark.parametrize("stop", [2, 4])
 def test_resumes_exactly_in_the_middle_of_a_task(name, stop, tmp_path):
@@ -73,6 +74,7 @@ AT = [(None, 1), (None, 8), (1, 1), (1, 5), (4, 7)]
 """Checkpoints each so many steps, and the step of the kill; pairs of algorithms are killed at the second and fourth."""
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("name", "every", "stop"),
     or_slow(
@@ -112,6 +114,7 @@ def case_id(value):
     return ",".join(f"{name.rpartition('__')[2]}={each}" for name, each in value.items()) or "plain"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("name", "settings"), or_slow(CASES, OTHER_CASES), ids=case_id)
 def test_two_ranks_give_the_weights_and_scores_of_one(name, settings, two_ranks, tmp_path):
     ready = prepared(name, **settings)

@@ -4,6 +4,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+pytestmark = pytest.mark.thorough  # starts processes
+
 SCRIPT = """
 import numpy as np, pathlib, tempfile
 from holdfast.data import decoding

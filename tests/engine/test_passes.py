@@ -18,6 +18,8 @@ from holdfast.engine.passes import RecordedStepper
 from holdfast.engine.stepper import Eager, declares
 from smallest import Scores, make_learner, prepared, trained
 
+pytestmark = pytest.mark.thorough  # trains each algorithm twice
+
 replays = []
 
 

@@ -18,7 +18,7 @@ from holdfast.experiments.setups import Setups
 from holdfast.experiments.store import Store
 from smallest import request
 
-pytestmark = pytest.mark.filterwarnings("ignore")  # Ray's own
+pytestmark = [pytest.mark.thorough, pytest.mark.filterwarnings("ignore")]  # Ray's own
 
 
 def long(algorithm="replay", seed=0):

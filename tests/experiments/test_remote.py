@@ -180,6 +180,7 @@ def test_who_waits_is_told_who_holds_it_and_may_be_asked_to_stop(elsewhere):
     assert told[0].startswith(f"process {os.getpid()} on {socket.gethostname()}, last seen ")
 
 
+@pytest.mark.thorough  # waits
 def test_a_lock_that_is_written_anew_is_held_and_one_that_stands_still_is_nobodys(elsewhere, monkeypatch):
     monkeypatch.setattr(module, "BEAT", 0.02)
     monkeypatch.setattr(module, "STILL", 2.0)

@@ -18,6 +18,8 @@ from holdfast.experiments.store import Store
 from holdfast.reports.tables import comparison
 from smallest import THREADED, prepare
 
+pytestmark = pytest.mark.thorough  # starts processes
+
 
 @pytest.fixture(autouse=True)
 def _two_threads():

@@ -20,6 +20,8 @@ from holdfast.experiments.store import Store
 from processes import environment
 from smallest import THREADED, request
 
+pytestmark = pytest.mark.thorough  # starts processes
+
 
 def results(store, plan):
     """All scores and weights of a plan's runs."""

@@ -19,6 +19,8 @@ from holdfast.tasks import Choose
 from holdfast.types import Inputs
 from holdfast.world.pairs import lesson
 
+pytestmark = pytest.mark.thorough  # trains encoders
+
 SMALL = {"scenes": 40, "epochs": 2, "batch_size": 64, "pieces": 400, "length": 16}
 
 

@@ -10,7 +10,10 @@ from holdfast.reports.report import write
 from reports.stores import ALGORITHMS, put, record
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here: apt install chromium")
+pytestmark = [
+    pytest.mark.thorough,
+    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here: apt install chromium"),
+]
 
 
 @pytest.fixture(scope="module")

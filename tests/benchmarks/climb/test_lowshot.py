@@ -70,6 +70,13 @@ def test_validation_is_30_percent_of_train_and_no_other_sample_touches_it():
     assert len(parts[0]["train"]) == 210, "a class with fewer gives all that it has"
 
 
+def test_of_the_held_out_examples_at_most_so_many_are_scored():
+    for count in (6, 9):
+        setup = LowShot("sst-2", scale="tiny", shots="4", validation=count).setup(WANTS)
+        (held,) = [each for each in setup.protocol.evaluations if each.split == "validation"]
+        assert len(held.ids) == count
+
+
 def test_a_vision_task_holds_out_a_tenth_of_each_class():
     parts = chosen("places365", validation=1000, shots="100%")
     classes = Counter(name.rpartition("/")[0] for name in parts["train"] | parts["validation"])

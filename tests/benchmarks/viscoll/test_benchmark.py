@@ -254,6 +254,19 @@ def test_captions_that_are_left_out_are_told(tmp_path):
     assert "its caption is empty" in problem
 
 
+def test_pieces_come_from_a_vocabulary_and_pictures_have_at_most_so_many_boxes(tmp_path):
+    words = tmp_path / "vocab.txt"
+    words.write_text(
+        "\n".join([*SPECIAL, *"abcdefghijklmnopqrstuvwxyz", *(f"##{c}" for c in "abcdefghijklmnopqrstuvwxyz")])
+    )
+    blind = CocoShift(scale="tiny", setting="text-only", vocabulary=str(words)).setup(Wants(sees="regions"))
+    assert blind.inputs.vocabulary == len(SPECIAL) + 2 * 26
+    few, more = (CocoShift(scale="tiny", boxes=n).setup(Wants(sees="regions")) for n in (2, 4))
+    assert (few.inputs.regions[0], more.inputs.regions[0]) == (2, 4)
+    fetched = [each.data.fetch(each.stream.stages[0].train, torch.device("cpu")).parts[0] for each in (few, more)]
+    assert [part.inputs["region_count"].max().item() for part in fetched] == [2, 4]
+
+
 @pytest.mark.parametrize(("name", "files"), [("viscoll:coco", "coco"), ("viscoll:flickr", "flickr30k_entities")])
 def test_a_run_on_the_worlds_own_files(name, files, tmp_path):
     """From captions and pictures to the record: features are computed, phrases found, and every task is scored.
