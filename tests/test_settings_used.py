@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from holdfast import registry
-from holdfast.experiments.config import Request
+from holdfast.experiments.request import Request
 from holdfast.settings import fields
 
 ROOT = Path(__file__).parents[1]

@@ -57,6 +57,17 @@ def test_a_reading_is_a_mean_of_the_words_that_are_there():
         torch.testing.assert_close(found[row], (shares / shares.sum()) @ words[row, :length])
 
 
+@pytest.mark.parametrize("size", [{"channels": 64}, {"cells": 4}])
+def test_sizes_of_a_trunk_that_learns_are_refused_beside_one_that_does_not(size):
+    ((name, value),) = size.items()
+    with pytest.raises(UserError, match=rf"model\.{name} is {value}, .* set model\.trunk=learned"):
+        TinySan(**size)
+    learned = TinySan(trunk="learned", **size).encoder(PIXELS)
+    assert sum(p.numel() for p in learned.parameters()) != sum(
+        p.numel() for p in TinySan(trunk="learned").encoder(PIXELS).parameters()
+    ), "they act on the other"
+
+
 def test_looks_apart_are_compared_by_their_product():
     torch.manual_seed(0)
     encoder = TinySan(hidden=4).encoder(GRID).double()

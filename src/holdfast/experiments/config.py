@@ -113,7 +113,8 @@ class Config:
             training = [{name: asked[name] for name in sorted(self.train)}]
             places = sorted(Benchmark.places & fields(type(self.benchmark)).keys())
             data = "unread: " + ", ".join(f"{name}={getattr(self.benchmark, name)}" for name in places)
-        model = {"name": self.names["model"], **code["model"], **_plain(self.recipe)}
+        known_by_hash = self.recipe.places if self.settled else frozenset()
+        model = {"name": self.names["model"], **code["model"], **_plain(self.recipe, known_by_hash)}
         found = {
             "benchmark": {
                 "name": self.names["benchmark"],

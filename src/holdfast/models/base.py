@@ -159,6 +159,9 @@ class Given:
 class Recipe(ABC):
     """A model's sizes, as settings; `build` makes the model for given inputs and heads."""
 
+    places: ClassVar[frozenset[str]] = frozenset()
+    """Settings that say where weights lie, not what they are: in a run's id, `source` stands for them."""
+
     @abstractmethod
     def encoder(self, inputs: Inputs) -> Encoder:
         """A freshly initialised encoder, or one with the weights that the recipe names."""

@@ -172,6 +172,7 @@ class Bert(Recipe):
     """BERT on text alone, at the size of bert-base."""
 
     version: ClassVar[int] = 1
+    places: ClassVar[frozenset[str]] = frozenset({"weights"})
 
     width: Annotated[int, Between(1)] = 768
     depth: Annotated[int, Between(1)] = 12

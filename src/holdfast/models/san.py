@@ -239,6 +239,15 @@ class San(Recipe):
     apart: bool = False
     """Whether each look is for words of its own, and what the looks saw is compared."""
 
+    def __post_init__(self) -> None:
+        """Refuse the sizes of a trunk that learns, where the trunk is another: they would do nothing."""
+        for name in ("channels", "cells"):
+            if self.trunk == "world" and (value := getattr(self, name)) != getattr(type(self), name):
+                raise UserError(
+                    f"model.{name} is {value}, which is for a trunk that learns, and model.trunk is world: set "
+                    f"model.trunk=learned, or leave model.{name} out"
+                )
+
     def encoder(self, inputs: Inputs) -> Encoder:
         """A network for these questions and images.
 

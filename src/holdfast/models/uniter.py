@@ -194,6 +194,7 @@ class Uniter(Recipe):
     """UNITER-base, over region features."""
 
     version: ClassVar[int] = 1
+    places: ClassVar[frozenset[str]] = frozenset({"weights"})
 
     width: Annotated[int, Between(1)] = 768
     depth: Annotated[int, Between(1)] = 12

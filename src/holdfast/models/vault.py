@@ -74,6 +74,7 @@ class Vault(Vilt):
     """VAuLT at the paper's size."""
 
     version: ClassVar[int] = 1
+    places: ClassVar[frozenset[str]] = frozenset({"weights", "bert"})
 
     bert: str = "bert-base-uncased"
     """A folder with a BERT in the published format, or its name on the hub; empty: a random one, for trials."""

@@ -261,6 +261,7 @@ class Vilt(Recipe):
     """ViLT at the paper's size, from a published checkpoint or from scratch."""
 
     version: ClassVar[int] = 1
+    places: ClassVar[frozenset[str]] = frozenset({"weights"})
 
     width: Annotated[int, Between(1)] = 768
     depth: Annotated[int, Between(1)] = 12

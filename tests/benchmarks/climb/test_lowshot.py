@@ -2,6 +2,7 @@
 
 import csv
 import json
+import shutil
 from collections import Counter
 
 import pytest
@@ -16,11 +17,14 @@ from holdfast.benchmarks.climb.transfer import LowShotRun
 from holdfast.benchmarks.source import open_source
 from holdfast.benchmarks.synthetic import world
 from holdfast.errors import UserError
+from holdfast.experiments.config import resolve
 from holdfast.experiments.plan import graph
+from holdfast.experiments.rebuilt import recipe_of
 from holdfast.experiments.request import Request
 from holdfast.experiments.store import Store
 from holdfast.experiments.tune import on_validation
 from holdfast.models.vilt import TinyVilt, tiled
+from holdfast.models.weights import locate
 from holdfast.papers import table
 from holdfast.types import Score, Wants
 from smallest import prepare, run
@@ -82,6 +86,26 @@ def test_a_vision_task_holds_out_a_tenth_of_each_class():
     classes = Counter(name.rpartition("/")[0] for name in parts["train"] | parts["validation"])
     held = Counter(name.rpartition("/")[0] for name in parts["validation"])
     assert held == {name: round(0.1 * count) for name, count in classes.items() if round(0.1 * count)}
+
+
+def test_the_same_weights_elsewhere_are_the_same_run(tmp_path):
+    shipped = locate("holdfast/vilt-tiny", "weights")
+    first, moved, other = (shutil.copytree(shipped, tmp_path / name) for name in ("first", "moved", "other"))
+    config = other / "config.json"
+    config.write_text(config.read_text().replace('"layer_norm_eps": 1e-12', '"layer_norm_eps": 1e-5'))
+    base = {"benchmark.task": "sst-2", "benchmark.shots": "4"}
+    requests = [
+        Request("climb:lowshot", scale="tiny", settings=base | {"model.weights": str(folder)} if folder else base)
+        for folder in ("", first, moved, other)
+    ]
+    ready = [prepare(request) for request in requests]
+    ids = [each.config.id for each in ready]
+    assert ids[0] == ids[1] == ids[2] != ids[3]
+    commands = [request.command() for request in requests]
+    assert [str(moved) in command for command in commands] == [False, False, True, False]
+    assert len({resolve(request).id for request in requests}) == 4, "unread, they may be anything"
+    record = run(prepare(Request.from_command(commands[3])), Store(tmp_path / "runs"))
+    assert recipe_of(record) == ready[3].recipe
 
 
 def test_more_shots_than_there_are_is_refused_and_a_rare_class_gives_what_it_has():

@@ -124,6 +124,7 @@ def _maps_of(run: str, out: Path, data: str, seed: int) -> tuple[str, list[TaskM
     from holdfast.benchmarks.cfst.maps import maps as look
     from holdfast.benchmarks.cfst.testing import FewShotTests
     from holdfast.engine.checkpoint import read
+    from holdfast.experiments.rebuilt import recipe_of
     from holdfast.experiments.store import Store, algorithm_of
     from holdfast.models.resnet import ResNetEncoder
     from holdfast.settings import build
@@ -133,12 +134,11 @@ def _maps_of(run: str, out: Path, data: str, seed: int) -> tuple[str, list[TaskM
     name = config["benchmark"]["name"]
     if not name.startswith("cfst:") or name == "cfst:cifar100":
         raise UserError(f"run {folder.id} is one of {name}: maps are of the few-shot tests of cgqa, cobj and cpin")
-    if folder.record() is None:
+    if (record := folder.record()) is None:
         raise UserError(f"run {folder.id} is {folder.status()}: look into it when it is done")
     settings = {key: value for key, value in config["benchmark"].items() if key != "name"}
     benchmark = build(registry.BENCHMARKS[name].load(), settings | {"data": data}, "benchmark")
-    sizes = {key: value for key, value in config["model"].items() if key not in ("name", "code", "source")}
-    recipe = build(registry.MODELS[config["model"]["name"]].load(), sizes, "model")
+    recipe = recipe_of(record)
     setup = benchmark.setup(recipe.wants())
     if setup.data.fingerprint() != config["data"]:
         where = f"{data} holds" if data else "the world makes"

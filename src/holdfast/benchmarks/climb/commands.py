@@ -148,6 +148,6 @@ def _grid(sheet: Sheet) -> Grid:
         else:
             lines.append((f"{row.title}, the paper", *map(str, row.paper)))
     notes = (
-        "In percent: a change with its score in brackets, or a score; each ± its 95 % interval (the paper's: deviation).",
+        "In percent: a change with its score in brackets, or a score; ± is a 95 % interval, the paper's a deviation.",
     )
     return Grid(f"Table {sheet.number}: {sheet.title}", ("", *sheet.columns), tuple(lines), (*notes, *sheet.notes))

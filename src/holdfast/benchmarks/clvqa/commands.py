@@ -111,10 +111,10 @@ def _look(run: str, out: Path, data: str) -> _Looked:
     import torch
     from safetensors.torch import load_file
 
-    from holdfast import registry
     from holdfast.benchmarks.clvqa.benchmark import Clvqa
     from holdfast.benchmarks.clvqa.tasks import TASK
     from holdfast.experiments.front import through
+    from holdfast.experiments.rebuilt import recipe_of
     from holdfast.experiments.store import Store
     from holdfast.settings import build
 
@@ -122,12 +122,11 @@ def _look(run: str, out: Path, data: str) -> _Looked:
     config = folder.config()
     if config["benchmark"]["name"] != "clvqa":
         raise UserError(f"run {folder.id} is one of {config['benchmark']['name']}: this looks into runs of clvqa")
-    if folder.record() is None:
+    if (record := folder.record()) is None:
         raise UserError(f"run {folder.id} is {folder.status()}: look into it when it is done")
     settings = {name: value for name, value in config["benchmark"].items() if name != "name"}
     benchmark = build(Clvqa, settings | {"data": data}, "benchmark")
-    sizes = {name: value for name, value in config["model"].items() if name not in ("name", "code", "source")}
-    recipe = build(registry.MODELS[config["model"]["name"]].load(), sizes, "model")
+    recipe = recipe_of(record)
     setup = benchmark.setup(recipe.wants())
     if setup.data.fingerprint() != config["data"]:
         where = f"{data} holds" if data else "the world makes"

@@ -201,6 +201,7 @@ def _density_of_runs(
     from holdfast import registry
     from holdfast.benchmarks.viscoll.benchmark import TasksOverTime
     from holdfast.benchmarks.viscoll.stream import density as over_stream
+    from holdfast.experiments.rebuilt import recipe_of
     from holdfast.settings import build
 
     (title, (run, *_)), *others = rows.items()
@@ -215,8 +216,7 @@ def _density_of_runs(
         return None
     own = {name: value for name, value in run.config["benchmark"].items() if name != "name"}
     benchmark = build(registry.BENCHMARKS[run.config["benchmark"]["name"]].load(), own | dict(places), "benchmark")
-    sizes = {name: value for name, value in run.config["model"].items() if name not in ("name", "code", "source")}
-    setup = benchmark.setup(build(registry.MODELS[run.config["model"]["name"]].load(), sizes, "model").wants())
+    setup = benchmark.setup(recipe_of(run).wants())
     if setup.data.fingerprint() != run.config["data"]:
         where = f"{places['data']} holds" if places["data"] else "the world makes"
         raise UserError(
