@@ -7,6 +7,7 @@ from pathlib import Path
 
 from cli.inside import inside
 from holdfast.benchmarks.climb.benchmark import Climb
+from holdfast.cli import app
 from holdfast.experiments import local
 
 PAGE = Path(__file__).parents[1] / "docs" / "design.md"
@@ -32,6 +33,9 @@ def watched(monkeypatch, calls, path, name):
         return real(*given, **named)
 
     monkeypatch.setattr(holder, attribute, call)
+    for command in app.registered_commands:
+        if command.callback is real:
+            monkeypatch.setattr(command, "callback", call)
     if not owner:
         for other in list(importlib.sys.modules.values()):
             if getattr(other, "__name__", "").startswith("holdfast") and getattr(other, attribute, None) is real:
