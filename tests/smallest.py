@@ -19,7 +19,7 @@ from holdfast.experiments.config import Config, resolve
 from holdfast.experiments.request import Request
 from holdfast.experiments.setups import Setups
 from holdfast.experiments.store import Record, Store
-from holdfast.models.base import Recipe
+from holdfast.models.base import Model
 from holdfast.types import Array, Score
 
 SETTINGS: dict[str, Any] = {
@@ -95,7 +95,7 @@ class Ready:
 
     config: Config
     setup: Setup
-    recipe: Recipe | None = None
+    recipe: Model | None = None
     """Another model, for `dataclasses.replace`."""
 
     def __post_init__(self) -> None:

@@ -14,7 +14,7 @@ from holdfast.data.order import mix, shuffled
 from holdfast.data.table import Data, Table
 from holdfast.engine.learner import Learner
 from holdfast.errors import UserError
-from holdfast.models.base import Encoder, Model
+from holdfast.models.base import Encoder, Network
 from holdfast.models.heads import Linear
 from holdfast.tasks import MaskedPhrase
 from smallest import make_learner, prepared, trained
@@ -209,7 +209,7 @@ def phrases():
     task = MaskedPhrase("phrases", "phrases", 7, 0.0)
     data = Data([Table("phrases", {"text": text, "masked": masked}, targets)])
     encoder = Phrases()
-    return Learner(Model(encoder, {"phrases": encoder.head(task.reads)}).double(), data, {"phrases": task})
+    return Learner(Network(encoder, {"phrases": encoder.head(task.reads)}).double(), data, {"phrases": task})
 
 
 def test_places_of_a_phrase_that_hide_no_word_are_not_held_to_logits():

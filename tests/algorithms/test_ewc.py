@@ -17,7 +17,7 @@ from holdfast.engine.learner import Learner
 from holdfast.engine.loop import NoLog, train
 from holdfast.engine.ranks import Ranks
 from holdfast.errors import UserError
-from holdfast.models.base import Encoder, Model
+from holdfast.models.base import Encoder, Network
 from holdfast.models.transformer import TransformerBlock
 from holdfast.tasks import Choose, Classify, MaskedPhrase, MultiLabel, SoftLabel
 from holdfast.types import Batch, Head, Protocol, Stage, Stream, Task, Training
@@ -96,7 +96,7 @@ def learner_of(name="classify", encoder=Given) -> Learner:
     task, more, targets = TASKS[name]
     body = encoder()
     reads = task.reads if name != "soft" else Head("classify", task.outputs)
-    model = Model(body, {"h": body.head(reads)}).double()
+    model = Network(body, {"h": body.head(reads)}).double()
     for parameter in model.parameters():
         nn.init.normal_(parameter)
     inputs = {"x": torch.randn(ROWS, *more, WIDTH, dtype=torch.float64)}
@@ -319,7 +319,7 @@ def bowls(stages=3):
     training = Training(epochs=200, batch_size=5, optimiser="sgd", learning_rate=0.1)
     plan = tuple(Stage(str(k), np.arange(5 * k, 5 * k + 5), training) for k in range(stages))
     body = Theta()
-    return Learner(Model(body, {"h": Itself()}).double(), data, {"bowl": Bowl()}), Stream(plan), clouds
+    return Learner(Network(body, {"h": Itself()}).double(), data, {"bowl": Bowl()}), Stream(plan), clouds
 
 
 @pytest.mark.parametrize(

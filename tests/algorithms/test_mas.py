@@ -8,7 +8,7 @@ from torch import nn
 from holdfast.algorithms.mas import MAS
 from holdfast.data.table import Data, Table
 from holdfast.engine.learner import Learner
-from holdfast.models.base import Model
+from holdfast.models.base import Network
 from holdfast.models.perceptron import Perceptron
 from holdfast.tasks import Classify, MaskedPhrase
 from holdfast.types import Batch, Head, Inputs, Stage, Training
@@ -111,7 +111,7 @@ def test_a_place_without_a_word_does_not_count():
     targets = torch.tensor([[0, 1], [2, -100]])
     table = Table("t", {"text": torch.zeros(2, 4)}, targets)
     body = Perceptron(width=2, depth=0).encoder(Inputs((1, 1, 1)))
-    learner = Learner(Model(body, {"h": Places()}), Data([table]), {"t": MaskedPhrase("t", "h", 3, 0.0)})
+    learner = Learner(Network(body, {"h": Places()}), Data([table]), {"t": MaskedPhrase("t", "h", 3, 0.0)})
     algorithm = MAS()
     algorithm.setup(learner)
     algorithm.end(learner, Stage("s", np.arange(2), Training()))

@@ -10,13 +10,13 @@ from holdfast.data.table import Data, Table
 from holdfast.engine.checkpoint import Checkpoints
 from holdfast.engine.evaluate import evaluate
 from holdfast.errors import Stopped, UserError
-from holdfast.models.base import Recipe
+from holdfast.models.base import Model
 from holdfast.models.modular import ModularPerceptron, ModularResNet18, ModularVit
 from holdfast.types import Inputs
 from smallest import Ready, StopAt, prepared, trained
 
 
-def ready(parts: str, recipe: Recipe | None = None, **settings: Any) -> Ready:
+def ready(parts: str, recipe: Model | None = None, **settings: Any) -> Ready:
     """The smallest benchmark under a modular network: a perceptron, or another one over images of three channels."""
     found = prepared(**settings)
     if recipe is None:

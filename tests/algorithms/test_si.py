@@ -12,7 +12,7 @@ from holdfast.data.table import Data, Table
 from holdfast.engine.learner import Learner
 from holdfast.engine.loop import NoLog, train
 from holdfast.errors import UserError
-from holdfast.models.base import Encoder, Model
+from holdfast.models.base import Encoder, Network
 from holdfast.types import Batch, Protocol, Stage, Stream, Task, Training
 from smallest import prepared, trained
 
@@ -70,7 +70,7 @@ GOALS = torch.tensor([[1.0, 1.0, 0.0], [-2.0, 0.5, 0.0], [3.0, -1.0, 0.0]], dtyp
 
 def run(stages: int, algorithms, **training) -> Learner:
     """One example a stage, so that a stage's loss is a bowl around one goal."""
-    learner = Learner(Model(Theta(), {"h": Itself()}).double(), Data([Table("bowl", {}, GOALS)]), {"bowl": Bowl()})
+    learner = Learner(Network(Theta(), {"h": Itself()}).double(), Data([Table("bowl", {}, GOALS)]), {"bowl": Bowl()})
     settings = Training(**({"epochs": 50, "optimiser": "sgd", "learning_rate": 0.02} | training))
     plan = tuple(Stage(str(k), np.array([k]), settings) for k in range(stages))
     train(learner, Stream(plan), algorithms, Protocol(()), log=NoLog())

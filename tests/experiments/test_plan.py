@@ -140,14 +140,14 @@ def test_a_start_from_another_model_is_told(tmp_path):
 
 def test_a_longer_table_of_positions_repeats_the_shorter(tmp_path):
     from holdfast.experiments.start import begin_with
-    from holdfast.models.base import Model
+    from holdfast.models.base import Network
     from holdfast.models.vilt import TinyVilt
     from holdfast.types import Inputs
 
     sees = Inputs(image=(3, 32, 32), text=4, vocabulary=9)
     short, long = (TinyVilt(side=32, weights="", text_positions=places).encoder(sees) for places in (None, 100))
-    checkpoint.write(tmp_path / "001.safetensors", Model(short, {}).state_dict())
-    begin_with(Model(long, {}), tmp_path / "001.safetensors")
+    checkpoint.write(tmp_path / "001.safetensors", Network(short, {}).state_dict())
+    begin_with(Network(long, {}), tmp_path / "001.safetensors")
     rows, repeated = short.text.positions.weight, long.text.positions.weight
     assert len(rows) < 100 == len(repeated)
     assert torch.equal(repeated, rows[torch.arange(100) % len(rows)])

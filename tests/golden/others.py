@@ -29,7 +29,7 @@ from holdfast.memory import (
     Reservoir,
     TargetBalanced,
 )
-from holdfast.models.base import Encoder, Recipe
+from holdfast.models.base import Encoder, Model
 from holdfast.settings import build, fields
 from holdfast.types import Head, Inputs, Part, Score, Stream, Training
 from smallest import prepared
@@ -99,7 +99,7 @@ def _descend(module: nn.Module, loss: Callable[[], Tensor]) -> None:
 
 
 def of_model(name: str, inputs: Inputs, given: Mapping[str, Any]) -> Outcome:
-    kind: type[Recipe] = registry.MODELS[name].load()
+    kind: type[Model] = registry.MODELS[name].load()
     sizes = {} if {"weights", "bert"} & given.keys() else {n: v for n, v in SMALL.items() if n in fields(kind)}
     recipe = build(kind, {**sizes, **given}, name)
     with exactly():
@@ -240,7 +240,7 @@ def of_benchmark(name: str) -> Outcome:
     """Its stream, its evaluations, and its measures of scores that are drawn at random."""
     kind = registry.BENCHMARKS[name].load()
     benchmark = build(kind, {"scale": "tiny"}, name)
-    recipe: Recipe = registry.MODELS[benchmark.model()].load()()
+    recipe: Model = registry.MODELS[benchmark.model()].load()()
     setup = benchmark.setup(recipe.wants())
     random = np.random.default_rng(12)
     log = [

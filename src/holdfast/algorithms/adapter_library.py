@@ -28,7 +28,7 @@ from holdfast.types import Between, Stage
 
 if TYPE_CHECKING:
     from holdfast.engine.learner import Learner
-    from holdfast.models.base import Model
+    from holdfast.models.base import Network
 
 SHRINK = 0.1
 """How far the covariance moves towards its diagonal: with few examples it is not to be trusted in every direction."""
@@ -133,12 +133,12 @@ def _name(number: int) -> str:
     return f"library-{number}"
 
 
-def _kept(model: Model, number: int) -> nn.Module:
+def _kept(model: Network, number: int) -> nn.Module:
     return model.get_submodule(f"library.{_name(number)}")
 
 
 @contextmanager
-def _switched(model: Model, name: str) -> Iterator[None]:
+def _switched(model: Network, name: str) -> Iterator[None]:
     """One set on, or with a name that no set has the encoder alone; then again the set of the stage."""
     before, model.active = model.active, name
     model.switch("")
@@ -148,14 +148,14 @@ def _switched(model: Model, name: str) -> Iterator[None]:
         model.active = before
 
 
-def seen(model: Model, inputs: Mapping[str, Tensor]) -> Tensor:
+def seen(model: Network, inputs: Mapping[str, Tensor]) -> Tensor:
     """What the encoder alone gives for each example: the mean over its images or choices, in float64."""
     with _switched(model, ""):
         found: Tensor = model.encoder(inputs).to(torch.float64)
     return found if found.ndim == 2 else found.flatten(1, -2).mean(1)
 
 
-def _chosen(model: Model, means: Tensor, root: Tensor, inputs: Mapping[str, Tensor], head: str) -> Tensor:
+def _chosen(model: Network, means: Tensor, root: Tensor, inputs: Mapping[str, Tensor], head: str) -> Tensor:
     """The outputs of a head, each example with the set whose stage is nearest in the whitened space."""
     nearest = torch.cdist(seen(model, inputs) @ root, means).argmin(1)
     outputs: Tensor | None = None

@@ -18,7 +18,7 @@ from holdfast.types import Part
 if TYPE_CHECKING:
     from holdfast.algorithms.teacher import Teacher
     from holdfast.engine.learner import Learner
-    from holdfast.models.base import Model
+    from holdfast.models.base import Network
 
 ONE_PASS = "asks every head about one pass of the encoder (lwf.on=old-heads)"
 
@@ -65,7 +65,7 @@ class OldHeads:
         return torch.stack(losses).sum(0)
 
 
-def _reading(model: Model, features: Tensor) -> Callable[[Mapping[str, Tensor], str], Tensor]:
+def _reading(model: Network, features: Tensor) -> Callable[[Mapping[str, Tensor], str], Tensor]:
     """The heads of a model, reading what its encoder gave."""
 
     def asked(inputs: Mapping[str, Tensor], head: str) -> Tensor:

@@ -18,7 +18,7 @@ from holdfast.types import Part, Stage, Task, cannot_distil
 if TYPE_CHECKING:
     from holdfast.engine.learner import Learner
     from holdfast.engine.stepper import Call
-    from holdfast.models.base import Model
+    from holdfast.models.base import Network
 
 logger = logging.getLogger("holdfast")
 
@@ -27,7 +27,7 @@ class Teacher:
     """A copy of a learner's model that does not learn; none before `become`."""
 
     def __init__(self) -> None:
-        self.model: Model | None = None
+        self.model: Network | None = None
         self.seen: dict[str, Tensor] = {}
         """The units of each head that past stages have taught."""
         self._ask: Call
@@ -78,7 +78,7 @@ class Teacher:
             model.load_state_dict(state["teacher"])
             self._be(learner, model)
 
-    def _be(self, learner: Learner, model: Model) -> None:
+    def _be(self, learner: Learner, model: Network) -> None:
         self.model = model.eval().requires_grad_(False)
         self._ask = learner.asking(self.model)
 

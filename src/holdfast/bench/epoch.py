@@ -21,7 +21,7 @@ from holdfast.engine.learner import Learner
 from holdfast.engine.loop import NoLog, Watch, train
 from holdfast.engine.stepper import forget_earlier_runs
 from holdfast.errors import Stopped
-from holdfast.models.base import Model
+from holdfast.models.base import Network
 from holdfast.models.resnet import ResNet18
 from holdfast.tasks import Classify
 from holdfast.types import Inputs, Protocol, Stage, Stream, Training
@@ -66,7 +66,7 @@ def epochs(device: torch.device, *, images: int = IMAGES, side: int = 32, only: 
         yield Epoch(form, clock.seconds, bare[half], max(clock.first - clock.seconds, 0.0))
 
 
-def _network(side: int) -> Model:
+def _network(side: int) -> Network:
     torch.manual_seed(0)
     return ResNet18().build(Inputs(image=(3, side, side)), {TASK.head: TASK.reads})
 
@@ -93,7 +93,7 @@ class _EpochTimer(Watch):
                 self.stopping = True
 
 
-def _bare(model: Model, pixels: Tensor, labels: Tensor, half: torch.dtype | None) -> float:
+def _bare(model: Network, pixels: Tensor, labels: Tensor, half: torch.dtype | None) -> float:
     """Seconds of the second of two epochs of the barest loop."""
     model.to(pixels.device).train()
     optimiser = torch.optim.Adam(model.parameters(), lr=RATE, fused=True)

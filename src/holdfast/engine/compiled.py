@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from holdfast.engine.stepper import Call, How, Stepper
-from holdfast.models.base import Model
+from holdfast.models.base import Network
 from holdfast.types import Batch
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class CompiledStepper(Stepper):
         """Whether compiled calls own graphs that learn."""
         return self._compiled.learns
 
-    def other(self, model: Model) -> Call:
+    def other(self, model: Network) -> Call:
         """A compiled teacher: it is called as often as its pupil learns, so it compiles as soon."""
         return Compiled(model, self._mode, often=OFTEN[True])
 
@@ -87,7 +87,7 @@ class Compiled:
     as for resuming exactly. A network of modules runs as it is, because each path through it would be compiled anew.
     """
 
-    def __init__(self, model: Model, mode: Calling | None = None, often: int | None = None) -> None:
+    def __init__(self, model: Network, mode: Calling | None = None, often: int | None = None) -> None:
         for name in ("recompile_limit", "cache_size_limit"):  # the new and the old name
             if hasattr(torch._dynamo.config, name):
                 setattr(torch._dynamo.config, name, _MOST)
@@ -103,7 +103,7 @@ class Compiled:
             self._bare: Callable[..., Tensor] = torch.compile(model.plain, dynamic=False)
 
     def __call__(self, inputs: Mapping[str, Tensor], head: str) -> Tensor:
-        """The outputs of a head: see `Model.forward`."""
+        """The outputs of a head: see `Network.forward`."""
         if self.mode.how == "whole" and self._run is not None:
             self.model.switch(head)
             return self._bare(dict(inputs), head)

@@ -20,7 +20,7 @@ from holdfast.engine.optimiser import Optimiser
 from holdfast.engine.ranks import Averaging, Ranks
 from holdfast.engine.stepper import Call, choose
 from holdfast.errors import UserError
-from holdfast.models.base import Model
+from holdfast.models.base import Network
 from holdfast.models.normalise import BatchNorm, shared_batch
 from holdfast.types import Batch, Ids, Part, Task, Training
 
@@ -30,7 +30,7 @@ class Learner:
 
     def __init__(
         self,
-        model: Model,
+        model: Network,
         data: Data,
         tasks: Mapping[str, Task],
         *,
@@ -160,7 +160,7 @@ class Learner:
         weights = [one if part.weights is None else part.weights for one, part in zip(ones, parts, strict=True)]
         return shared_batch(self._norms, self.ranks.total, torch.cat(weights))
 
-    def asking(self, model: Model) -> Call:
+    def asking(self, model: Network) -> Call:
         """Another model, which does not learn, to be called as fast as this learner calls its own."""
         return self.stepper.other(model)
 

@@ -23,7 +23,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from holdfast.algorithms.base import Algorithm
 from holdfast.engine.compiled import OFTEN
 from holdfast.engine.stepper import Call, How, Stepper, declares
-from holdfast.models.base import Model
+from holdfast.models.base import Network
 from holdfast.types import Batch, Part
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ class RecordedStepper(Stepper):
         self._soon = False
         """Whether the last batch was not recorded only because its shape is not frequent yet."""
 
-    def other(self, model: Model) -> Call:
+    def other(self, model: Network) -> Call:
         """Another model, as the inner stepper calls it."""
         return self.inner.other(model)
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import torch
 from torch import Tensor, nn
 
-from holdfast.models.base import Model
+from holdfast.models.base import Network
 from holdfast.types import Batch
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class Stepper(ABC):
     """What gives the outputs of one head of the learner's model."""
 
     @abstractmethod
-    def other(self, model: Model) -> Call:
+    def other(self, model: Network) -> Call:
         """Another model, which does not learn (a teacher, say), to be called in the same way."""
 
     @abstractmethod
@@ -63,7 +63,7 @@ class Eager(Stepper):
     def __init__(self, learner: Learner) -> None:
         self._learner, self.call = learner, learner.model
 
-    def other(self, model: Model) -> Call:
+    def other(self, model: Network) -> Call:
         """The model itself."""
         return model
 

@@ -29,7 +29,7 @@ from holdfast.experiments.request import (
     title_of,
 )
 from holdfast.foreign import identity
-from holdfast.models.base import Recipe
+from holdfast.models.base import Model
 from holdfast.settings import build, fields
 from holdfast.types import Stream, Training
 from holdfast.world.whole import holds_world
@@ -45,7 +45,7 @@ class Config:
 
     request: Request
     benchmark: Benchmark
-    recipe: Recipe
+    recipe: Model
     algorithms: tuple[Algorithm, ...]
     """As they were built: a run trains copies of them."""
     transforms: tuple[str, ...]
@@ -233,7 +233,7 @@ def resolve(request: Request) -> Config:
         for given_name in kind_of.instead.keys() & settings[name].keys():
             preset[name].pop(kind_of.instead[given_name], None)
     settings = {owner: {**preset[owner], **own} for owner, own in settings.items()}
-    recipe: Recipe = build(registry.MODELS[model_name].load(), settings["model"], "model")
+    recipe: Model = build(registry.MODELS[model_name].load(), settings["model"], "model")
     algorithms = tuple(build(kind, settings[name], name) for name, kind in entries)
     for name, algorithm in zip(names, algorithms, strict=True):
         algorithm.called = name  # what messages call it

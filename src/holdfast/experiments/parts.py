@@ -18,7 +18,7 @@ from holdfast.data.lazy import ImageFileColumn
 from holdfast.engine import optimiser
 from holdfast.foreign import taken
 from holdfast.models import heads
-from holdfast.models.base import Recipe
+from holdfast.models.base import Model
 from holdfast.settings import fields
 from holdfast.types import Training
 
@@ -72,7 +72,7 @@ def of_training(training: Iterable[Mapping[str, Any]]) -> dict[str, int]:
     return found
 
 
-def of_benchmark(benchmark: Benchmark, recipe: Recipe) -> dict[str, int]:
+def of_benchmark(benchmark: Benchmark, recipe: Model) -> dict[str, int]:
     """The versions of a benchmark, of the readers of its files, and of a model."""
     readers = {name: _reader_version(name) for name in benchmark.reads()}
     found = {f"reader {name}": version for name, version in readers.items() if version is not None}

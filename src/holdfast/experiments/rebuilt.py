@@ -5,16 +5,16 @@ from __future__ import annotations
 from holdfast import registry
 from holdfast.experiments.request import Request
 from holdfast.experiments.store import Record
-from holdfast.models.base import Recipe
+from holdfast.models.base import Model
 from holdfast.settings import build, fields
 
 
-def recipe_of(record: Record) -> Recipe:
+def recipe_of(record: Record) -> Model:
     """The recipe of a run's model: its sizes from the configuration, the places of its weights from the command."""
     own = record.config["model"]
-    kind: type[Recipe] = registry.MODELS[own["name"]].load()
+    kind: type[Model] = registry.MODELS[own["name"]].load()
     command = record.environment.get("command", "")
     given = Request.from_command(command).settings if command else {}
     places = {name: given[f"model.{name}"] for name in kind.places if f"model.{name}" in given}
-    recipe: Recipe = build(kind, {name: own[name] for name in fields(kind) if name in own} | places, "model")
+    recipe: Model = build(kind, {name: own[name] for name in fields(kind) if name in own} | places, "model")
     return recipe

@@ -9,7 +9,7 @@ from holdfast.engine import checkpoint
 from holdfast.errors import UserError
 from holdfast.experiments.request import START
 from holdfast.experiments.store import Store
-from holdfast.models.base import Model
+from holdfast.models.base import Network
 from holdfast.models.vilt import tiled
 
 
@@ -31,7 +31,7 @@ def start_file(start: str, store: Store) -> Path:
     )
 
 
-def begin_with(model: Model, path: Path) -> None:
+def begin_with(model: Network, path: Path) -> None:
     """Give an encoder the weights of a file, by name. Heads stay new, and so does what the file has no weights for.
 
     A table of positions that must be longer is repeated, as for reading long texts.

@@ -79,7 +79,7 @@ class Encoder(nn.Module, ABC):
         return Linear(width, asked.outputs, asked.growing)
 
 
-class Model(nn.Module):
+class Network(nn.Module):
     """An encoder and its heads. `model(inputs, head)` gives the outputs of one head."""
 
     def __init__(self, encoder: Encoder, heads: Mapping[str, nn.Module]) -> None:
@@ -156,7 +156,7 @@ class Given:
         return self.features
 
 
-class Recipe(ABC):
+class Model(ABC):
     """A model's sizes, as settings; `build` makes the model for given inputs and heads."""
 
     places: ClassVar[frozenset[str]] = frozenset()
@@ -166,10 +166,10 @@ class Recipe(ABC):
     def encoder(self, inputs: Inputs) -> Encoder:
         """A freshly initialised encoder, or one with the weights that the recipe names."""
 
-    def build(self, inputs: Inputs, heads: Mapping[str, Head]) -> Model:
+    def build(self, inputs: Inputs, heads: Mapping[str, Head]) -> Network:
         """The whole model."""
         encoder = self.encoder(inputs)
-        return Model(encoder, {name: encoder.head(asked) for name, asked in heads.items()})
+        return Network(encoder, {name: encoder.head(asked) for name, asked in heads.items()})
 
     def wants(self) -> Wants:
         """What the model would like to be given."""

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from holdfast.errors import UserError
 from holdfast.models import weights
-from holdfast.models.base import Encoder, Recipe
+from holdfast.models.base import Encoder, Model
 from holdfast.models.transformer import TransformerBlock, aligned, initialise, key_mask, lengths_to_present
 from holdfast.types import Between, Inputs, Wants
 
@@ -168,7 +168,7 @@ class BertEncoder(Encoder):
 
 
 @dataclass(frozen=True)
-class Bert(Recipe):
+class Bert(Model):
     """BERT on text alone, at the size of bert-base."""
 
     version: ClassVar[int] = 1

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor, nn
 
 from holdfast.errors import UserError
-from holdfast.models.base import Encoder, Recipe
+from holdfast.models.base import Encoder, Model
 from holdfast.models.bert import TextEmbedding, check_heads, check_text
 from holdfast.models.transformer import Attention, TransformerBlock, aligned, initialise, key_mask, lengths_to_present
 from holdfast.models.uniter import words_and_regions
@@ -157,7 +157,7 @@ class LxmertEncoder(Encoder):
 
 
 @dataclass(frozen=True)
-class Lxmert(Recipe):
+class Lxmert(Model):
     """LXMERT as VisCOLL trains it, over region features."""
 
     version: ClassVar[int] = 1

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from holdfast.errors import UserError
-from holdfast.models.base import Encoder, Model, Recipe
+from holdfast.models.base import Encoder, Model, Network
 from holdfast.models.normalise import BatchNorm
 from holdfast.models.resnet import DEPTHS, STARTS, Basic, Normalise, ResNet18, check_images
 from holdfast.models.transformer import Attention, FeedForward
@@ -139,9 +139,9 @@ def modular(encoder: Encoder, name: str, parts: Parts) -> ModularEncoder:
     return encoder
 
 
-def build(encoder: Encoder, heads: Mapping[str, Head]) -> Model:
+def build(encoder: Encoder, heads: Mapping[str, Head]) -> Network:
     """The whole model; each head tells the encoder that it is the one that asks."""
-    model = Model(encoder, {name: encoder.head(asked) for name, asked in heads.items()})
+    model = Network(encoder, {name: encoder.head(asked) for name, asked in heads.items()})
     for name, head in model.heads.items():
         head.register_forward_pre_hook(partial(_ask, name))
     return model
@@ -212,7 +212,7 @@ class ModularResNet18(ResNet18):
             before = after
         return ModularEncoder(before, Normalise(), layers, _Mean(), self.parts)
 
-    def build(self, inputs: Inputs, heads: Mapping[str, Head]) -> Model:
+    def build(self, inputs: Inputs, heads: Mapping[str, Head]) -> Network:
         """The whole model."""
         return build(self.encoder(inputs), heads)
 
@@ -275,7 +275,7 @@ class ModularVit(Vit):
             layers = [Layer(partial(_feeding, self), _Attending(self), nn.Identity()) for _ in range(self.depth)]
         return ModularEncoder(self.width, stem, layers, _Whole(self.width), self.parts)
 
-    def build(self, inputs: Inputs, heads: Mapping[str, Head]) -> Model:
+    def build(self, inputs: Inputs, heads: Mapping[str, Head]) -> Network:
         """The whole model."""
         return build(self.encoder(inputs), heads)
 
@@ -299,7 +299,7 @@ def _connected(width: int) -> nn.Module:
 
 
 @dataclass(frozen=True)
-class ModularPerceptron(Recipe):
+class ModularPerceptron(Model):
     """Fully connected layers of modules over pixels: the smallest network that has paths."""
 
     version: ClassVar[int] = 1
@@ -318,6 +318,6 @@ class ModularPerceptron(Recipe):
         stem = _Pixels(channels * height * width, self.width)
         return ModularEncoder(self.width, stem, layers, nn.Identity(), self.parts)
 
-    def build(self, inputs: Inputs, heads: Mapping[str, Head]) -> Model:
+    def build(self, inputs: Inputs, heads: Mapping[str, Head]) -> Network:
         """The whole model."""
         return build(self.encoder(inputs), heads)

@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar
 from torch import Tensor, nn
 
 from holdfast.errors import UserError
-from holdfast.models.base import Encoder, Recipe
+from holdfast.models.base import Encoder, Model
 from holdfast.types import Between, Inputs
 
 
@@ -42,7 +42,7 @@ class PerceptronEncoder(Encoder):
 
 
 @dataclass(frozen=True)
-class Perceptron(Recipe):
+class Perceptron(Model):
     """Fully connected layers over pixels."""
 
     version: ClassVar[int] = 1

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from holdfast.errors import UserError
-from holdfast.models.base import Encoder, Recipe
+from holdfast.models.base import Encoder, Model
 from holdfast.models.normalise import BatchNorm
 from holdfast.types import Between, Inputs, Wants
 
@@ -154,7 +154,7 @@ class ResNetEncoder(Encoder):
 
 
 @dataclass(frozen=True)
-class ResNet18(Recipe):
+class ResNet18(Model):
     """ResNet-18; its start is for images of medium size (128x128 pixels), CIFAR's (32x32) or ImageNet's (224x224)."""
 
     version: ClassVar[int] = 1

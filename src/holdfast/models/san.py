@@ -20,7 +20,7 @@ import torch
 from torch import Tensor, nn
 
 from holdfast.errors import UserError
-from holdfast.models.base import Encoder, Recipe
+from holdfast.models.base import Encoder, Model
 from holdfast.models.resnet import Normalise, check_images
 from holdfast.models.sight import STRIDE, Sight, sight_hash, trained_sight
 from holdfast.types import Between, Inputs, Wants
@@ -219,7 +219,7 @@ def _facing(query: Tensor, cells: Tensor, text: Tensor, inputs: Mapping[str, Ten
 
 
 @dataclass(frozen=True)
-class San(Recipe):
+class San(Model):
     """LSTM + CNN + stacked attention over a feature map, or over pixels where the benchmark gives no map."""
 
     version: ClassVar[int] = 1

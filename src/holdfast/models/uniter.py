@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from holdfast.errors import UserError
 from holdfast.models import weights
-from holdfast.models.base import Encoder, Recipe
+from holdfast.models.base import Encoder, Model
 from holdfast.models.bert import SIZES, TextEmbedding, check_heads, check_text, check_vocabulary, first_place
 from holdfast.models.heads import HiddenLayerClassifier
 from holdfast.models.transformer import TransformerBlock, aligned, initialise, key_mask, lengths_to_present
@@ -190,7 +190,7 @@ def words_and_regions(model: str, inputs: Inputs) -> int:
 
 
 @dataclass(frozen=True)
-class Uniter(Recipe):
+class Uniter(Model):
     """UNITER-base, over region features."""
 
     version: ClassVar[int] = 1

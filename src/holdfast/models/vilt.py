@@ -21,7 +21,7 @@ from torch.nn import functional
 
 from holdfast.errors import UserError
 from holdfast.models import weights
-from holdfast.models.base import Encoder, Recipe
+from holdfast.models.base import Encoder, Model
 from holdfast.models.bert import TextEmbedding, check_heads, check_text, check_vocabulary, first_place
 from holdfast.models.heads import HiddenLayerClassifier
 from holdfast.models.transformer import TransformerBlock, aligned, deviation, initialise, key_mask, lengths_to_present
@@ -257,7 +257,7 @@ def tiled(table: Tensor, places: int) -> Tensor:
 
 
 @dataclass(frozen=True)
-class Vilt(Recipe):
+class Vilt(Model):
     """ViLT at the paper's size, from a published checkpoint or from scratch."""
 
     version: ClassVar[int] = 1

@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar
 import torch
 from torch import Tensor, nn
 
-from holdfast.models.base import Encoder, Recipe
+from holdfast.models.base import Encoder, Model
 from holdfast.models.resnet import Normalise, check_images
 from holdfast.models.transformer import TransformerBlock
 from holdfast.types import Between, Inputs, Wants
@@ -79,7 +79,7 @@ class VitEncoder(Encoder):
 
 
 @dataclass(frozen=True)
-class Vit(Recipe):
+class Vit(Model):
     """ViT, 9 layers of 384 with 16 heads of 64, over patches of 16x16."""
 
     version: ClassVar[int] = 1

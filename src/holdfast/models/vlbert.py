@@ -31,7 +31,7 @@ import torch
 from torch import Tensor, nn
 
 from holdfast.errors import UserError
-from holdfast.models.base import Encoder, Recipe
+from holdfast.models.base import Encoder, Model
 from holdfast.models.bert import check_heads, check_text
 from holdfast.models.transformer import TransformerBlock, aligned, initialise, key_mask, lengths_to_present
 from holdfast.models.uniter import words_and_regions
@@ -155,7 +155,7 @@ class VLBertEncoder(Encoder):
 
 
 @dataclass(frozen=True)
-class VLBert(Recipe):
+class VLBert(Model):
     """VL-BERT as VisCOLL trains it, over region features."""
 
     version: ClassVar[int] = 1

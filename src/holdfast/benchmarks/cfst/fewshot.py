@@ -26,7 +26,7 @@ from holdfast.types import Ids
 
 if TYPE_CHECKING:
     from holdfast.engine.learner import Learner
-    from holdfast.models.base import Model
+    from holdfast.models.base import Network
 
 TASKS, WAY, SHOT, QUERY = 300, 10, 10, 10
 EPOCHS, RATE = 20, 1e-3
@@ -187,7 +187,7 @@ def unfrozen_accuracies(
     return np.array(found)
 
 
-def _features(model: Model, inputs: Mapping[str, Tensor], head: str, noted: list[Tensor]) -> Tensor:
+def _features(model: Network, inputs: Mapping[str, Tensor], head: str, noted: list[Tensor]) -> Tensor:
     """What the encoder gives to a head: asked through the head, which may have a path or adapters of its own."""
     noted.clear()
     model.switch(head)
@@ -197,7 +197,7 @@ def _features(model: Model, inputs: Mapping[str, Tensor], head: str, noted: list
 
 
 @contextmanager
-def _noted(model: Model) -> Iterator[list[Tensor]]:
+def _noted(model: Network) -> Iterator[list[Tensor]]:
     """A list that what the encoder gives is added to."""
     found: list[Tensor] = []
     hook = model.encoder.register_forward_hook(lambda encoder, inputs, output: found.append(output))
