@@ -6,6 +6,7 @@ from typing import ClassVar
 import pytest
 import torch
 
+import holdfast
 from holdfast.algorithms.base import Algorithm
 from holdfast.engine.evaluate import evaluate
 from holdfast.engine.health import LARGEST, weight_norm
@@ -33,6 +34,12 @@ def test_weights_that_explode_under_a_finite_loss_are_no_result(tmp_path, patien
     folder = Store(tmp_path).folder(ready.config.id)
     assert not (folder.path / "record.json").exists()
     assert "si.strength" in (folder.path / "failure.txt").read_text(encoding="utf-8")
+
+
+def test_ewc_at_strength_100_diverges_with_sgd_and_the_error_names_both(tmp_path):
+    settings = {"ewc.strength": 100, "train.optimiser": "sgd", "train.learning_rate": 0.05, "train.epochs": 5}
+    with pytest.raises(RunError, match=r"the (norm of the weights|loss) became .*, 0\.05 .*, or ewc\.strength, 100$"):
+        holdfast.run("patterns", "ewc", settings=settings, out=tmp_path)
 
 
 @dataclass
