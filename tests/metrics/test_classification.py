@@ -83,15 +83,15 @@ def test_confusion_against_a_loop() -> None:
 
 
 def test_confusion_refuses() -> None:
-    with pytest.raises(UserError, match="columns has 'maybe', which is none of yes, no"):
+    with pytest.raises(UserError, match="columns contains 'maybe', which is not one of yes, no"):
         confusion(["q"], ["maybe"], ["q"], ["yes", "no"])
-    with pytest.raises(UserError, match="rows has 'q'"):
+    with pytest.raises(UserError, match="rows contains 'q'"):
         confusion(["q"], ["yes"], ["r"], ["yes"])
     with pytest.raises(UserError, match="rows is empty"):
         confusion([], [], ["q"], ["yes"])
     with pytest.raises(UserError, match="rows and columns must have the same length"):
         confusion(["q"], [], ["q"], ["yes"])
-    with pytest.raises(UserError, match="names for rows must differ"):
+    with pytest.raises(UserError, match="names for rows must be distinct"):
         confusion(["q"], ["yes"], ["q", "q"], ["yes"])
     with pytest.raises(UserError, match="must not be empty"):
         confusion(["q"], ["yes"], [], ["yes"])

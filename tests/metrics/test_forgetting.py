@@ -164,7 +164,7 @@ def test_cl_score_weights() -> None:
 
 
 def test_cl_score_refuses() -> None:
-    with pytest.raises(UserError, match=r"unknown names speed; known are mean_accuracy, .*intransigence"):
+    with pytest.raises(UserError, match=r"unknown names speed; the known names are mean_accuracy, .*intransigence"):
         metrics.cl_score({"speed": 1})
     with pytest.raises(UserError, match="measures is empty"):
         metrics.cl_score({})

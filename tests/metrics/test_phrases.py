@@ -118,7 +118,7 @@ def test_bleu_edges() -> None:
         bleu(["a"], [], 1)
     with pytest.raises(UserError, match="n must be at least 1"):
         bleu(["a"], ["a"], 0)
-    with pytest.raises(UserError, match="not one string"):
+    with pytest.raises(UserError, match="not single strings"):
         bleu("a dog", "a cat", 1)
 
 

@@ -170,7 +170,7 @@ def test_a_table_iterates_as_dictionaries_and_selects_by_value():
         (lambda: small().column("scores"), "table 1 of climb has no column 'scores': did you mean score"),
         (lambda: small().select(tasks="vcr"), "no column 'tasks': did you mean task"),
         (lambda: small().value("score", task="vrc"), "has no task 'vrc': did you mean vcr"),
-        (lambda: small().value("score", task="vcr"), "has 2 rows for task='vcr': give shots too"),
+        (lambda: small().value("score", task="vcr"), "has 2 rows for task='vcr': specify shots too"),
         (lambda: small().value("score", task="imdb", shots=16), "prints nothing for task='imdb', shots=16"),
     ],
 )

@@ -1,7 +1,7 @@
 """The measures of all four benchmarks, as pure functions of numbers and arrays.
 
-Each takes array-likes and gives floats or NumPy arrays, names its source and its equation, and refuses wrong input with
-a UserError. Where a measure has no value, it returns `Undefined`: a NaN with a reason.
+Each takes array-likes and returns floats or NumPy arrays, names its source and its equation, and raises a UserError for
+invalid input. A measure that has no value is returned as `Undefined`: a NaN with a reason.
 """
 
 from holdfast.metrics.classification import accuracy, confusion, micro_f1, top1

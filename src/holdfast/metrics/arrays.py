@@ -1,4 +1,4 @@
-"""What the metrics accept: array-likes of numbers, checked once, with the argument's name in every refusal."""
+"""The arguments of the metrics: array-likes of numbers, checked once; every error names the argument."""
 
 import math
 from typing import Any, SupportsFloat
@@ -47,7 +47,8 @@ def square(values: ArrayLike, name: str) -> Floats:
 
 
 def number(value: SupportsFloat, name: str) -> float:
-    """One float; an Undefined stays what it is, and any other NaN or infinity becomes one that names the argument.
+    """One float. An Undefined is returned unchanged; any other NaN or infinity becomes an Undefined naming the
+    argument.
 
     >>> number(3, "score")
     3.0
@@ -77,7 +78,7 @@ def integers(values: ArrayLike, name: str, dimensions: int | None = 1) -> Intege
 
 
 def same_length(first: Any, first_name: str, second: Any, second_name: str) -> None:
-    """Refuse two arrays that should run side by side and do not.
+    """Raise a UserError unless two parallel arrays have the same length.
 
     >>> same_length([1], "predictions", [1, 2], "targets")
     Traceback (most recent call last):
@@ -89,7 +90,7 @@ def same_length(first: Any, first_name: str, second: Any, second_name: str) -> N
 
 
 def missing(values: Floats, name: str) -> Undefined | None:
-    """Why nothing can be computed from these values: the first that is NaN or infinite; None if there is none.
+    """Why nothing can be computed from these values: the first NaN or infinity. None if all are finite.
 
     >>> missing(np.array([1.0, np.nan]), "values")
     Undefined('values[1] is not a finite number')

@@ -25,9 +25,9 @@ def accuracy(predictions: ArrayLike, targets: ArrayLike) -> float:
 
 
 def top1(logits: ArrayLike, targets: ArrayLike) -> float:
-    """Share of examples (rows) whose highest logit is that of the target class: (1/n) sum_i [argmax_c z_ic = t_i].
+    """Share of examples (rows) whose highest logit belongs to the target class: (1/n) sum_i [argmax_c z_ic = t_i].
 
-    The first of several equal highest logits counts. A row with a NaN counts as wrong: a model that has diverged
+    If several logits tie for the highest, the first counts. A row with a NaN counts as wrong: a model that has diverged
     predicts nothing.
 
     >>> top1([[0.1, 0.9], [0.8, 0.2]], targets=[1, 1])
@@ -39,15 +39,15 @@ def top1(logits: ArrayLike, targets: ArrayLike) -> float:
     same_length(table, "logits", truths, "targets")
     if truths.min() < 0 or truths.max() >= table.shape[1]:
         raise UserError(f"targets must lie between 0 and {table.shape[1] - 1}: logits has {table.shape[1]} columns")
-    best = table.argmax(axis=1)  # of a row with a NaN, it gives the NaN
+    best = table.argmax(axis=1)  # for a row with a NaN, this is the NaN's position
     return float(((best == truths) & ~np.isnan(table[np.arange(len(table)), best])).mean())
 
 
 def micro_f1(predicted: ArrayLike, targets: ArrayLike) -> float:
     """F1 over all labels of all examples together: 2 TP / (2 TP + FP + FN).
 
-    Both arguments are tables of 0 and 1, examples by labels. It is the score of CLiMB's COCO task (Srinivasan et al.,
-    2022). Undefined where no label is predicted and none is true.
+    Both arguments are tables of 0 and 1, examples by labels. This is the score of CLiMB's COCO task (Srinivasan et al.,
+    2022). Undefined if no label is predicted and none is true.
 
     >>> micro_f1([[1, 1, 0], [0, 0, 1]], [[1, 0, 0], [0, 1, 1]])  # TP 2, FP 1, FN 1
     0.66...
@@ -66,10 +66,10 @@ def confusion(
     row_names: Sequence[Hashable],
     column_names: Sequence[Hashable],
 ) -> Integers:
-    """Counts of examples by row name and column name, as an integer table in the order of the names given.
+    """Counts of examples by row name and column name: an integer table in the order of the given names.
 
     With each example's question type as `rows` and the category of its predicted answer as `columns`, these are the
-    tables in the supplement of Greco et al. (2019), which show a model answer "yes" to "what colour".
+    tables in the supplement of Greco et al. (2019), which show a model answering "yes" to "what colour".
 
     >>> asked = ["query_color", "query_color", "equal_color"]
     >>> answered = ["color", "yes/no", "yes/no"]
@@ -109,8 +109,10 @@ def _zero_one(values: ArrayLike, name: str) -> NDArray[np.bool_]:
 def _positions(labels: Sequence[Hashable], name: str, known: Sequence[Hashable]) -> Integers:
     position = {label: index for index, label in enumerate(known)}
     if len(position) != len(known):
-        raise UserError(f"the names for {name} must differ from each other")
+        raise UserError(f"the names for {name} must be distinct")
     try:
         return np.fromiter((position[label] for label in labels), dtype=np.int64, count=len(labels))
     except KeyError as error:
-        raise UserError(f"{name} has {error.args[0]!r}, which is none of {', '.join(map(str, known))}") from None
+        raise UserError(
+            f"{name} contains {error.args[0]!r}, which is not one of {', '.join(map(str, known))}"
+        ) from None

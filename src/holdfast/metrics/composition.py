@@ -1,7 +1,7 @@
 """Compositional few-shot testing (CFST: Liao et al., 2023): harmonic means, related scores, intervals.
 
 The few-shot tests are `sys` (systematicity), `pro` (productivity) and `sub` (substitutivity), on novel combinations of
-seen concepts; `non` (not novel), on trained combinations; and `noc`, on concepts never seen.
+known concepts; `non` (non-novel), on trained combinations; and `noc`, on concepts never seen.
 """
 
 import math
@@ -16,7 +16,7 @@ from holdfast.metrics.undefined import Undefined
 
 
 def harmonic_mean(values: ArrayLike) -> float:
-    """The harmonic mean n / sum_i (1 / x_i) of values of at least 0; one zero makes it 0, which is its limit.
+    """The harmonic mean n / sum_i (1 / x_i) of non-negative values; 0 if any value is 0, which is the limit.
 
     >>> harmonic_mean([1, 0.5])  # 2 / (1 + 2)
     0.66...
@@ -30,7 +30,7 @@ def harmonic_mean(values: ArrayLike) -> float:
     if gap is not None:
         return gap
     smallest = float(array.min())
-    # Divided by the smallest first, so that the sum of reciprocals cannot overflow.
+    # Divide by the smallest value first, so that the sum of reciprocals cannot overflow.
     return 0.0 if smallest == 0 else smallest * len(array) / float((smallest / array).sum())
 
 
@@ -38,8 +38,8 @@ def related_score(novel: SupportsFloat, non_novel: SupportsFloat) -> float:
     """How novel combinations fare relative to trained ones: S = (A_novel - A_non) / A_non; higher is better.
 
     From the supplement of Liao et al. (2023), sections on fresh and old concepts and on the training size, where
-    S(sys) = (A_sys - A_non) / A_non, and likewise for pro, sub and noc. A fraction, not percent; 0 means no gap.
-    Undefined where `non_novel` is 0.
+    S(sys) = (A_sys - A_non) / A_non, and likewise for pro, sub and noc. A fraction, not a percentage; 0 means no gap.
+    Undefined if `non_novel` is 0.
 
     >>> related_score(novel=0.375, non_novel=0.5)
     -0.25
@@ -51,16 +51,17 @@ def related_score(novel: SupportsFloat, non_novel: SupportsFloat) -> float:
     if test < 0 or base < 0:
         raise UserError("novel and non_novel must be at least 0: they are accuracies")
     if base == 0:
-        return Undefined("nothing relates to an accuracy of 0 on the trained combinations")
+        return Undefined("the accuracy on the trained combinations is 0, so nothing can be related to it")
     return (test - base) / base
 
 
 def confidence_interval(values: ArrayLike) -> float:
-    """Half width of the 95 % interval of the mean by the normal distribution: 1.96 s / sqrt(n) (Liao et al., 2023).
+    """Half-width of the 95 % confidence interval of the mean under the normal distribution: 1.96 s / sqrt(n).
 
-    s is the sample deviation, which divides by n - 1: the few-shot tasks are a sample of all that could be drawn. Over
-    the paper's 300 tasks, dividing by n would narrow it by a factor of 0.998, which no printed digit shows. For a
-    handful of runs use `t_interval`, which is right at any count. Undefined for one value.
+    From Liao et al. (2023). s is the sample standard deviation, which divides by n - 1: the few-shot tasks are a sample
+    of all that could be drawn. Over the paper's 300 tasks, dividing by n would narrow the interval by a factor of
+    0.998, which no printed digit shows. For a handful of runs use `t_interval`, which is right for any count. Undefined
+    for one value.
 
     >>> confidence_interval([1, 2, 3, 4])  # 1.96 * sqrt(5/3) / 2
     1.265...
@@ -83,10 +84,10 @@ def composition_scores(
     noc: SupportsFloat,
     sub: SupportsFloat | None = None,
 ) -> dict[str, float]:
-    """The row of a CFST table, in its order and under its names, from the mean accuracies of the tests.
+    """One row of a CFST table, in the table's order and under its names, from the mean accuracies of the tests.
 
-    Hn is the harmonic mean of sys, pro and sub (the novel tests), Hr of non and noc (the reference tests), Ha of all
-    five; `con` is the accuracy on the continual tasks themselves. COBJ and CPIN have no `sub`: leave it out.
+    Hn is the harmonic mean of sys, pro and sub (the novel tests), Hr that of non and noc (the reference tests), Ha that
+    of all five; `con` is the accuracy on the continual tasks themselves. COBJ and CPIN have no `sub`: leave it out.
 
     CFST's joint training on CGQA (Liao et al., 2023, supplement, Table 1):
 

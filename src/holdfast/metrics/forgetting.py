@@ -1,9 +1,9 @@
 """Accuracy, transfer and forgetting over a sequence of tasks, from one matrix of scores.
 
 `scores[i, j]` (R_ij in the papers) is the score on task j after training stage i; there are N stages and N tasks,
-counted from 0 here. Higher scores are better. What lies above the diagonal (tasks not yet learned) may be NaN where
-it was not measured; only `forward_transfer` needs it. Where a needed score is missing, or where one task alone
-says nothing, the result is `Undefined`, with the reason.
+counted from 0 in the code. Higher scores are better. Entries above the diagonal (tasks not yet learned) may be NaN if
+they were not measured; only `forward_transfer` needs them. If a needed score is missing, or if a single task is not
+enough for the measure, the result is `Undefined`, with the reason.
 
 Sources: Lopez-Paz and Ranzato, 2017 (GEM); Chaudhry et al., 2018 (Riemannian walk); Diaz-Rodriguez et al., 2018
 (Don't forget, there is more than forgetting), as used by Greco et al., 2019.
@@ -21,14 +21,14 @@ from holdfast.metrics.undefined import Undefined
 
 Mask = NDArray[np.bool_]
 
-# Every measure the CL score can take. Those on the left already run from 0 (bad) to 1 (good);
+# Every measure the CL score can include. Those on the left already run from 0 (bad) to 1 (good);
 # those on the right run from -1 (good) to 1 (bad).
 _GOOD_IS_ONE = ("mean_accuracy", "final_accuracy", "learning_accuracy", "remembering")
 _BAD_IS_ONE = ("intransigence", "forgetting")
 
 
 def mean_accuracy(scores: ArrayLike) -> float:
-    """Mean score on the tasks learned so far, over all stages: the lower triangle with its diagonal.
+    """Mean score on the tasks learned so far, over all stages: the lower triangle including the diagonal.
 
     A = sum_{i >= j} R_ij / (N (N + 1) / 2) (Diaz-Rodriguez et al., 2018; Greco et al., 2019).
 
@@ -62,12 +62,13 @@ def learning_accuracy(scores: ArrayLike) -> float:
 
 
 def backward_transfer(scores: ArrayLike, final: bool = False) -> float:
-    """What learning later tasks did to earlier ones; negative is forgetting.
+    """The effect of learning later tasks on earlier ones; negative values mean forgetting.
 
-    By default over every later stage, BWT = sum_{i > j} (R_ij - R_jj) / (N (N - 1) / 2) (Diaz-Rodriguez et al.,
-    2018). The supplement of Greco et al. (2019) prints this with one more factor N in the numerator; that is not
-    in the definition it cites, and with N = 2 it would leave [-1, 1], so it is not here. With `final=True` only the
-    last stage counts: BWT = sum_{j < N} (R_Nj - R_jj) / (N - 1) (Lopez-Paz and Ranzato, 2017). Two tasks: the same.
+    By default it covers every later stage: BWT = sum_{i > j} (R_ij - R_jj) / (N (N - 1) / 2) (Diaz-Rodriguez et al.,
+    2018). The supplement of Greco et al. (2019) prints this with an extra factor N in the numerator. The definition it
+    cites does not have that factor, and with N = 2 the result would leave [-1, 1], so we omit it. With `final=True`
+    only the last stage counts: BWT = sum_{j < N} (R_Nj - R_jj) / (N - 1) (Lopez-Paz and Ranzato, 2017). For two tasks
+    the two forms agree.
 
     >>> table = [[0.75, 0, 0], [0.5, 1, 0], [0.25, 0.5, 1]]
     >>> backward_transfer(table)  # (-0.25 - 0.5 - 0.5) / 3
@@ -88,7 +89,7 @@ def backward_transfer(scores: ArrayLike, final: bool = False) -> float:
 
 
 def remembering(scores: ArrayLike) -> float:
-    """How much is kept of what was learned: REM = 1 - |min(BWT, 0)| (Diaz-Rodriguez et al., 2018); 1 keeps all.
+    """How much of what was learned is kept: REM = 1 - |min(BWT, 0)| (Diaz-Rodriguez et al., 2018); 1 means everything.
 
     BWT is `backward_transfer` over every later stage. Scores must lie between 0 and 1.
 
@@ -104,11 +105,11 @@ def remembering(scores: ArrayLike) -> float:
 
 
 def forward_transfer(scores: ArrayLike, baseline: ArrayLike | None = None) -> float:
-    """What earlier tasks give to tasks not yet learned; higher is better. It reads above the diagonal.
+    """How much earlier tasks help with tasks not yet learned; higher is better. It reads above the diagonal.
 
     With `baseline`, the score of an untrained model on each task (b_j): FWT = sum_{j > 1} (R_{j-1,j} - b_j) / (N - 1)
     (Lopez-Paz and Ranzato, 2017). Without it: FWT = sum_{i < j} R_ij / (N (N - 1) / 2), the mean of all scores above
-    the diagonal (Diaz-Rodriguez et al., 2018). The two answer on different scales: the first is a gain, the second a
+    the diagonal (Diaz-Rodriguez et al., 2018). The two are on different scales: the first is a gain, the second a
     score.
 
     >>> table = [[1, 0.5, 0.25], [1, 1, 0.75], [1, 1, 1]]
@@ -124,7 +125,7 @@ def forward_transfer(scores: ArrayLike, baseline: ArrayLike | None = None) -> fl
     if untrained is None:
         return _mean_where(table, ~_at_or_below_diagonal(table))
     if not np.isfinite(untrained[1:]).all():
-        return Undefined("baseline holds a value that is not a finite number")
+        return Undefined("baseline contains a value that is not a finite number")
     ahead = _mean_where(table, np.eye(len(table), k=1, dtype=bool))
     return ahead if isinstance(ahead, Undefined) else ahead - float(untrained[1:].mean())
 
@@ -132,8 +133,8 @@ def forward_transfer(scores: ArrayLike, baseline: ArrayLike | None = None) -> fl
 def forgetting(scores: ArrayLike) -> float:
     """Mean drop of each earlier task from its best score so far to its last; in [-1, 1], lower is better.
 
-    F = (1 / (N - 1)) sum_{j < N} f_j with f_j = max_{l < N} R_lj - R_Nj (Chaudhry et al., 2018). As there, the best is
-    taken over all earlier stages, also those before task j was learned, where these were measured.
+    F = (1 / (N - 1)) sum_{j < N} f_j with f_j = max_{l < N} R_lj - R_Nj (Chaudhry et al., 2018). As in that paper, the
+    best is taken over all earlier stages, including those before task j was learned, if these were measured.
 
     >>> forgetting([[0.5, 0, 0], [0.75, 1, 0], [0.25, 0.5, 1]])  # ((0.75 - 0.25) + (1 - 0.5)) / 2
     0.5
@@ -152,8 +153,8 @@ def intransigence(scores: ArrayLike, reference: ArrayLike) -> float:
     """How much worse each new task is learned than by a model that sees all data; in [-1, 1], lower is better.
 
     I_k = a*_k - R_kk, where a*_k (`reference[k]`) is the score on task k of a model trained on tasks 1 to k together
-    (Chaudhry et al., 2018). The result is the mean over k = 2..N: on the first task the two models are the same
-    model, as Greco et al. (2019) say, who report I_2 of two tasks. `reference[0]` is never read and may be NaN.
+    (Chaudhry et al., 2018). The result is the mean over k = 2..N, because on the first task the two models are
+    identical, as Greco et al. (2019) say, who report I_2 of two tasks. `reference[0]` is never read and may be NaN.
 
     >>> intransigence([[0.9, 0], [0.3, 0.5]], reference=[float("nan"), 0.75])
     0.25
@@ -165,17 +166,17 @@ def intransigence(scores: ArrayLike, reference: ArrayLike) -> float:
     after_first = np.eye(len(table), dtype=bool)
     after_first[0, 0] = False
     if not np.isfinite(together[1:]).all():
-        return Undefined("reference holds a value that is not a finite number")
+        return Undefined("reference contains a value that is not a finite number")
     learned = _mean_where(table, after_first)
     return learned if isinstance(learned, Undefined) else float(together[1:].mean()) - learned
 
 
 def cl_score(measures: Mapping[str, float], weights: Mapping[str, float] | None = None) -> float:
-    """One figure for a learner: a weighted mean of measures, each brought to run from 0 (bad) to 1 (good).
+    """One figure for a learner: a weighted mean of measures, each rescaled to run from 0 (bad) to 1 (good).
 
     CL score = sum_i w_i c_i with weights that sum to 1 (equal by default) (Diaz-Rodriguez et al., 2018). Intransigence
     and forgetting run from -1 (good) to 1 (bad) and enter as 1 - (c + 1) / 2, as in the supplement of Greco et al.
-    (2019), whose CL score takes mean accuracy, remembering and intransigence.
+    (2019), whose CL score combines mean accuracy, remembering and intransigence.
 
     >>> cl_score({"mean_accuracy": 0.5, "remembering": 0.75, "intransigence": 0.5})  # (0.5 + 0.75 + 0.25) / 3
     0.5
@@ -185,7 +186,7 @@ def cl_score(measures: Mapping[str, float], weights: Mapping[str, float] | None 
     known = (*_GOOD_IS_ONE, *_BAD_IS_ONE)
     unknown = [name for name in measures if name not in known]
     if unknown:
-        raise UserError(f"measures has unknown names {', '.join(unknown)}; known are {', '.join(known)}")
+        raise UserError(f"measures has unknown names {', '.join(unknown)}; the known names are {', '.join(known)}")
     if weights is None:
         weights = dict.fromkeys(measures, 1.0)
     elif not np.isclose(sum(weights.values()), 1):

@@ -1,10 +1,10 @@
 """Shares pooled over tasks, and only over tasks whose baseline is clearly above chance.
 
-A transfer or forgetting of one task is a share, 100 change / base, where the base is a score less what guessing scores.
-One number for a run pools its tasks: 100 sum_i change_i / sum_i base_i. A task whose baseline is at chance has nothing
-to lose or gain a share of: its base is noise around 0, and its change, of either sign, would cancel what the others
-lost. So it is left out, and named. Where runs stand beside each other, a task that one of them leaves out is left out
-of all, so that their numbers are of the same tasks.
+The transfer or forgetting of one task is a share, 100 change / base, where the base is a score minus that of guessing.
+A single number for a run pools its tasks: 100 sum_i change_i / sum_i base_i. A task whose baseline is at chance has
+nothing to gain or lose a share of: its base is noise around 0, and its change, of either sign, would cancel what other
+tasks lost. Such a task is therefore left out and named. If several runs are compared, a task that is left out of one of
+them is left out of all, so that their numbers refer to the same tasks.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from holdfast.metrics import Undefined
 
 @dataclass(frozen=True)
 class Share:
-    """What a task adds to a pooled measure: the change of its score, and the score above chance that it is taken of."""
+    """What a task adds to a pooled measure: the change of its score, and the above-chance score to divide it by."""
 
     change: float
     base: float
     doubt: str = ""
-    """Why the base is no baseline; empty where it is clearly above chance."""
+    """Why the base cannot serve as a baseline; empty if it is clearly above chance."""
 
 
 Shares = Mapping[str, Share]
@@ -31,7 +31,7 @@ Shares = Mapping[str, Share]
 
 
 class Partial(float):
-    """A number that leaves something out, and says what."""
+    """A number that leaves something out; `reason` says what."""
 
     __slots__ = ("reason",)
     reason: str
@@ -50,7 +50,7 @@ class Partial(float):
 
 
 def pool(shares: Shares, without: Collection[str] = ()) -> float:
-    """The pooled measure in percent, of the tasks that are in no doubt and not among `without`.
+    """The pooled measure in percent, over the tasks without a `doubt` and not in `without`.
 
     >>> pool({"vqav2": Share(0.1, 0.5), "nlvr2": Share(0.1, 0.3)})
     25.0
@@ -65,11 +65,11 @@ def pool(shares: Shares, without: Collection[str] = ()) -> float:
     return Partial(value, f"without {'; '.join(reasons)}") if reasons else value
 
 
-ELSEWHERE = "a run beside it does not count it"
+ELSEWHERE = "left out of another run of this comparison"
 
 
 def doubtful(runs: Iterable[Shares]) -> list[str]:
-    """The tasks that one of several runs leaves out, and so all of them.
+    """The tasks that at least one of several runs leaves out, and that are therefore left out of all.
 
     >>> doubtful([{"a": Share(0, 0.5), "b": Share(0, 0.0, "at chance")}, {"a": Share(0, 0.5)}])
     ['b']

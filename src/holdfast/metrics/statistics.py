@@ -1,4 +1,4 @@
-"""Means over runs with their intervals, and the test whether one model beats another."""
+"""Means over runs with their confidence intervals, and a test of whether one model beats another."""
 
 import math
 from collections.abc import Iterator
@@ -11,13 +11,13 @@ from holdfast.errors import UserError
 from holdfast.metrics.arrays import Floats, missing, same_length, vector
 from holdfast.metrics.undefined import Undefined
 
-# Numbers drawn at a time by the bootstrap: 32 MB of indices, whatever the sample's size up to there.
+# How many indices the bootstrap draws at a time: 32 MB, whatever the sample size up to that number.
 _CHUNK = 4_000_000
 
 
 @dataclass(frozen=True)
 class Summary:
-    """Mean, sample deviation and half width of the 95 % interval of the mean, over `count` values."""
+    """Mean, sample standard deviation and half-width of the 95 % interval of the mean, over `count` values."""
 
     mean: float
     deviation: float
@@ -36,7 +36,7 @@ class PairedBootstrap:
 
 
 def mean(values: ArrayLike) -> float:
-    """The arithmetic mean; undefined where a value is NaN or infinite.
+    """The arithmetic mean; undefined if a value is NaN or infinite.
 
     >>> mean([1, 2, 6])
     3.0
@@ -47,9 +47,9 @@ def mean(values: ArrayLike) -> float:
 
 
 def standard_deviation(values: ArrayLike) -> float:
-    """The sample deviation s = sqrt(sum_i (x_i - mean)^2 / (n - 1)); undefined for one value.
+    """The sample standard deviation s = sqrt(sum_i (x_i - mean)^2 / (n - 1)); undefined for one value.
 
-    It divides by n - 1 (ddof = 1), because runs are a sample of the runs that could be made, and few of them.
+    It divides by n - 1 (ddof = 1), because the runs are a small sample of the runs that could be made.
 
     >>> standard_deviation([1, 2, 3])
     1.0
@@ -64,10 +64,11 @@ def standard_deviation(values: ArrayLike) -> float:
 
 
 def t_interval(values: ArrayLike, level: float = 0.95) -> float:
-    """Half width of the interval of the mean by Student's t: t_{n-1, (1+level)/2} s / sqrt(n) (Student, 1908).
+    """Half-width of the confidence interval of the mean by Student's t: t_{n-1, (1+level)/2} s / sqrt(n) (Student,
+    1908).
 
-    Right for normally distributed values at any count, where 1.96 in place of t is too narrow for few (with 3 runs, t
-    is 4.30). Undefined for one value.
+    It is right for normally distributed values at any count, whereas 1.96 in place of t is too narrow for a few (with 3
+    runs, t is 4.30). Undefined for one value.
 
     >>> t_interval([1, 2, 3])  # 4.3027 * 1 / sqrt(3)
     2.484...
@@ -77,14 +78,14 @@ def t_interval(values: ArrayLike, level: float = 0.95) -> float:
     deviation = standard_deviation(values)
     if isinstance(deviation, Undefined):
         return Undefined(deviation.reason.replace("deviation", "interval"))
-    from scipy.special import stdtrit  # imported here: most callers of the metrics never need it
+    from scipy.special import stdtrit  # imported on use: most callers of the metrics never need it
 
     count = len(vector(values, "values"))
     return float(stdtrit(count - 1, (1 + level) / 2)) * deviation / math.sqrt(count)
 
 
 def summary(values: ArrayLike) -> Summary:
-    """Mean, sample deviation, half width of the 95 % t interval, and count, of the scores of several runs.
+    """Mean, sample standard deviation, half-width of the 95 % t interval, and count, of the scores of several runs.
 
     >>> summary([1, 2, 3])
     Summary(mean=2.0, deviation=1.0, half_width=2.484..., count=3)
@@ -95,10 +96,10 @@ def summary(values: ArrayLike) -> Summary:
 def paired_bootstrap(a: ArrayLike, b: ArrayLike, repeats: int = 10_000, seed: int = 0) -> PairedBootstrap:
     """Whether a beats b on the same examples, by resampling the examples with replacement (Efron and Tibshirani, 1993).
 
-    `a[i]` and `b[i]` score two models on example i. The interval runs between the 2.5 % and 97.5 % quantiles of the
-    resampled mean differences. The p-value is that of the differences shifted to mean zero,
-    p = (1 + #{|d* - d| >= |d|}) / (1 + repeats), which is never 0. Same seed, same result. One pair says nothing
-    about chance: there, interval and p-value are undefined.
+    `a[i]` and `b[i]` are the scores of two models on example i. The interval runs between the 2.5 % and 97.5 %
+    quantiles of the resampled mean differences. The p-value is that of the differences shifted to mean zero,
+    p = (1 + #{|d* - d| >= |d|}) / (1 + repeats), which is never 0. The same seed gives the same result. A single pair
+    says nothing about chance, so its interval and p-value are undefined.
 
     >>> paired_bootstrap([1, 1, 1, 1], [0, 0, 0, 0], repeats=99)
     PairedBootstrap(difference=1.0, low=1.0, high=1.0, p_value=0.01)
@@ -118,7 +119,7 @@ def paired_bootstrap(a: ArrayLike, b: ArrayLike, repeats: int = 10_000, seed: in
         return PairedBootstrap(difference, gap, gap, gap)
     resampled = np.concatenate(list(_resampled_means(differences, repeats, np.random.default_rng(seed))))
     low, high = np.quantile(resampled, (0.025, 0.975))
-    # Sums in another order round differently; what is equal but for that counts as equal.
+    # Sums in a different order round differently; values that are equal up to rounding count as equal.
     tolerance = 1e-12 * float(np.abs(differences).max())
     extreme = int((np.abs(resampled - difference) >= abs(difference) - tolerance).sum())
     return PairedBootstrap(difference, float(low), float(high), (1 + extreme) / (1 + repeats))
@@ -128,7 +129,7 @@ def _resampled_means(values: Floats, repeats: int, generator: np.random.Generato
     """Means of resamples, a bounded number at a time."""
     count = len(values)
     distinct, occurrences = np.unique(values, return_counts=True)
-    # Scores of answers take few values. How often each comes up is then drawn at once: the same distribution,
+    # Scores of answers take few distinct values. How often each comes up is then drawn directly: the same distribution,
     # and hundreds of times faster than drawing every example of a large test set.
     few = len(distinct) * 16 <= count
     rows = max(1, _CHUNK // (len(distinct) if few else count))

@@ -4,10 +4,10 @@ from typing import Self
 
 
 class Undefined(float):
-    """A NaN that says why there is no number; the metrics return it where their definition divides by nothing.
+    """A NaN that says why there is no number; the metrics return it where their definition would divide by zero.
 
-    It is a float like any other NaN, so arithmetic, comparison and formatting go on working; arithmetic
-    gives a plain NaN, without the reason.
+    It is a float like any other NaN, so arithmetic, comparison and formatting keep working; the result of arithmetic
+    is a plain NaN, without the reason.
 
     >>> result = Undefined("one task alone cannot be forgotten")
     >>> import math

@@ -1,4 +1,4 @@
-"""The accuracy of visual question answering (Antol et al., 2015; Goyal et al., 2017), and its answers' normal form."""
+"""The accuracy of visual question answering (Antol et al., 2015; Goyal et al., 2017), and how answers are compared."""
 
 import re
 from collections.abc import Sequence
@@ -18,9 +18,9 @@ _ARTICLES = frozenset({"a", "an", "the"})
 
 
 def _contractions() -> dict[str, str]:
-    """Contractions written without (all of) their apostrophes, and their right spelling.
+    """Contractions written without some or all of their apostrophes, and their correct spelling.
 
-    Those whose bare spelling is another word (its, were, well, ill, hell, shell, shed, wed, id) stay as they are.
+    Those whose bare spelling is a different word (its, were, well, ill, hell, shell, shed, wed, id) are left unchanged.
     """
     auxiliaries = ("ai", "are", "ca", "did", "does", "do", "had", "has", "have", "is", "sha", "was", "were", "wo")
     modals = ("could", "might", "must", "need", "ought", "should", "would")
@@ -46,12 +46,12 @@ _CONTRACTIONS = _contractions()
 
 
 def normalise_answer(answer: str) -> str:
-    """The form in which the VQA evaluation compares answers (Antol et al., 2015).
+    """The normal form in which the VQA evaluation compares answers (Antol et al., 2015).
 
-    In this order: white space is made single; each punctuation mark is dropped where it stands next to a space
-    anywhere in the answer (all marks are, where the answer has a comma between digits) and otherwise becomes a space;
-    periods go unless a digit follows; letters become lower case; number words up to ten become digits; articles go;
-    contractions get their apostrophes.
+    In this order: runs of white space become one space; each punctuation mark is dropped if anywhere in the answer it
+    has a space beside it (all marks are, if the answer has a comma between digits), and otherwise becomes a space;
+    periods are dropped unless a digit follows; letters become lower case; number words up to ten become digits;
+    articles are dropped; contractions get their apostrophes.
 
     >>> normalise_answer("The  Two dogs!")
     '2 dogs'
@@ -74,8 +74,8 @@ def vqa_score(answer: str, annotator_answers: Sequence[str]) -> float:
     """The score of one answer: the mean over annotators of min(matches among the other annotators / 3, 1).
 
     With the ten annotators of VQA it takes the values 0, 0.3, 0.6, 0.9 and 1 for 0, 1, 2, 3 and more matching answers,
-    exactly as `soft_targets` (Antol et al., 2015; Goyal et al., 2017). Answers are compared in normal form; the public
-    evaluation leaves them raw where all annotators agree to the letter, so there it can be stricter.
+    exactly as in `soft_targets` (Antol et al., 2015; Goyal et al., 2017). Answers are compared in normal form; the
+    public evaluation leaves them unchanged if all annotators agree to the letter, so in that case it can be stricter.
 
     >>> vqa_score("Red", ["red"] * 2 + ["blue"] * 8)
     0.6
@@ -85,14 +85,14 @@ def vqa_score(answer: str, annotator_answers: Sequence[str]) -> float:
     wanted = normalise_answer(answer)
     agree = np.array([normalise_answer(other) == wanted for other in annotator_answers])
     matches_among_others = agree.sum() - agree
-    # Divided once, at the end, so that 0.6 is 0.6.
+    # Divide once, at the end, so that 0.6 comes out as 0.6.
     return float(np.minimum(matches_among_others, 3).sum() / (3 * len(agree)))
 
 
 def soft_targets(count: ArrayLike) -> Floats:
-    """The score of an answer that `count` of ten annotators gave: 0, 0.3, 0.6, 0.9, and 1 from four on.
+    """The score of an answer that `count` of ten annotators gave: 0, 0.3, 0.6, 0.9, and 1 for four or more.
 
-    Any shape in, the same shape out. These are CLiMB's training targets for VQAv2 as well.
+    The result has the shape of `count`. These are also CLiMB's training targets for VQAv2.
 
     >>> soft_targets([0, 1, 2, 3, 4, 10])
     array([0. , 0.3, 0.6, 0.9, 1. , 1. ])
@@ -106,14 +106,14 @@ def soft_targets(count: ArrayLike) -> Floats:
 def vqa_accuracy(predictions: ArrayLike, targets: ArrayLike) -> float:
     """Mean score over an evaluation set: (1/n) sum_i targets[i, predictions[i]].
 
-    `predictions` holds one answer's index for each example; `targets` (examples by answers) what each answer would
-    score, as `soft_targets` gives it.
+    `predictions` holds the index of one answer for each example; `targets` (examples by answers) holds the score that
+    each answer would get, as returned by `soft_targets`.
 
     >>> vqa_accuracy([1, 0], targets=[[0.3, 1.0], [0.6, 0.0]])
     0.8
     """
     chosen = integers(predictions, "predictions")
-    table = np.asarray(targets)  # as it is: a copy in double precision of a full table would take gigabytes
+    table = np.asarray(targets)  # not converted: a double-precision copy of a full table would take gigabytes
     if table.ndim != 2:
         raise UserError(f"targets must be a table of examples by answers, but has {table.ndim} dimensions")
     same_length(chosen, "predictions", table, "targets")

@@ -1,7 +1,7 @@
 """Recompute every derived cell of the published tables from the other printed numbers.
 
-Rounding is given its due: each printed input stands for an interval, the rule is evaluated over all of them, and a
-cell is called inconsistent only if no unrounded inputs whatever could lead to it.
+Rounding is allowed for: each printed input stands for an interval, the rule is evaluated over all of these intervals,
+and a cell is called inconsistent only if no unrounded inputs at all could lead to it.
 """
 
 from __future__ import annotations

@@ -20,10 +20,10 @@ ALIASES = {"greco": "clvqa"}
 
 @dataclass(frozen=True)
 class Column:
-    """One column: its keys name a cell, its values are numbers as printed, its texts are words.
+    """One column: a key identifies a cell, a value is a number as printed, a text is words.
 
-    `decimals` is how many decimals the paper prints, which says how far a number may have been rounded; None
-    means that nothing was rounded (a learning rate) or that the column holds words.
+    `decimals` is the number of decimals the paper prints, and so how far a number may have been rounded; None means
+    that nothing was rounded (a learning rate) or that the column contains words.
 
     >>> Column("score", "value", unit="%", decimals=2).kind
     'value'
@@ -38,7 +38,7 @@ class Column:
 
 @dataclass(frozen=True)
 class PublishedTable:
-    """One published table in tidy form: a row for each printed cell, its keys first.
+    """One published table in tidy form: one row for each printed cell, its keys first.
 
     Iterating gives the rows as dictionaries.
 
@@ -69,7 +69,7 @@ class PublishedTable:
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """The names of the columns that name a cell.
+        """The names of the columns that identify a cell.
 
         >>> table("climb", 8).keys
         ('algorithm', 'task', 'after')
@@ -101,7 +101,7 @@ class PublishedTable:
         )
 
     def value(self, column: str, **keys: Cell) -> Cell:
-        """The one cell of `column` that these keys name.
+        """The one cell of `column` that these keys identify.
 
         >>> table("climb", 8).value("forgetting", algorithm="ewc", task="vqav2", after="vcr")
         65.25
@@ -113,7 +113,7 @@ class PublishedTable:
         asked = ", ".join(f"{name}={value!r}" for name, value in keys.items()) or "no key"
         if found:
             missing = [name for name in self.keys if name not in keys]
-            raise UserError(f"{self._called} has {len(found)} rows for {asked}: give {' and '.join(missing)} too")
+            raise UserError(f"{self._called} has {len(found)} rows for {asked}: specify {' and '.join(missing)} too")
         for name, value in keys.items():
             there = sorted({str(row[name]) for row in self})
             if str(value) not in there:
@@ -126,7 +126,7 @@ class PublishedTable:
 
 
 def papers() -> tuple[str, ...]:
-    """The papers whose tables are here.
+    """The papers whose tables are included.
 
     >>> papers()
     ('climb', 'climb-v1', 'viscoll', 'clvqa', 'cfst')
@@ -151,7 +151,7 @@ def table(paper: str, number: int | str) -> PublishedTable:
 
 
 def tables(paper: str | None = None) -> list[PublishedTable]:
-    """Every table of one paper, or of all, in the papers' own order.
+    """Every table of one paper, or of all papers, in the papers' own order.
 
     >>> [each.number for each in tables("climb")][7:11]
     ['8', '9a', '9b', '10']
@@ -183,7 +183,7 @@ def _paper(name: str) -> str:
 
 @functools.cache
 def _tables(paper: str) -> dict[str, PublishedTable]:
-    # The file names have leading zeros, so that their order is the order of the tables.
+    # The file names have leading zeros, so that sorting them gives the order of the tables.
     folder = importlib.resources.files("holdfast.papers") / paper
     files = sorted((file for file in folder.iterdir() if file.name.endswith(".json")), key=lambda file: file.name)
     parsed = [parse(file.read_text(encoding="utf-8")) for file in files]

@@ -1,4 +1,4 @@
-"""Printed numbers as intervals: what a number may have been before the paper rounded it."""
+"""Printed numbers as intervals: the values a number may have had before the paper rounded it."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 
-# Far below any printed digit, far above the error of a few floating-point operations.
+# Far below any printed digit, and far above the error of a few floating-point operations.
 HAIR = 1e-9
 
 
 @dataclass(frozen=True)
 class Printed:
-    """A number and the closed interval in which the unrounded one lies.
+    """A number, and the closed interval in which the unrounded number lies.
 
     >>> Printed(50.0, 50.0, 50.0).meets(Printed(50.2, 49.9, 50.5))
     True
@@ -23,7 +23,7 @@ class Printed:
     high: float
 
     def meets(self, other: Printed) -> bool:
-        """Whether one unrounded number could stand behind both.
+        """Whether both could be roundings of the same number.
 
         >>> printed(1.2, 1).meets(printed(1.24, 2)), printed(1.2, 1).meets(printed(1.26, 2))
         (True, False)
@@ -41,9 +41,9 @@ def exactly(value: float) -> Printed:
 
 
 def printed(value: float, decimals: int | None) -> Printed:
-    """A number printed with so many decimals; None where nothing was rounded.
+    """A number printed with `decimals` decimals; None if nothing was rounded.
 
-    Both ends belong to the interval, so it does not matter which way the paper rounds a half.
+    Both ends belong to the interval, so it does not matter in which direction the paper rounds a half.
 
     >>> printed(67.7, 1)
     Printed(value=67.7, low=67.65, high=67.75)
@@ -55,7 +55,7 @@ def printed(value: float, decimals: int | None) -> Printed:
 
 
 def between(value: float, other: float) -> Printed:
-    """A number of which two readings are possible, with all that lies between them.
+    """A number with two possible readings, and everything between them.
 
     >>> between(33.33, 33.34).high
     33.34
@@ -64,10 +64,10 @@ def between(value: float, other: float) -> Printed:
 
 
 def recompute(formula: Callable[..., float], *inputs: Printed) -> Printed:
-    """What a formula gives on the printed inputs, and the interval it covers over all that they may stand for.
+    """The value of a formula on the printed inputs, and the interval it covers over all that they may stand for.
 
-    The formula must be monotone in each input while the others stand still, in whichever direction; then its
-    extremes over the box of inputs lie on the corners of the box, and the interval is exact.
+    The formula must be monotone, in either direction, in each input while the others are fixed. Its extremes over the
+    box of inputs then lie at the corners of the box, and the interval is exact.
 
     >>> recompute(lambda a, b: a - b, printed(5, 0), printed(3, 0))
     Printed(value=2, low=1.0, high=3.0)

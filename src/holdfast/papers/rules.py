@@ -18,20 +18,20 @@ RULES = {
     "forgetting-transfer": "100 (before - after) / (before - chance), chance as printed or as 100 / labels",
     "low-shot-transfer": "100 (score - direct) / (direct - chance) of low-shot scores, chance as above",
     "chance": "100 / the number of answers to choose from",
-    "harmonic-mean": "the harmonic mean of the accuracies: hn of sys, pro (and sub), hr of non and noc, ha of all",
-    "row-total": "the questions of one type, as many as in most tables of the paper: all use one test set",
-    "mean-per-task": "the instances of all splits together / tasks; the paper does not say of which splits",
+    "harmonic-mean": "the harmonic mean of accuracies: hn of sys, pro (and sub), hr of non and noc, ha of all",
+    "row-total": "the number of questions of one type, as in most tables of the paper: all use the same test set",
+    "mean-per-task": "the instances of all splits together / tasks; the paper does not say which splits it means",
     "repeated": "the same quantity in an earlier table",
 }
 
 
 @dataclass(frozen=True)
 class Check:
-    """One printed cell beside what the other printed numbers make of it.
+    """One printed cell, compared with the value that other printed numbers imply.
 
-    `low` to `high` is what the rule can give over all unrounded inputs, `mid` what it gives on the inputs as
-    printed; `difference` is printed minus mid. The cell is consistent if the interval in which its own unrounded
-    value lies meets `low` to `high`.
+    `low` to `high` is the range of the rule over all unrounded inputs, and `mid` its value on the inputs as printed;
+    `difference` is printed minus mid. The cell is consistent if the interval that contains its own unrounded value
+    overlaps `low` to `high`.
 
     >>> found = verify("p", "1", {"task": "vcr"}, "sum", "repeated", printed(2.5, 1), exactly(2.6))
     >>> found.consistent, found.difference
@@ -69,13 +69,13 @@ def verify(paper: str, table: str, keys: Row, column: str, rule: str, cell: Prin
         high=recomputed.high,
         mid=recomputed.value,
         consistent=cell.meets(recomputed),
-        # Nine decimals hide the noise of floating point and nothing that a paper prints.
+        # Nine decimals hide floating-point noise, and nothing that a paper prints.
         difference=round(cell.value - recomputed.value, 9),
     )
 
 
 def climb(library: Library) -> Iterator[Check]:
-    """Transfer, forgetting and chance in CLiMB, and what it prints twice.
+    """Transfer, forgetting and chance in CLiMB, and the numbers that it prints twice.
 
     >>> from holdfast.papers import tables
     >>> checks = list(climb({each.number: each for each in tables("climb")}))
@@ -85,7 +85,7 @@ def climb(library: Library) -> Iterator[Check]:
     chance = _chance_scores(library["4"])
 
     for number, baseline in (("3", "algorithm"), ("9a", "order"), ("13", "algorithm")):
-        if number not in library:  # the earlier version ends with table 12
+        if number not in library:  # the tables of the earlier version end with 12
             continue
         table = library[number]
         direct = {row["task"]: _cell(table, row, "score") for row in table.select(**{baseline: "direct"})}
@@ -169,7 +169,7 @@ def viscoll(library: Library) -> Iterator[Check]:
 
 
 def clvqa(library: Library) -> Iterator[Check]:
-    """The rows of the confusion tables: each counts all test questions of one type.
+    """The rows of the confusion tables: each one counts all test questions of one type.
 
     >>> from holdfast.papers import tables
     >>> checks = list(clvqa({each.number: each for each in tables("clvqa")}))
@@ -222,7 +222,7 @@ BY_PAPER: Mapping[str, Callable[[Library], Iterable[Check]]] = {
 
 
 def _chance_scores(table: PublishedTable) -> dict[Cell, Printed]:
-    # The authors may have used the figure that they print (33.33, 0.0) or the exact one (100 / 3, 100 / 3129).
+    # The authors may have used the figure they print (33.33, 0.0) or the exact one (100 / 3, 100 / 3129).
     return {row["task"]: between(_number(row["chance"]), _chance_of(_number(row["labels"]))) for row in table}
 
 
@@ -231,7 +231,7 @@ def _chance_of(answers: float) -> float:
 
 
 def _answers(decision: str) -> int:
-    """How many answers there are in '1 of 5' or in 'positive/negative'."""
+    """The number of answers in '1 of 5' or in 'positive/negative'."""
     head, _, count = decision.partition("1 of ")
     return int(count) if count else len(head.split("/"))
 
@@ -269,5 +269,5 @@ def _derived(
 
 
 def _repeated(table: PublishedTable, row: Row, column: str, other: PublishedTable, **keys: Cell) -> Check:
-    # The other number is taken as it stands: with its interval, 67.70 and 67.71 would meet in 67.705.
+    # The other number is taken without its interval: with it, 67.70 and 67.71 would overlap at 67.705.
     return _against(table, row, column, "repeated", _exact(other.value(column, **keys)))

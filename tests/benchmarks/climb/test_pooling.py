@@ -153,7 +153,7 @@ def test_where_every_task_is_left_out_there_is_a_dash_with_its_reason():
     column = table.columns.index("T_F ↓")
     assert [row[column] for row in table.rows] == ["–", "–"]
     (told,) = (note for note in table.notes if note.startswith("finetune: no T_F: "))
-    assert "no task counts: vqav2: a run beside it does not count it; nlvr2: the baseline" in told
+    assert "no task counts: vqav2: left out of another run of this comparison; nlvr2: the baseline" in told
 
 
 def test_a_record_of_an_earlier_version_says_so_or_is_counted_again_from_its_scores():
