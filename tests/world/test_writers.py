@@ -145,13 +145,13 @@ def test_a_folder_is_whole_or_not_there_and_the_next_call_starts_clean(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["vqav2"], "nothing of the first attempt is left"
     assert is_written(folder, "tiny", 0)
     for scale, seed in (("tiny", 1), ("small", 0)):
-        with pytest.raises(UserError, match="two worlds must not mix"):
+        with pytest.raises(UserError, match="data of another scale or seed"):
             is_written(folder, scale, seed)
 
 
 def test_a_folder_that_someone_else_filled_is_left_alone(tmp_path):
     (tmp_path / "notes.txt").write_text("mine")
-    with pytest.raises(UserError, match="is not empty"):
+    with pytest.raises(UserError, match="holds other files"):
         is_written(tmp_path, "tiny", 0)
 
 

@@ -1,4 +1,4 @@
-"""A procedural place: scenes, pictures and language, from which small datasets in the official formats are written.
+"""The synthetic world: procedural scenes, pictures and language for writing small datasets in the official formats.
 
-It uses numpy and Pillow alone, and never imports the readers.
+It uses only numpy and Pillow, and never imports the readers.
 """

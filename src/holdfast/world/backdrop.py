@@ -1,4 +1,4 @@
-"""What is behind the things of a scene: each place has its own ground, its own horizon and a little clutter."""
+"""The background of a scene: each place has its own ground, its own horizon and a little clutter."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _GROUNDS: dict[str, tuple[tuple[int, int, int], tuple[int, int, int], float]] = 
 }
 
 
-@lru_cache(maxsize=24)  # bytes, and few: pictures come in many sizes
+@lru_cache(maxsize=24)  # large arrays, so only a few are kept: pictures come in many sizes
 def _plain(place: str, height: int, width: int) -> NDArray[np.uint8]:
     above, below, horizon = _GROUNDS[place]
     canvas = np.empty((height, width, 3), dtype=np.float32)
@@ -50,7 +50,7 @@ def _plain(place: str, height: int, width: int) -> NDArray[np.uint8]:
 
 
 def _disc(canvas: NDArray[np.float32], across: float, down: float, wide: float, high: float, colour: _Colour) -> None:
-    """An oval, by its centre and radii as shares of the sides."""
+    """An oval, given by its centre and radii as shares of the sides."""
     height, width = canvas.shape[:2]
     top, bottom = max(0, int((down - high) * height)), min(height, int((down + high) * height) + 1)
     left, right = max(0, int((across - wide) * width)), min(width, int((across + wide) * width) + 1)
@@ -74,7 +74,7 @@ def horizon(place: str) -> float:
 
 
 def backdrop(place: str, height: int, width: int, random: np.random.Generator) -> NDArray[np.float32]:
-    """An empty place, with clouds, trees, windows and the like where chance puts them: float32, (height, width, 3).
+    """An empty place, with clouds, trees, windows and the like at random positions: float32, (height, width, 3).
 
     >>> backdrop("beach", 72, 96, np.random.default_rng(0)).shape
     (72, 96, 3)

@@ -1,7 +1,7 @@
 """Questions about blocks, each with the program that answers it, in the words and functions of CLEVR.
 
-A question is made from its program: the answer is what the program gives when it runs on the scene. For each form of
-a yes/no question both answers are given equally often, so that the words alone do not tell which it is.
+A question is made from its program: the answer is the result of running the program on the scene. For each form of
+yes/no question both answers are given equally often, so that the words alone do not reveal the answer.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ VALUES: dict[str, tuple[str, ...]] = {
     "shape": SHAPES,
 }
 ATTRIBUTES = tuple(VALUES)
-# A number for each template, 0 to 89: the official files of templates one after another, by name. How the release
-# numbers them is not documented.
+# A number for each template, 0 to 89: the official files of templates one after another, by name. The numbering used in
+# the release is not documented.
 FIRST_FAMILY = {"compare_integer": 0, "comparison": 9, "same_relate": 31, "single_and": 59, "single_or": 64}
 FIRST_HOP_FAMILY = (84, 25, 78, 72)
 QUERIES = ("count", "exist", *(f"query_{attribute}" for attribute in ATTRIBUTES))
@@ -54,7 +54,7 @@ _COMPARISONS = {
 
 @dataclass(frozen=True)
 class BlockQuestion:
-    """A question, its answer as the files have it (always a string), its program and its family."""
+    """A question, its answer as written in the files (always a string), its program and its family."""
 
     text: str
     answer: str
@@ -64,27 +64,27 @@ class BlockQuestion:
 
 @dataclass
 class Balance:
-    """How often each form of question was answered with yes and with no, and which answer it owes."""
+    """How often each form of question was answered with yes and with no, and which answer is due next."""
 
     answers: Counter[tuple[Any, ...]] = field(default_factory=Counter)
     owed: dict[tuple[Any, ...], str] = field(default_factory=dict)
 
     def wanted(self, form: tuple[Any, ...], random: np.random.Generator) -> str:
-        """The rarer answer so far. One that was drawn and not found stays owed: it is not drawn again."""
+        """The answer that has been given less often. One that was drawn but not found stays due."""
         if form not in self.owed:
             yes, no = self.answers[*form, "yes"], self.answers[*form, "no"]
             self.owed[form] = _some(random, ("yes", "no")) if yes == no else ("yes" if yes < no else "no")
         return self.owed[form]
 
     def given(self, form: tuple[Any, ...], answer: str) -> None:
-        """Note an answer."""
+        """Count an answer."""
         self.answers[*form, answer] += 1
         self.owed.pop(form, None)
 
 
 @dataclass
 class _Draft:
-    """A program while it is written: each step gives the number of its node."""
+    """A program under construction: adding a step returns the number of its node."""
 
     nodes: list[dict[str, Any]] = field(default_factory=list)
 
@@ -114,7 +114,7 @@ def value_of(block: Block, attribute: str) -> str:
 
 
 def run_program(program: Sequence[dict[str, Any]], scene: Blocks) -> str | None:
-    """What a program answers about a scene; None where it asks for "the" block and there is none, or several.
+    """A program's answer about a scene; None if it asks for "the" block and there is none, or several.
 
     >>> scene = Blocks(0, (Block("cube", "red", "metal", "small", (0.0, 0.0), 0.0),))
     >>> look = {"inputs": [], "function": "scene", "value_inputs": []}
@@ -133,9 +133,9 @@ def run_program(program: Sequence[dict[str, Any]], scene: Blocks) -> str | None:
 
 
 def ask(scene: Blocks, random: np.random.Generator, kind: str, balance: Balance, hops: int = 3) -> BlockQuestion | None:
-    """One question whose program ends in a kind of function, or None where a few attempts found none.
+    """One question whose program ends in a function of the given kind, or None if a few attempts found none.
 
-    At most `hops` relations ("left of ...") lead to what is asked about.
+    At most `hops` relations ("left of ...") lead to the block in question.
 
     >>> from holdfast.world.blocks import make_blocks
     >>> question = ask(make_blocks(0, 3), np.random.default_rng(0), "equal_size", Balance())
@@ -159,7 +159,7 @@ def ask(scene: Blocks, random: np.random.Generator, kind: str, balance: Balance,
 
 @lru_cache(maxsize=4)
 def _related(scene: Blocks) -> dict[str, list[list[int]]]:
-    """The same scene is asked many times."""
+    """The relationships of a scene, cached: the same scene is asked about many times."""
     return relationships(scene)
 
 
@@ -207,12 +207,12 @@ def _describe(scene: Blocks, random: np.random.Generator, names: Sequence[str]) 
 
 
 def _pointer(scene: Blocks, random: np.random.Generator, without: str = "") -> dict[str, str]:
-    """Attributes that may point out one block of the scene, never the one that is asked for."""
+    """Attributes that may single out one block of the scene, never including the one that is asked for."""
     return _describe(scene, random, _subset(random, [name for name in ATTRIBUTES if name != without]))
 
 
 def _guess(scene: Blocks, random: np.random.Generator, names: Sequence[str]) -> dict[str, str]:
-    """A description that may fit or not: that of a block with, half of the time, one value drawn anew."""
+    """A description that may fit or not: that of a block, with one value redrawn half of the time."""
     wanted = _describe(scene, random, names)
     if random.random() < 0.5:
         name = _some(random, list(wanted))
@@ -235,7 +235,7 @@ _Form = tuple[Any, ...]
 
 
 def _hops_form(random: np.random.Generator, hops: int) -> _Form:
-    """How many relations lead to the block, and what is said of it: a colour always, so that "no" can be true."""
+    """How many relations lead to the block, and what describes it: always a colour, so that "no" can be true."""
     drawn = min(hops, int(random.choice(4, p=[0.4, 0.3, 0.2, 0.1])))
     return drawn, ("color", *_subset(random, ("size", "material", "shape")))
 
@@ -292,7 +292,7 @@ def _comparison(scene: Blocks, random: np.random.Generator, form: _Form) -> Bloc
         text = f"Is the {left} made of the same material as the {right}{that}?"
     elif random.random() < 0.5:
         text = f"Is the {attribute} of the {left} the same as the {right}{that}?"
-    # A block compared with itself is no question.
+    # Comparing a block with itself makes no question.
     if one == two or _same_block(scene, draft.nodes, first, second):
         return None
     family = FIRST_FAMILY["comparison"] + ATTRIBUTES.index(attribute) + 4 * related
@@ -316,7 +316,7 @@ def _compare_integer(scene: Blocks, random: np.random.Generator, form: _Form) ->
 
 
 def _same_relate(scene: Blocks, random: np.random.Generator, form: _Form) -> BlockQuestion:
-    """Are there other blocks of the same attribute as this one, and how many?"""
+    """Are there other blocks with the same attribute as this one, and how many?"""
     kind, attribute = form
     last = kind.removesuffix("_same")
     wanted = _pointer(scene, random, attribute)

@@ -1,7 +1,7 @@
-"""Blocks on a table: the scenes of CLEVR, three shapes in eight colours, two materials and two sizes.
+"""Blocks on a table: the scenes of CLEVR, with three shapes in eight colours, two materials and two sizes.
 
-Unlike the scenes of `scene.py` they stand in space and are seen in perspective. Pictures are cast ray by ray, so what
-hides what is exact, and a scene in which some block is nearly hidden is drawn anew.
+Unlike the scenes of `scene.py` they are three-dimensional and seen in perspective. Pictures are ray cast, so occlusion
+is exact, and a scene in which a block is nearly hidden is drawn anew.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _LIGHT = np.array([0.15, -0.7, 0.7])
 
 @dataclass(frozen=True)
 class Block:
-    """One block: what it is like, where its middle stands on the table, and how it is turned (degrees)."""
+    """One block: its attributes, the position of its centre on the table, and its rotation in degrees."""
 
     shape: str
     colour: str
@@ -47,18 +47,18 @@ class Block:
 
     @property
     def radius(self) -> float:
-        """Half of its height; a cube is shrunk so that its corners reach about as far as a sphere does."""
+        """Half of its height; a cube is shrunk so that its corners reach about as far as a sphere's surface."""
         return SIZES[self.size] / (np.sqrt(2) if self.shape == "cube" else 1.0)
 
     @property
     def middle(self) -> Floats:
-        """Its centre in space: it stands on the table."""
+        """Its centre in space: the block rests on the table."""
         return np.array([*self.place, self.radius])
 
 
 @dataclass(frozen=True)
 class Camera:
-    """Where the picture is taken from; it looks at the middle of the table."""
+    """The position from which the picture is taken; the camera looks at the middle of the table."""
 
     position: tuple[float, float, float] = (7.48, -6.5, 5.34)
 
@@ -72,7 +72,7 @@ class Camera:
         return right, np.cross(right, forward), forward
 
     def directions(self) -> dict[str, list[float]]:
-        """What right, behind, ... mean on the table, in the order of the official files.
+        """The directions on the table that "right", "behind" and so on refer to, in the order of the official files.
 
         >>> list(Camera().directions())
         ['right', 'behind', 'above', 'below', 'left', 'front']
@@ -85,7 +85,7 @@ class Camera:
         return {name: [float(number) + 0.0 for number in vector] for name, vector in vectors.items()}
 
     def project(self, point: Floats, width: int, height: int) -> tuple[float, float, float]:
-        """Where a point lands in the picture (across, down), and how far it is.
+        """The position of a point in the picture (across, down), and its distance.
 
         >>> [round(number, 1) for number in Camera().project(np.zeros(3), 480, 320)]
         [240.0, 160.0, 11.3]
@@ -107,9 +107,9 @@ class Blocks:
 
 
 def make_blocks(seed: int, number: int, *, count: tuple[int, int] = (3, 10), near: float = 1.0) -> Blocks:
-    """The scene of a number: every block mostly visible, none too near another.
+    """The scene with this number: every block is mostly visible, and no two are too close together.
 
-    With `near` below 1 the camera comes nearer, and the blocks stand on as much less of the table.
+    With `near` below 1 the camera moves closer, and the blocks occupy a correspondingly smaller part of the table.
 
     >>> scene = make_blocks(0, 7)
     >>> 3 <= len(scene.things) <= 10 and scene == make_blocks(0, 7)
@@ -127,7 +127,7 @@ def make_blocks(seed: int, number: int, *, count: tuple[int, int] = (3, 10), nea
 
 
 def relationships(scene: Blocks) -> dict[str, list[list[int]]]:
-    """For each relation and each block, the blocks that stand so to it: `["left"][0]` are left of block 0.
+    """For each relation and each block, the blocks in that relation to it: those in `["left"][0]` are left of block 0.
 
     >>> red = Block("cube", "red", "metal", "small", (-2.0, -2.0), 0.0)
     >>> blue = Block("cube", "blue", "metal", "small", (2.0, 2.0), 0.0)
@@ -147,7 +147,7 @@ def relationships(scene: Blocks) -> dict[str, list[list[int]]]:
 
 
 def visible_shares(scene: Blocks) -> list[float]:
-    """How much of each block is seen: 1 where nothing stands before it.
+    """The visible share of each block: 1 if nothing is in front of it.
 
     >>> visible_shares(Blocks(0, (Block("cube", "red", "metal", "small", (0.0, 0.0), 0.0),)))
     [1.0]
@@ -174,7 +174,7 @@ def _focal(width: int) -> float:
 
 
 def _place(random: np.random.Generator, camera: Camera, wanted: int, reach: float) -> list[Block]:
-    """Blocks one after another at free places; fewer than wanted where the table is full."""
+    """Blocks placed one after another in free positions; fewer than wanted if the table is full."""
     directions = camera.directions()
     axes = np.array([directions["right"][:2], directions["behind"][:2]])
     blocks: list[Block] = []
@@ -230,7 +230,7 @@ def _cast(scene: Blocks, width: int, height: int) -> tuple[npt.NDArray[np.int64]
 
 
 def _window(camera: Camera, thing: Block, width: int, height: int, reach: float = 1.9) -> tuple[slice, slice]:
-    """The part of the picture in which a block can be seen, or what lies within so many of its radii."""
+    """The part of the picture in which a block can be seen, or whatever lies within `reach` of its radii."""
     x, y, depth = camera.project(thing.middle, width, height)
     pixels = reach * thing.radius * _focal(width) / (depth - 1.9 * thing.radius)
     rows = slice(max(0, int(y - pixels)), max(0, min(height, int(y + pixels) + 2)))
@@ -238,7 +238,7 @@ def _window(camera: Camera, thing: Block, width: int, height: int, reach: float 
 
 
 def _hit(thing: Block, eye: Floats, rays: Floats) -> tuple[Floats, Floats]:
-    """How far along each ray the block is met (infinity where it is not), and the surface's direction there."""
+    """The distance along each ray to the block (infinity if it misses the block), and the surface normal there."""
     start = eye - thing.middle
     radius = thing.radius
     if thing.shape == "sphere":
@@ -266,7 +266,7 @@ def _hit(thing: Block, eye: Floats, rays: Floats) -> tuple[Floats, Floats]:
 
 
 def _quadratic(a: Floats, half_b: Floats, c: float) -> Floats:
-    """The nearer root of a t^2 + 2 half_b t + c, infinity where there is none."""
+    """The nearer root of a t^2 + 2 half_b t + c; infinity if there is none."""
     inside = half_b**2 - a * c
     return np.where(inside > 0, (-half_b - np.sqrt(np.maximum(inside, 0))) / a, np.inf)
 
@@ -276,7 +276,7 @@ def _finite(distance: Floats) -> Floats:
 
 
 def _shade(thing: Block, normal: Floats, rays: Floats) -> Floats:
-    """Rubber is dull; metal mirrors the light and the brightness above it."""
+    """The shading of a surface: rubber is dull; metal mirrors the light and the brightness above it."""
     base = np.array(COLOURS[thing.colour], dtype=float)
     light = _LIGHT / np.linalg.norm(_LIGHT)
     facing = (normal @ light).clip(0, 1)[..., None]

@@ -1,4 +1,4 @@
-"""Captions: what people write under a picture, with the phrases that name its things."""
+"""Captions: what people write under a picture, with the phrases that name things in it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SIZE_TOLD, PATTERN_TOLD, OTHER_WORD = 0.12, 0.1, 0.08
 
 @dataclass(frozen=True)
 class Phrase:
-    """Words `start` to `stop` (not included) of a caption name the thing with this index."""
+    """Words `start` to `stop` (exclusive) of a caption, which name the thing with this index."""
 
     start: int
     stop: int
@@ -31,7 +31,7 @@ class Phrase:
 
 @dataclass(frozen=True)
 class Caption:
-    """A sentence about a scene, in its words and marks, with the phrases that name things."""
+    """A sentence about a scene as words and punctuation marks, with the phrases that name things."""
 
     text: str
     tokens: tuple[str, ...]
@@ -39,7 +39,7 @@ class Caption:
 
 
 def captions(scene: Scene, random: np.random.Generator, count: int = 5) -> list[Caption]:
-    """Sentences that are true of a scene; they differ where they can.
+    """Sentences that are true of a scene; they differ if possible.
 
     >>> from holdfast.world.scene import Box, Scene, Thing
     >>> cat = Thing("cat", "black", "small", "fur", "plain", Box(0.4, 0.4, 0.2, 0.2), verb="lie")
@@ -81,7 +81,7 @@ def _caption(scene: Scene, random: np.random.Generator) -> Caption:
 def _ending(
     scene: Scene, first: int, told: set[int], random: np.random.Generator, mentioned: Counter[str]
 ) -> list[str | tuple[int, str]]:
-    """How a caption goes on: the place, what is beside the first thing, or what else there is."""
+    """The rest of a caption: the place, what is beside the first thing, or what else there is."""
     near = [(relation, j) for i, relation, j in relations(scene) if i == first and j not in told]
     others = [i for i in range(len(scene.things)) if i not in told]
     form = random.random()
@@ -103,9 +103,10 @@ def _ending(
 
 
 def _one_of(scene: Scene, among: Sequence[int], random: np.random.Generator) -> int:
-    """The index of a thing that one would speak of: rather a large one, and one that does something.
+    """The index of a thing that people would mention, preferably one that is large or does something.
 
-    So what a caption hides can mostly be told from the picture: a person, too, would know what "a ... in a field" is.
+    Most of what a caption hides can then be inferred from the picture: a person, too, would guess the "a ... in a
+    field".
     """
     things = [scene.things[i] for i in among]
     weights = np.array(
@@ -117,7 +118,7 @@ def _one_of(scene: Scene, among: Sequence[int], random: np.random.Generator) -> 
 def _noun_phrase(
     scene: Scene, index: int, random: np.random.Generator, mentioned: Counter[str]
 ) -> list[str | tuple[int, str]]:
-    """A thing with at most two of its attributes, in a word that people use for it."""
+    """A thing with at most two of its attributes, using a word that people have for it."""
     thing = scene.things[index]
     called = name(thing)
     adjectives = []
@@ -142,7 +143,7 @@ def _noun_phrase(
 
 
 def _worded(word: str, random: np.random.Generator) -> str:
-    """The word or, now and then, another one for the same."""
+    """The word or, now and then, a synonym."""
     others = SYNONYMS.get(word, ())
     return others[random.integers(len(others))] if others and random.random() < OTHER_WORD else word
 

@@ -1,4 +1,4 @@
-"""Questions about a scene with four answers and four rationales, in tokens: as in VCR, things are tagged by index."""
+"""Questions about a scene with four answers and four rationales, in tokens; as in VCR, things are tagged by index."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SHARES = {"place": 1.0, "side": 1.0, "colour": 1.0, "relation": 0.8, "verb": 0.6
 
 @dataclass(frozen=True)
 class VisualQuestion:
-    """A question, four answers and four rationales with the numbers of the right ones; a list is a tag of things."""
+    """A question, four answers and four rationales with the indices of the right ones; a list is a tag of things."""
 
     question: Tokens
     answers: tuple[Tokens, ...]
@@ -30,7 +30,7 @@ class VisualQuestion:
     rationale_label: int
 
 
-_QUESTIONS = {  # by what the first part of the answer tells
+_QUESTIONS = {  # by what the first part of the answer says
     "verb": ("What is {0} doing ?", "What is going on with {0} ?", "How does {0} spend this moment ?"),
     "colour": ("What does {0} look like ?", "How would you describe {0} ?"),
     "pattern": ("What does {0} look like ?", "How would you recognise {0} ?"),
@@ -42,9 +42,9 @@ _QUESTIONS = {  # by what the first part of the answer tells
 
 
 def visual_commonsense(scene: Scene, random: np.random.Generator) -> VisualQuestion:
-    """A question whose answers, and rationales, join two facts: each fact or its near miss, in all four ways.
+    """A question whose answers and rationales join two facts: each fact or its near miss, in all combinations.
 
-    Every half of a wrong answer is found in the right one or in another wrong one, so the four tell nothing by
+    Each half of a wrong answer also occurs in the right one or in another wrong one, so the four give nothing away by
     themselves.
 
     >>> from holdfast.world.scene import Box, Scene, Thing
@@ -59,7 +59,7 @@ def visual_commonsense(scene: Scene, random: np.random.Generator) -> VisualQuest
     first, second, third, fourth = [*found, *_last_resorts(scene, random)][:4]
     tags: dict[str, list[int]] = {}
     if first.kind == "place" and len(scene.things) > 1 and random.random() < 0.5:
-        # Two things in one tag: what holds for the place of one holds for the other.
+        # Two things in one tag: what is true of the place of one is true of the other.
         others = [i for i in range(len(scene.things)) if i != first.subject]
         pair = sorted([first.subject, others[random.integers(len(others))]])
         first = Fact(
@@ -74,7 +74,7 @@ def visual_commonsense(scene: Scene, random: np.random.Generator) -> VisualQuest
 
 
 def _ordered(found: Sequence[Fact], random: np.random.Generator) -> list[Fact]:
-    """A fact of some kind first, then what else there is to tell of its subject, then the rest; none is told twice."""
+    """A fact of some kind first, then other facts about its subject, then the rest, without repeating any content."""
     if not found:
         return []
     many = Counter(fact.kind for fact in found)
@@ -90,7 +90,7 @@ def _ordered(found: Sequence[Fact], random: np.random.Generator) -> list[Fact]:
 
 
 def _content(fact: Fact) -> tuple[object, ...]:
-    """What a fact is about: "left of" and, the other way round, "right of" tell the same."""
+    """What a fact is about: "left of" and, with the things swapped, "right of" say the same."""
     if fact.kind == "place":
         return (fact.kind,)
     if fact.kind == "relation":
@@ -99,7 +99,7 @@ def _content(fact: Fact) -> tuple[object, ...]:
 
 
 def _last_resorts(scene: Scene, random: np.random.Generator) -> list[Fact]:
-    """What can be told of any thing at all: the half of the picture where it is, and what place that is."""
+    """Facts that hold for any thing at all: which half of the picture it is in, and what the place is."""
     across, down = scene.things[0].box.centre
     left, top = (
         ("left", "right") if across < 0.5 else ("right", "left"),
@@ -118,7 +118,7 @@ def _last_resorts(scene: Scene, random: np.random.Generator) -> list[Fact]:
 def _grid(
     first: Fact, second: Fact, tags: dict[str, list[int]], random: np.random.Generator
 ) -> tuple[tuple[Tokens, ...], int]:
-    """The two facts and their near misses, joined in all four ways and shuffled."""
+    """The two facts and their near misses, joined in all four combinations and shuffled."""
     four = [
         [*_tokens(one, first, tags), "and", *_tokens(two, second, {}), "."]
         for one in (first.true, first.false)

@@ -1,4 +1,4 @@
-"""Words for what is in a scene, and the facts that can be told true or false of it."""
+"""Words for what is in a scene, and facts about it, each with a near miss."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PLACE_PHRASES = {
 } | {place: f"in {article(place)}" for place in PLACES if place not in ("field", "street", "beach", "sea", "snow")}
 RELATION_PHRASES = {"left of": "to the left of", "right of": "to the right of", "above": "above", "below": "below"}
 INVERSE = {"left of": "right of", "right of": "left of", "above": "below", "below": "above"}
-GROUPS = {  # supercategories of COCO whose members anyone would call so
+GROUPS = {  # supercategories of COCO whose members anyone would call by that name
     "animal": "animal",
     "vehicle": "vehicle",
     "food": "piece of food",
@@ -28,7 +28,7 @@ GROUPS = {  # supercategories of COCO whose members anyone would call so
     "person": "person",
 }
 ATTRIBUTES = ("colour", "pattern", "verb")
-# How much more often than others scenes have what persons like best to do.
+# How much more often scenes contain people's favourite activities than other ones.
 _USUAL_VERBS = {"hold": 4.0, "eat": 3.0, "ride": 2.7}
 _NEEDS_OTHER = ("hold", "ride")
 _CLEARLY = 0.12  # of the picture's side, from its middle
@@ -36,9 +36,9 @@ _CLEARLY = 0.12  # of the picture's side, from its middle
 
 @dataclass(frozen=True)
 class Fact:
-    """Something true of a scene beside a near miss: the same words but for one.
+    """A true statement about a scene together with a near miss that differs in one word.
 
-    `subject` and `other` are indices of things; texts are gaps for them, as in "{0} is to the left of {1}".
+    `subject` and `other` are indices of things; the texts have gaps for them, as in "{0} is to the left of {1}".
     """
 
     kind: str
@@ -49,12 +49,12 @@ class Fact:
 
 
 def kind_of(thing: Thing) -> Kind:
-    """What things of this noun have in common."""
+    """The common properties of all things of this noun."""
     return THINGS[thing.noun] if thing.noun in THINGS else SOLIDS[thing.noun]
 
 
 def name(thing: Thing) -> str:
-    """What one calls a thing; a person is a man, a woman or a child.
+    """What people call a thing; a person is a man, a woman or a child.
 
     >>> from holdfast.world.scene import Box, Thing
     >>> name(Thing("person", "red", "small", "fabric", "plain", Box(0, 0, 0.5, 0.5)))
@@ -64,12 +64,12 @@ def name(thing: Thing) -> str:
 
 
 def plural_name(thing: Thing) -> str:
-    """What one calls several of a thing."""
+    """What people call several things of this noun."""
     return plural(name(thing) if thing.noun == "person" else thing.noun)
 
 
 def described(thing: Thing, attributes: Sequence[str] = ("colour",), **values: str) -> str:
-    """A thing's name with some of its attributes, or with other values of them.
+    """A thing's name with some of its attributes, or with other values for them.
 
     >>> from holdfast.world.scene import Box, Thing
     >>> cat = Thing("cat", "black", "small", "fur", "striped", Box(0, 0, 0.5, 0.5))
@@ -85,7 +85,7 @@ def described(thing: Thing, attributes: Sequence[str] = ("colour",), **values: s
 
 
 def doing(verb: str) -> str:
-    """What something does, as it follows "is".
+    """An activity in the form that follows "is".
 
     >>> doing("lie"), doing("ride")
     ('lying', 'riding something')
@@ -100,11 +100,11 @@ def values_of(thing: Thing, attribute: str) -> tuple[str, ...]:
 
 
 def other_value(thing: Thing, attribute: str, random: np.random.Generator) -> str | None:
-    """Another value that the attribute might as well have had, or None where there is none.
+    """Another value that the attribute might equally have had, or None if there is none.
 
-    None comes, too, in so many of the cases where the actual value is a usual one (most things are plain) that among
-    those that are left every value is as likely as every other. What is drawn instead is then as likely as what is
-    there, and "the cat is plain" is no truer than "the cat is striped" before one looks.
+    If the actual value is a common one (most things are plain), None is also returned just often enough that among the
+    remaining cases all values are equally likely. The alternative is then as likely as the actual value, and before
+    looking at the picture "the cat is plain" is no more likely to be true than "the cat is striped".
 
     >>> from holdfast.world.scene import Box, Thing
     >>> apple = Thing("apple", "red", "small", "food", "plain", Box(0, 0, 0.5, 0.5))
@@ -117,7 +117,7 @@ def other_value(thing: Thing, attribute: str, random: np.random.Generator) -> st
     usual = 1.0
     if thing.noun == "person":
         usual = _USUAL_VERBS.get(actual, 1.0) if attribute == "verb" else 1.0
-        if attribute == "pattern":  # what tells a man from a woman has been said
+        if attribute == "pattern":  # the attribute that distinguishes a man from a woman has been mentioned
             values = tuple(value for value in values if person_word(thing.size, value) == name(thing))
     elif attribute == "pattern" and actual == "plain":
         usual = len(values) + 1.0
@@ -128,13 +128,13 @@ def other_value(thing: Thing, attribute: str, random: np.random.Generator) -> st
 
 
 def other_place(scene: Scene, random: np.random.Generator) -> str | None:
-    """Another place where all that is in a scene might have been, or None where there is none."""
+    """Another place in which everything in a scene might be found, or None if there is none."""
     fitting = [p for p in PLACES if p != scene.place and all(p in kind_of(thing).places for thing in scene.things)]
     return fitting[random.integers(len(fitting))] if fitting else None
 
 
 def unique(scene: Scene) -> list[int]:
-    """The things that one can speak of as "the cat": no other has that name, nor one that ends with it.
+    """The things that can be called "the cat": no other thing has that name, or one that ends with it.
 
     >>> from holdfast.world.scene import Box, Scene, Thing
     >>> nouns = ("dog", "cat", "dog", "bear", "teddy bear")
@@ -147,7 +147,7 @@ def unique(scene: Scene) -> list[int]:
 
 
 def absent(scene: Scene, random: np.random.Generator) -> tuple[Scene, int]:
-    """Another scene of the same world and a thing in it, with a name that it alone has there and nothing has here."""
+    """Another random scene, and a thing in it whose name is unique there and does not occur in this scene."""
     names = {word for thing in scene.things for word in (thing.noun.split()[-1], name(thing).split()[-1])}
     while True:
         other = make_scene(*(int(number) for number in random.integers(2**31, size=2)))
@@ -157,7 +157,7 @@ def absent(scene: Scene, random: np.random.Generator) -> tuple[Scene, int]:
 
 
 def facts(scene: Scene, random: np.random.Generator, among: Sequence[int] | None = None) -> list[Fact]:
-    """What can be told of the things of a scene (or of some of them), each with a near miss drawn at random."""
+    """Facts about the things of a scene (or about some of them), each with a near miss drawn at random."""
     chosen = list(range(len(scene.things))) if among is None else list(among)
     found: list[Fact] = []
     place = other_place(scene, random)

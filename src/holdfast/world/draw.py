@@ -1,4 +1,4 @@
-"""Pictures: a scene, or one thing, as an array of bytes. The same scene always gives the same picture."""
+"""Pictures: a scene, or one thing, as an array of bytes. The same scene always yields the same picture."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ _KINDS = ("jpeg", "png", "grey-jpeg", "grey-png", "cmyk-jpeg")
 
 
 def _random(thing: Thing) -> np.random.Generator:
-    """The small accidents of a thing's look follow from the thing itself."""
+    """A generator for small accidents of a thing's look, seeded by the thing itself."""
     words = f"{thing.noun}{thing.colour}{thing.pattern}{thing.box.left}{thing.box.top}{thing.box.width}"
     return np.random.default_rng(zlib.crc32(words.encode()))
 
 
 def _pattern(pattern: str, height: int, width: int) -> NDArray[np.bool_]:
-    """Where a pattern's second colour goes, on a surface of height x width."""
+    """Where the second colour of a pattern goes, on a surface of height x width."""
     step = max(4, round(math.sqrt(height * width) / 5))
     x, y = np.arange(width)[None, :], np.arange(height)[:, None]
     if pattern == "striped":
@@ -53,12 +53,12 @@ def _pattern(pattern: str, height: int, width: int) -> NDArray[np.bool_]:
     return np.asarray(across**2 + down**2 < (step * 0.31) ** 2)
 
 
-_SHADE = 120  # the side on which a material's light is worked out, once
+_SHADE = 120  # the side length at which the lighting of a material is computed, once
 
 
 @cache
 def _shade(material: str) -> NDArray[np.float32]:
-    """How light each place of a surface is: metal gleams, wood has a grain, fur is rough, most are lit from above."""
+    """The lightness of each point of a surface: metal gleams, wood has grain, fur is rough, most are lit from above."""
     y, x = np.mgrid[:_SHADE, :_SHADE].astype(np.float32)
     across, down = x / _SHADE, y / _SHADE
     light = 1.08 - 0.2 * down
@@ -86,7 +86,7 @@ def _mix(colour: NDArray[np.float32], other: float, share: float) -> NDArray[np.
 
 
 def _paint(thing: Thing, height: int, width: int, mirrored: bool) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
-    """A thing that fills height x width: its colours (h, w, 3), and where it is (h, w)."""
+    """A thing that fills height x width: its colours (h, w, 3), and its mask (h, w)."""
     random = _random(thing)
     shapes = silhouette_of(thing, mirrored).shapes
     main = np.array(_FILLS[thing.colour], dtype=np.float32) + random.integers(-12, 13) + random.integers(-8, 9, 3)
@@ -107,7 +107,7 @@ def _paint(thing: Thing, height: int, width: int, mirrored: bool) -> tuple[NDArr
     index = np.asarray(canvas)
     palette = np.array([own.get(fill, _FILLS.get(fill, (0, 0, 0))) for fill in fills], dtype=np.float32)
     if thing.pattern != "plain":
-        # The second colour of a pattern takes the place of the main one where the pattern says so.
+        # The pattern decides where its second colour replaces the main one.
         second = main * 0.25 if bright > 115 else _mix(main, 255, 0.8)
         palette = np.concatenate([palette, second[None]])
         index = np.where((index == 1) & _pattern(thing.pattern, height, width), len(fills), index)
@@ -115,12 +115,12 @@ def _paint(thing: Thing, height: int, width: int, mirrored: bool) -> tuple[NDArr
 
 
 def _fineness(side: int) -> int:
-    """Pictures are drawn this many times larger, then averaged, so that edges are smooth."""
+    """The oversampling factor: pictures are drawn this many times larger, then averaged, so that edges are smooth."""
     return 3 if side <= 160 else 2
 
 
 def _finish(canvas: NDArray[np.float32], fineness: int, random: np.random.Generator) -> _Picture:
-    """Average down to the picture's size, and add what a camera adds: another light, a little noise."""
+    """Average down to the picture's size, and add the effects of a camera: varying light, a little noise."""
     fine = Image.fromarray(np.clip(canvas, 0, 255).astype(np.uint8)).reduce(fineness)
     picture = np.asarray(fine, dtype=np.float32) * random.uniform(0.9, 1.06)
     picture += random.standard_normal(picture.shape[:2], dtype=np.float32)[..., None] * random.uniform(2, 6)
@@ -146,7 +146,7 @@ def render(scene: Scene, width: int = 96, height: int = 72) -> _Picture:
     (72, 96, 3)
     """
     if width < 8 or height < 8:
-        raise UserError(f"a picture of {width}x{height} is too small to draw: 8x8 is the least")
+        raise UserError(f"a picture of {width}x{height} is too small to draw: the minimum is 8x8")
     random = np.random.default_rng(zlib.crc32(repr((scene.number, scene.place)).encode()))
     fineness = _fineness(max(width, height))
     canvas = backdrop(scene.place, height * fineness, width * fineness, random)
@@ -163,7 +163,7 @@ def render_thing(thing: Thing, side: int) -> _Picture:
     (32, 32, 3)
     """
     if side < 8:
-        raise UserError(f"a picture of {side}x{side} is too small to draw: 8x8 is the least")
+        raise UserError(f"a picture of {side}x{side} is too small to draw: the minimum is 8x8")
     random = _random(thing)
     mirrored = bool(random.integers(2))
     aspect = silhouette_of(thing, mirrored).aspect
@@ -187,7 +187,7 @@ def render_thing(thing: Thing, side: int) -> _Picture:
 def encode_image(array: _Picture, kind: str = "jpeg") -> bytes:
     """The bytes of an image file: "jpeg", "png", "grey-jpeg", "grey-png" or "cmyk-jpeg".
 
-    The same array gives the same bytes.
+    The same array always gives the same bytes.
 
     >>> encode_image(np.zeros((8, 8, 3), dtype=np.uint8), "png")[1:4]
     b'PNG'
@@ -208,7 +208,7 @@ def encode_image(array: _Picture, kind: str = "jpeg") -> bytes:
 
 
 def save_image(path: Path, array: _Picture, kind: str = "jpeg") -> None:
-    """Write an image file, and its folder where there is none; the name may say otherwise than the kind.
+    """Write an image file, creating its folder if necessary; the name need not match the kind.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:

@@ -1,4 +1,4 @@
-"""What it takes to write a dataset: records, pictures, bytes and seconds, from rates that were measured at `small`."""
+"""The cost of writing a dataset: records, pictures, bytes and seconds, from rates that were measured at `small`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from holdfast.world.writers.scales import Amount
 
 @dataclass(frozen=True)
 class Estimate:
-    """What will be written of a dataset; bytes, and seconds of one core, are expected to within a factor of two."""
+    """The size of a dataset to be written; bytes, and seconds of one core, are accurate to about a factor of two."""
 
     dataset: str
     records: int
@@ -22,7 +22,7 @@ class Estimate:
 
 @dataclass(frozen=True)
 class _Rate:
-    """Milliseconds and bytes of a record and of a picture, as they are at `small`."""
+    """Milliseconds and bytes per record and per picture, as measured at `small`."""
 
     record_time: float
     record_bytes: float
@@ -30,7 +30,7 @@ class _Rate:
     picture_bytes: float = 0.0
 
 
-# From one core of a server of 2023. What is drawn with each record counts as the picture's.
+# Measured on one core of a server of 2023. Whatever is drawn for each record is counted with the picture.
 _RATES = {
     "vqav2": _Rate(0.23, 815, 2.5, 3_870),
     "nlvr2": _Rate(0.97, 462, 3.7, 10_980),
@@ -56,13 +56,13 @@ _RATES = {
     "cgqa": _Rate(0, 334, 2.1, 2_461),
     "cobj": _Rate(0, 161, 3.4, 4_409),
 }
-# A larger picture takes less than its pixels would say: measured from 64 to 256 pixels a side.
+# A larger picture costs less than its number of pixels suggests: measured from 64 to 256 pixels a side.
 _TIME_POWER, _BYTES_POWER = 0.62, 0.75
 _VALUE_BYTES = 5.36  # four bytes in base64
 
 
 def estimate(dataset: str, scale: str) -> Estimate:
-    """What writing a dataset at a scale takes.
+    """The cost of writing a dataset at a scale.
 
     >>> plan = estimate("cifar100", "paper")
     >>> plan.pictures, plan.bytes > 60_000 * 3_072
@@ -79,7 +79,7 @@ def estimate(dataset: str, scale: str) -> Estimate:
 
 
 def together(plans: Sequence[Estimate], processes: int) -> Estimate:
-    """Several estimates as one, with so many processes at work: the longest dataset is never shared.
+    """Several estimates combined for this number of processes; one dataset is never split between processes.
 
     >>> one, two = Estimate("a", 5, 0, 100, 60.0), Estimate("b", 5, 1, 100, 20.0)
     >>> together([one, two], processes=2)

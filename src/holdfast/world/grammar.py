@@ -1,4 +1,4 @@
-"""Small rules of English: articles, plurals, verb forms, numbers, and the words that people use for the same thing."""
+"""Small rules of English: articles, plurals, verb forms, numbers, and synonyms that people use."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _PLURALS = {
     "sheep": "sheep",
     "fish": "fish",
 }
-_PIECES = {  # what is not counted in ones
+_PIECES = {  # nouns without a count of their own
     "skis": "pair of skis",
     "scissors": "pair of scissors",
     "broccoli": "piece of broccoli",
@@ -61,7 +61,7 @@ SYNONYMS: dict[str, tuple[str, ...]] = {
 
 
 def article(words: str) -> str:
-    """Words with the indefinite article before them.
+    """The words preceded by the indefinite article.
 
     >>> article("orange cat"), article("hourglass"), article("unicorn")
     ('an orange cat', 'an hourglass', 'a unicorn')
@@ -71,7 +71,7 @@ def article(words: str) -> str:
 
 
 def singular(noun: str) -> str:
-    """The words for one of a thing.
+    """The words for one thing of this noun.
 
     >>> singular("scissors"), singular("hot dog")
     ('pair of scissors', 'hot dog')
@@ -80,7 +80,7 @@ def singular(noun: str) -> str:
 
 
 def plural(noun: str) -> str:
-    """The words for several of a thing.
+    """The words for several things of this noun.
 
     >>> plural("bus"), plural("person"), plural("wine glass"), plural("scissors"), plural("berry")
     ('buses', 'people', 'wine glasses', 'pairs of scissors', 'berries')
@@ -99,7 +99,7 @@ def plural(noun: str) -> str:
 
 
 def gerund(verb: str) -> str:
-    """The form in -ing of a verb, whose first word is the verb itself.
+    """The -ing form of a phrase whose first word is the verb.
 
     >>> gerund("lie"), gerund("ride"), gerund("sit"), gerund("look at")
     ('lying', 'riding', 'sitting', 'looking at')
@@ -131,7 +131,7 @@ def third_person(verb: str) -> str:
 
 
 def number_word(number: int) -> str:
-    """A count in letters where that is usual.
+    """A count, spelt out if that is usual.
 
     >>> number_word(3), number_word(40)
     ('three', '40')

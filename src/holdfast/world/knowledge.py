@@ -1,6 +1,6 @@
-"""What everyone knows about things: where they are, what they are for, of what they are, what they have.
+"""Common knowledge about things: where they are, what they are for, what they are made of, what they have.
 
-A question's words are many and the facts behind them few, so that a question need not come twice to be learnt.
+There are many wordings of questions and few facts behind them, so that no question needs to recur to be learnt.
 """
 
 from __future__ import annotations
@@ -172,7 +172,7 @@ _NAMES = (
 
 
 def stems() -> int:
-    """How many different questions there are: far more than CommonsenseQA's 12,102.
+    """The number of different questions: far more than CommonsenseQA's 12,102.
 
     >>> stems() > 50_000
     True
@@ -184,9 +184,9 @@ def stems() -> int:
 
 
 def commonsense_question(random: np.random.Generator) -> tuple[str, str, list[str], int]:
-    """A concept, a question about it, five choices, and the number of the right one.
+    """A concept, a question about it, five choices, and the index of the right one.
 
-    The wrong choices answer the same question for other concepts, so that the choices alone tell nothing.
+    The wrong choices answer the same question for other concepts, so that the choices alone give nothing away.
 
     >>> concept, question, choices, label = commonsense_question(np.random.default_rng(2))
     >>> concept in question, len(set(choices)), label in range(5)

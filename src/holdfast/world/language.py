@@ -1,4 +1,4 @@
-"""The language of the world, true of its scenes: all that writers of datasets ask for, under one name."""
+"""The language of the synthetic world, true of its scenes: everything that writers of datasets use, in one module."""
 
 from holdfast.world.captions import Caption, Phrase, captions
 from holdfast.world.commonsense import VisualQuestion, visual_commonsense

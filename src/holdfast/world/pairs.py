@@ -1,4 +1,4 @@
-"""Pictures with sentences to learn from before any task: true ones, and near misses that differ in one attribute."""
+"""Pictures with sentences for pre-training: true sentences, and near misses that differ in one attribute."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from holdfast.world.stories import story_ending
 
 @dataclass(frozen=True)
 class Match:
-    """A sentence that is true of a scene, the same but for one attribute, which is false, and what differs."""
+    """A sentence that is true of a scene, a false one that differs in one attribute, and the kind of that attribute."""
 
     true: str
     false: str
@@ -36,14 +36,14 @@ class Match:
 
 @dataclass(frozen=True)
 class Lesson:
-    """A picture, captions of it, and matching and mismatching sentences."""
+    """A picture, captions for it, and matching and mismatching sentences."""
 
     image: npt.NDArray[np.uint8]
     captions: tuple[str, ...]
     matches: tuple[Match, ...]
 
     def mirrored(self) -> Lesson:
-        """The same seen in a mirror, where left is right: as good a scene as the first, and for nothing.
+        """The mirror image, in which left is right: as good as a new scene, at no cost.
 
         >>> lesson(0, 1, side=16).mirrored().mirrored().captions == lesson(0, 1, side=16).captions
         True
@@ -56,12 +56,12 @@ _MIRRORED = {"left": "right", "right": "left", "left.": "right.", "right.": "lef
 
 
 def _swapped(text: str) -> str:
-    """A sentence of a mirrored scene."""
+    """The sentence that holds for the mirrored scene."""
     return " ".join(_MIRRORED.get(word, word) for word in text.split(" "))
 
 
 def lesson(seed: int, number: int, *, side: int, captions_each: int = 4, matches_each: int = 4) -> Lesson:
-    """What can be learned from one scene: everything follows from (seed, number).
+    """The material that can be learned from one scene, all of it determined by (seed, number).
 
     >>> first = lesson(0, 1, side=32, captions_each=1, matches_each=1)
     >>> first.image.shape, len(first.captions)
@@ -74,7 +74,7 @@ def lesson(seed: int, number: int, *, side: int, captions_each: int = 4, matches
 
 
 def matches(scene: Scene, random: np.random.Generator, count: int) -> list[Match]:
-    """Pairs of sentences about a scene; first the kind of attribute is drawn, then the thing.
+    """Pairs of sentences about a scene; the kind of attribute is drawn first, then the thing.
 
     >>> from holdfast.world.scene import Box, Thing
     >>> cat = Thing("cat", "black", "small", "fur", "plain", Box(0.4, 0.4, 0.2, 0.2))
@@ -97,7 +97,7 @@ def _any(of_kind: list[Match], random: np.random.Generator) -> Match:
 
 
 def _noun(scene: Scene, random: np.random.Generator) -> Match:
-    """Something that is there, and something that is not."""
+    """A thing that is in the scene, and one that is not."""
     here = scene.things[random.integers(len(scene.things))]
     other, missing = absent(scene, random)
     true, false = (article(described(thing, ())) for thing in (here, other.things[missing]))
@@ -109,7 +109,7 @@ def _sentence(text: str) -> str:
 
 
 def texts(seed: int, number: int) -> list[str]:
-    """Text of every kind that the world's datasets have, one or two of each: for word pieces, and for words alone.
+    """Texts of every kind in the synthetic datasets, one or two of each, for learning word pieces and language alone.
 
     >>> texts(0, 3)[-1]
     'This is an image.'

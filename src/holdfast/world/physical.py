@@ -1,7 +1,7 @@
-"""How to reach a practical goal: two ways, of which one works.
+"""How to reach a practical goal: two ways, one of which works.
 
-A goal is an aim (which decides the way), what it is done to, and words around them that change nothing: so there are
-many goals, and few facts to be learnt about them.
+A goal consists of an aim (which decides the way), an object, and surrounding words that change nothing. So there are
+many goals, but few facts about them to be learnt.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ Aims = list[tuple[str, list[str]]]
 
 
 def _aim(line: str) -> tuple[str, list[str]]:
-    """An aim and what fills its gap, as in `slice {}: a loaf of bread, a cucumber`."""
+    """An aim and the fillers of its gap, as in `slice {}: a loaf of bread, a cucumber`."""
     aim, _, gap = line.strip().partition(": ")
     return aim, gap.split(", ")
 
@@ -30,7 +30,7 @@ def _table(text: str) -> dict[str, Aims]:
     return found
 
 
-# The aims that each tool serves; no aim is served by two.
+# The aims that each tool serves; no aim is served by two tools.
 TOOLS = _table(
     """
     a knife
@@ -167,7 +167,7 @@ PLACES = _table(
         guard {}: your savings, a gold ring, a rare coin, a will, a painting, a passport
     """
 )
-# An aim with what fills its gap, what must come first, and what can only come after it.
+# An aim with the fillers of its gap, what must come first, and what can only come after it.
 ORDERS: tuple[tuple[str, str, str], ...] = (
     ("paint {}: a window frame, an old gate, a bench, a shed", "sand the old paint off", "brush the new paint on"),
     ("wash {}: your hair, a poodle, a toddler's hair, a wig", "wet it well", "rub the shampoo in"),
@@ -224,7 +224,7 @@ _ORDER_FORMS = (
 
 
 def goals() -> int:
-    """How many different goals there are: far more than PIQA's 21,035 questions need.
+    """The number of different goals: far more than PIQA's 21,035 questions need.
 
     >>> goals() > 100_000
     True
@@ -235,9 +235,9 @@ def goals() -> int:
 
 
 def physical_question(random: np.random.Generator) -> tuple[str, list[str], int]:
-    """A practical goal, two solutions, and the number of the one that works.
+    """A practical goal, two solutions, and the index of the one that works.
 
-    What is wrong for one goal (a tool, a place, an order) is right for another.
+    A wrong element (a tool, a place, an order) is always right for some other goal.
 
     >>> goal, solutions, label = physical_question(np.random.default_rng(0))
     >>> len(set(solutions)), label in (0, 1)

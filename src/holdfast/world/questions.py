@@ -30,7 +30,7 @@ from holdfast.world.vocabulary import COLOURS, PLACES, VERBS
 
 @dataclass(frozen=True)
 class Question:
-    """A question, the right answer, what ten people answered, and the two types under which VQA files it."""
+    """A question, the right answer, ten people's answers, and the two types under which VQA files it."""
 
     text: str
     answer: str
@@ -39,7 +39,7 @@ class Question:
     answer_type: str
 
 
-# The beginnings that VQA names, the longest first, as far as questions here begin so.
+# The question types that VQA names, longest first, as far as they occur here.
 QUESTION_TYPES = tuple(
     sorted(
         (
@@ -52,16 +52,16 @@ QUESTION_TYPES = tuple(
         reverse=True,
     )
 )
-# How ten people divide, the right answer first, and how often.
+# How ten people's answers are divided, the right answer first, and how often.
 _DIVISIONS = ((10,), (9, 1), (8, 2), (7, 3), (6, 3, 1), (5, 3, 2), (4, 3, 3))
 _DIVISION_SHARES = (0.44, 0.16, 0.12, 0.13, 0.07, 0.05, 0.03)
 
-_Asked = tuple[str, str, list[str]]  # the question, its answer, and what someone might say instead
+_Asked = tuple[str, str, list[str]]  # the question, its answer, and plausible alternatives
 _Asker = Callable[[Scene, np.random.Generator], _Asked | None]
 
 
 def questions(scene: Scene, random: np.random.Generator, count: int = 3) -> list[Question]:
-    """Different questions about a scene; about two in five are answered by yes or no, each as often.
+    """Different questions about a scene; about two in five are answered by yes or no, both equally often.
 
     >>> from holdfast.world.scene import Box, Scene, Thing
     >>> cat = Thing("cat", "black", "small", "fur", "plain", Box(0.4, 0.4, 0.2, 0.2), verb="lie")
@@ -89,7 +89,7 @@ def questions(scene: Scene, random: np.random.Generator, count: int = 3) -> list
 
 
 def _annotators(answer: str, instead: list[str], random: np.random.Generator) -> tuple[str, ...]:
-    """Ten answers in any order, the right one more often than any other."""
+    """Ten answers in random order, the right one more often than any other."""
     division = _DIVISIONS[random.choice(len(_DIVISIONS), p=_DIVISION_SHARES)]
     others = list(dict.fromkeys(other for other in instead if other != answer))
     chosen = [others[i] for i in random.permutation(len(others))][: len(division) - 1]
@@ -107,7 +107,7 @@ def _yes_or_no(random: np.random.Generator) -> tuple[str, list[str]]:
 
 
 def _similar_colours(colour: str) -> list[str]:
-    """The two colours that are easiest to mistake for a colour, and other words for it."""
+    """The two colours most easily mistaken for a colour, and other words for it."""
     distance = {
         other: sum((a - b) ** 2 for a, b in zip(COLOURS[colour], COLOURS[other], strict=True)) for other in COLOURS
     }
@@ -124,7 +124,7 @@ def _colour(scene: Scene, random: np.random.Generator) -> _Asked | None:
 
 
 def _is_coloured(scene: Scene, random: np.random.Generator) -> _Asked | None:
-    """A yes/no question on one attribute: what is asked is as likely in a yes as in a no."""
+    """A yes/no question about one attribute: its value is equally likely in a yes and in a no."""
     fitting = unique(scene)
     if not fitting:
         return None
@@ -149,7 +149,7 @@ def _count(scene: Scene, random: np.random.Generator) -> _Asked | None:
     if random.random() < 0.3:
         other, index = absent(scene, random)
         counts.setdefault(plural_name(other.things[index]), 0)
-    numbers = sorted(set(counts.values()))  # each number as likely as any, or nearly all would be ones and zeros
+    numbers = sorted(set(counts.values()))  # all numbers equally likely, or else nearly all would be ones and zeros
     number = numbers[random.integers(len(numbers))]
     counted = [words for words, times in counts.items() if times == number]
     asked = counted[random.integers(len(counted))]
@@ -171,7 +171,7 @@ def _is_there(scene: Scene, random: np.random.Generator) -> _Asked | None:
 
 
 def _is_there_such(scene: Scene, random: np.random.Generator) -> _Asked | None:
-    """Is there a red dog: no, because the only dog is brown."""
+    """Is there a red dog? No, because the only dog is brown."""
     fitting = unique(scene)
     if not fitting:
         return None

@@ -1,4 +1,4 @@
-"""Film reviews whose sentiment lies in words in their context: negation, concession, expectation; never in length."""
+"""Film reviews whose sentiment lies in words in context: negation, concession, expectation; never in length."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ VERDICTS = (
 
 
 def review(random: np.random.Generator, positive: bool, *, sentences: int | None = None) -> str:
-    """A review of a film, of three to seven sentences if none are given: more opinions agree with the label than not.
+    """A film review, by default of three to seven sentences; more opinions agree with the label than not.
 
     >>> text = review(np.random.default_rng(3), positive=True)
     >>> text == review(np.random.default_rng(3), positive=True), text.endswith(".")
@@ -68,7 +68,7 @@ def review(random: np.random.Generator, positive: bool, *, sentences: int | None
     'The villain is so sloppy that one forgets how lively the main idea is all evening long.'
     """
     if sentences is not None and sentences < 1:
-        raise UserError(f"a review has at least one sentence, not {sentences}")
+        raise UserError(f"a review needs at least one sentence, not {sentences}")
     count = int(random.integers(3, 8)) if sentences is None else sentences
     against = min(int(random.binomial(count, 0.25)), (count - 1) // 2)
     plain = int(random.integers(0, 2)) if count - 2 * against > 1 else 0
@@ -90,7 +90,7 @@ def review(random: np.random.Generator, positive: bool, *, sentences: int | None
 
 
 def opinions() -> int:
-    """How many different sentences of one sentiment there are, those with a second aspect aside: SST-2 has 67,349.
+    """The number of different sentences of one sentiment, not counting a second aspect: SST-2 has 67,349.
 
     >>> opinions() > 200_000
     True
@@ -100,7 +100,7 @@ def opinions() -> int:
 
 
 def _opinion(random: np.random.Generator, positive: bool, aspect: str, other: str, outright: float) -> str:
-    """One sentence of the given sentiment: said outright (that often), by denial, against an aspect or expectation."""
+    """One sentence of the given sentiment: outright (with that probability), or by denial, contrast or expectation."""
     agreeing, opposing = (GOOD, BAD) if positive else (BAD, GOOD)
     yes, no = str(random.choice(agreeing)), str(random.choice(opposing))
     adverb = str(random.choice(ADVERBS))

@@ -1,4 +1,4 @@
-"""Scenes: what is where, what it is like, and what it does. Everything follows from (seed, number)."""
+"""Scenes: things, their places, attributes and actions. Everything is determined by (seed, number)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Box:
 
     @property
     def centre(self) -> tuple[float, float]:
-        """The middle: across, down."""
+        """The centre: across, down."""
         return self.left + self.width / 2, self.top + self.height / 2
 
 
@@ -52,7 +52,7 @@ class ThingPart:
 class Thing:
     """Something in a scene.
 
-    `verb` is what it does (a lemma such as "stand"), `other` the index of the thing to which it does it, if any.
+    `verb` is its action (a lemma such as "stand"), and `other` the index of the thing it acts on, if any.
     """
 
     noun: str
@@ -75,7 +75,7 @@ class Scene:
     things: tuple[Thing, ...]
 
 
-# Pictures are composed for four by three; another shape of picture stretches them.
+# Pictures are composed for an aspect ratio of four by three; other ratios stretch them.
 _PICTURE_ASPECT = 4 / 3
 _MARGIN = 0.02
 
@@ -88,11 +88,11 @@ class _Group:
     boxes: tuple[Box, ...]
     width: float
     height: float
-    actor: int = 0  # the thing that looks to the group's other one
+    actor: int = 0  # the thing that faces the other one of the group
 
 
 def silhouette_of(thing: Thing, mirrored: bool) -> Silhouette:
-    """The silhouette in which a thing appears: its noun, what kind of person it is, and its pose.
+    """The silhouette of a thing, chosen by its noun, the kind of person it is, and its pose.
 
     >>> box = Box(0.1, 0.1, 0.5, 0.5)
     >>> dog = Thing("dog", "brown", "small", "fur", "plain", box)
@@ -104,7 +104,7 @@ def silhouette_of(thing: Thing, mirrored: bool) -> Silhouette:
 
 
 def _with_parts(thing: Thing) -> Thing:
-    """The thing with the boxes of its parts; things look to the middle of the picture."""
+    """The thing with the boxes of its parts; things face the middle of the picture."""
     box, parts = thing.box, []
     for shape in silhouette_of(thing, box.centre[0] > 0.5).shapes:
         if shape.part:
@@ -118,7 +118,7 @@ def _with_parts(thing: Thing) -> Thing:
 def _kind(noun: str) -> Kind:
     kind = THINGS.get(noun) or SOLIDS.get(noun)
     if kind is None:
-        raise UserError(f"the world has no {noun!r}: {nearest(noun, [*THINGS, *SOLIDS])}")
+        raise UserError(f"the synthetic world has no {noun!r}: {nearest(noun, [*THINGS, *SOLIDS])}")
     return kind
 
 
@@ -127,13 +127,13 @@ def _choose(random: np.random.Generator, among: Sequence[str]) -> str:
 
 
 def _pattern(noun: str, kind: Kind, random: np.random.Generator) -> str:
-    """Half of the things are plain; a person's pattern also says man or woman, so there all are alike."""
+    """Half of the things are plain; of persons, all patterns are equally likely, as they mark man or woman."""
     plain = noun != "person" and "plain" in kind.patterns and random.uniform() < 0.5
     return "plain" if plain else _choose(random, kind.patterns)
 
 
 def _thing(noun: str, random: np.random.Generator, verb: str | None = None) -> Thing:
-    """A thing with attributes by chance, and no place yet."""
+    """A thing with random attributes, not yet placed."""
     kind = _kind(noun)
     alone = [each for each in kind.verbs if each not in ("hold", "ride")]
     return Thing(
@@ -148,7 +148,7 @@ def _thing(noun: str, random: np.random.Generator, verb: str | None = None) -> T
 
 
 def _extent(thing: Thing, scale: float) -> tuple[float, float]:
-    """Width and height in the picture: by the noun's usual size, made smaller or larger."""
+    """Width and height in the picture: the usual size of the noun, scaled."""
     side = (0.28 + 0.40 * _kind(thing.noun).large) * (0.78 if thing.size == "small" else 1.2) * scale
     aspect = silhouette_of(thing, False).aspect
     height = side * aspect**-0.4
@@ -163,14 +163,14 @@ def _single(thing: Thing, scale: float) -> _Group:
 
 
 def _pair(actor: Thing, other: Thing, scale: float) -> _Group:
-    """An actor and what it rides, holds or eats, as they touch; the rear one comes first."""
+    """An actor and the thing it rides, holds or eats, in contact; the rear one comes first."""
     wide, high = _extent(actor, scale)
     other_wide, other_high = _extent(other, scale)
     if actor.verb == "ride":
         flat = other_high < 0.2
         first = Box(0.5 * (max(wide, other_wide) - other_wide), high * (0.95 if flat else 0.62), other_wide, other_high)
         second = Box(0.5 * (max(wide, other_wide) - wide), 0.0, wide, high)
-        if not flat:  # astride: the legs of the rider hang before the flank
+        if not flat:  # astride: the rider's legs hang in front of the flank
             first = replace(first, top=max(high - 0.62 * other_high, 0.5 * high))
         things, boxes, actor_at = (other, actor), (first, second), 1
     else:
@@ -190,7 +190,7 @@ def _pair(actor: Thing, other: Thing, scale: float) -> _Group:
 
 
 def _overlap(first: Box, second: Box) -> float:
-    """The share of the smaller box that the other one covers."""
+    """The share of the smaller box that is covered by the other one."""
     wide = min(first.left + first.width, second.left + second.width) - max(first.left, second.left)
     high = min(first.top + first.height, second.top + second.height) - max(first.top, second.top)
     if wide <= 0 or high <= 0:
@@ -199,7 +199,7 @@ def _overlap(first: Box, second: Box) -> float:
 
 
 def _place(group: _Group, taken: list[Box], ground: float, random: np.random.Generator) -> Box:
-    """Where a group goes: in the air or on the ground, and where it covers others least."""
+    """The position of a group: in the air or on the ground, wherever it covers others least."""
     free = 1 - 2 * _MARGIN
     flying = group.things[group.actor].verb == "fly"
     least, best = 2.0, Box(_MARGIN, _MARGIN, group.width, group.height)
@@ -222,7 +222,7 @@ def _place(group: _Group, taken: list[Box], ground: float, random: np.random.Gen
 
 
 def _settle(group: _Group, box: Box) -> list[Thing]:
-    """The things of a group in the picture: the actor looks to the middle, so the group may be mirrored."""
+    """The things of a group in the picture: the actor faces the middle, so the group may be mirrored."""
 
     def at(relative: Box, mirrored: bool) -> Box:
         left = 1 - relative.left - relative.width if mirrored else relative.left
@@ -238,7 +238,7 @@ def _settle(group: _Group, box: Box) -> list[Thing]:
 
 
 def _cast(random: np.random.Generator, count: tuple[int, int]) -> tuple[str, list[str]]:
-    """A place and the nouns of a scene there: often a person, sometimes with something to ride, to hold or to eat."""
+    """A place and the nouns of a scene there: often a person, sometimes with something to ride, hold or eat."""
     total = int(random.integers(count[0], count[1] + 1))
     event = random.uniform()
     if total >= 2 and event < 0.42:
@@ -264,10 +264,10 @@ def _verb_for(other: str, random: np.random.Generator) -> str:
 
 
 def make_scene(seed: int, number: int, *, nouns: Sequence[str] | None = None, count: tuple[int, int] = (2, 4)) -> Scene:
-    """The scene with this number: the same seed and number always give the same one.
+    """The scene with this number: the same seed and number always yield the same scene.
 
-    Without nouns, it has `count` (at least, at most) things of COCO's nouns. With nouns, it has one thing for each
-    of them, whatever `count` says; the same noun may come twice.
+    Without `nouns`, it has `count` (minimum, maximum) things with COCO's nouns. With `nouns`, it has one thing for each
+    of them, regardless of `count`; a noun may occur twice.
 
     >>> scene = make_scene(0, 7, nouns=["dog", "umbrella"])
     >>> sorted(thing.noun for thing in scene.things)
@@ -276,9 +276,9 @@ def make_scene(seed: int, number: int, *, nouns: Sequence[str] | None = None, co
     True
     """
     if nouns is None and not 1 <= count[0] <= count[1] <= 12:
-        raise UserError(f"a scene has between 1 and 12 things, the fewer first: {count} cannot be")
+        raise UserError(f"count must be a minimum and a maximum between 1 and 12 things, not {count}")
     if nouns is not None and not 1 <= len(nouns) <= 12:
-        raise UserError(f"a scene has between 1 and 12 things: {len(nouns)} nouns cannot be")
+        raise UserError(f"a scene has between 1 and 12 things, not {len(nouns)}")
     random = np.random.default_rng([seed, number])
     if nouns is None:
         place, names = _cast(random, count)
@@ -290,7 +290,7 @@ def make_scene(seed: int, number: int, *, nouns: Sequence[str] | None = None, co
 
     waiting, groups = list(names), []
     others = [noun for noun in names if noun in MOUNTS or noun in HANDHELD or noun in FOODS]
-    # Chance decides for given nouns; a scene of our own casting has its event for certain.
+    # For given nouns, chance decides; a scene that we cast ourselves always has its event.
     if "person" in names and others and (nouns is None or random.uniform() < 0.6):
         other = others[0]
         verb = _verb_for(other, random)
@@ -301,13 +301,13 @@ def make_scene(seed: int, number: int, *, nouns: Sequence[str] | None = None, co
         groups.append(_pair(_thing("person", random, verb), second, scale))
     groups.extend(_single(_thing(noun, random), scale) for noun in waiting)
 
-    # The large ones choose their places first.
+    # Large things choose their places first.
     groups.sort(key=lambda group: -group.width * group.height)
     taken: list[Box] = []
     placed: list[tuple[float, list[Thing], int]] = []
     for group in groups:
         box = _place(group, taken, horizon(place), random)
-        for _ in range(4):  # what would be hidden is drawn smaller
+        for _ in range(4):  # things that would be hidden are drawn smaller
             if max((_overlap(box, each) for each in taken), default=0.0) < 0.2:
                 break
             group = replace(group, width=group.width * 0.85, height=group.height * 0.85)
@@ -325,7 +325,7 @@ def make_scene(seed: int, number: int, *, nouns: Sequence[str] | None = None, co
 
 
 def relations(scene: Scene) -> list[tuple[int, str, int]]:
-    """Which thing is clearly left of, right of, above or below which other: by the middles of their boxes.
+    """Which things are clearly left of, right of, above or below which others, by the centres of their boxes.
 
     >>> dog = Thing("dog", "brown", "small", "fur", "plain", Box(0.0, 0.5, 0.2, 0.2))
     >>> relations(Scene(0, "field", (dog, replace(dog, box=Box(0.6, 0.5, 0.2, 0.2)))))

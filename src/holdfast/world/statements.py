@@ -1,7 +1,7 @@
-"""Statements to judge by looking: of two pictures, true or false; of one, entailed, neutral or contradicted.
+"""Statements to judge by looking: about two pictures, true or false; about one, entailment, neutral or contradiction.
 
-Whatever is said falsely or beyond the picture is said in the words of what is said truly, and the form is chosen in the
-same way for all: so the words alone tell nothing.
+False and undecidable statements use the same words as true ones, and the form is chosen in the same way for all of
+them, so the words alone give nothing away.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _Stated = Callable[[_Pair, np.random.Generator, bool], str | None]
 
 
 def two_image_statement(left: Scene, right: Scene, random: np.random.Generator, truth: bool) -> str:
-    """A sentence that is true, or false by one word, of two pictures.
+    """A sentence about two pictures that is true, or false by one word.
 
     >>> from holdfast.world.scene import Box, Scene, Thing
     >>> apple = Thing("apple", "red", "small", "food", "plain", Box(0.4, 0.4, 0.2, 0.2))
@@ -50,11 +50,11 @@ def two_image_statement(left: Scene, right: Scene, random: np.random.Generator, 
         sentence = state((left, right), random, truth)
         if sentence is not None:
             return sentence
-    raise AssertionError("the number of things can always be told")
+    raise AssertionError("a statement about the number of things is always possible")
 
 
 def hypothesis(scene: Scene, random: np.random.Generator, label: str) -> str:
-    """A sentence that a picture entails, contradicts, or leaves open since what it speaks of is not to be seen.
+    """A sentence that a picture entails, contradicts, or leaves open because its subject is not visible.
 
     >>> from holdfast.world.scene import Box, Scene, Thing
     >>> cat = Thing("cat", "black", "small", "fur", "plain", Box(0.4, 0.4, 0.2, 0.2), verb="lie")
@@ -65,16 +65,16 @@ def hypothesis(scene: Scene, random: np.random.Generator, label: str) -> str:
         raise UserError(f"a hypothesis is one of {', '.join(LABELS)}, not {label!r}")
     here = ((scene, i) for i in random.permutation(unique(scene)).tolist())
     told = _first_fact(here, random)
-    if told is None:  # nothing here has a name of its own: then, whatever the label, several are told of at once
+    if told is None:  # nothing in this scene has a unique name: then, whatever the label, several things are described
         return _sentence_of_several(scene, random, label)
-    if label == "neutral":  # the subject is absent, and what is said of it is true where it is
+    if label == "neutral":  # the subject is absent, and the statement is true in the scene where it is present
         told = _first_fact((absent(scene, random) for _ in count()), random)
         assert told is not None, "some scene has something to tell of"
     return _sentence(*told, label != "contradiction")
 
 
 def _first_fact(focuses: Iterable[tuple[Scene, int]], random: np.random.Generator) -> tuple[Scene, Fact] | None:
-    """A fact about the first of some things of which there is one: first its kind is chosen, then the fact."""
+    """A fact about the first of these things that has any: the kind of fact is chosen first, then the fact."""
     for scene, focus in focuses:
         found = [fact for fact in facts(scene, random, unique(scene)) if focus in (fact.subject, fact.other)]
         if found:
@@ -111,7 +111,7 @@ def _side(random: np.random.Generator) -> int:
 
 
 def _shows_such(pair: _Pair, random: np.random.Generator, truth: bool) -> str | None:
-    """There is a red dog in the left image: it may be a brown one."""
+    """There is a red dog in the left image; false if it is a brown one."""
     side = _side(random)
     scene = pair[side]
     fitting = [(i, other) for i in unique(scene) if (other := other_value(scene.things[i], "colour", random))]
@@ -123,7 +123,7 @@ def _shows_such(pair: _Pair, random: np.random.Generator, truth: bool) -> str | 
 
 
 def _shows(pair: _Pair, random: np.random.Generator, truth: bool) -> str | None:
-    """There is a dog in the left image, or only there: it may be in the right one."""
+    """There is a dog in the left image, or only there; it may be in the right one instead."""
     side = _side(random)
     names = [{name(thing) for thing in scene.things} for scene in pair]
     alone = [sorted(names[0] - names[1]), sorted(names[1] - names[0])]
@@ -169,7 +169,7 @@ def _total(pair: _Pair, random: np.random.Generator, truth: bool) -> str | None:
     totals = {words: left[words] + right[words] for words in left}
     numbers = sorted(set(totals.values()) - {0})
     number = numbers[random.integers(len(numbers))]
-    if number == 1 and random.random() < 0.6:  # ones are frequent, and no near miss lies below them
+    if number == 1 and random.random() < 0.6:  # ones are frequent, and have no near miss below them
         return None
     fitting = [words for words in totals if totals[words] == number]
     words = fitting[random.integers(len(fitting))]
@@ -180,7 +180,7 @@ def _total(pair: _Pair, random: np.random.Generator, truth: bool) -> str | None:
 
 
 def _quantified(pair: _Pair, random: np.random.Generator, truth: bool) -> str | None:
-    """There is a dog in both images, or in exactly one: told where something is in both and something in one."""
+    """There is a dog in both images, or in exactly one; used if some thing is in both and some thing in only one."""
     left, right = ({name(thing) for thing in scene.things} for scene in pair)
     shown = {True: sorted(left & right), False: sorted(left ^ right)}
     if not shown[True] or not shown[False]:

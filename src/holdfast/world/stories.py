@@ -1,10 +1,10 @@
-"""Everyday activities told step by step, with four ways to go on of which one is the next step."""
+"""Everyday activities described step by step, with four continuations, one of which is the next step."""
 
 from __future__ import annotations
 
 import numpy as np
 
-# Each activity: its name, what the gap may hold, and six steps in their order. Any step but the first two may be asked.
+# Each activity: its name, the fillers of its gap, and six steps in order. Any step after the second may be asked for.
 SCRIPTS: tuple[tuple[str, str, str], ...] = (
     (
         "Making tea",
@@ -153,7 +153,7 @@ SUBJECTS = (*_PEOPLE, *(f"{manner} {person}" for person in _PEOPLE for manner in
 
 
 def contexts() -> int:
-    """How many different contexts there are: far more than HellaSwag's 59,950.
+    """The number of different contexts: far more than HellaSwag's 59,950.
 
     >>> contexts() > 250_000
     True
@@ -168,7 +168,7 @@ def contexts() -> int:
 
 
 def story_ending(random: np.random.Generator) -> tuple[str, list[str], int, str]:
-    """The start of an activity, four endings, the number of the right one, and the activity's name.
+    """The start of an activity, four endings, the index of the right one, and the activity's name.
 
     The context ends with the subject of the endings, as in "A man fills the kettle with water. ... the man".
 
@@ -185,7 +185,7 @@ def story_ending(random: np.random.Generator) -> tuple[str, list[str], int, str]
     told = [step.format(gap[filling]) for step in steps[right - seen : right]]
     context = " ".join([f"A {subject} {told[0]}.", *(f"The {subject} {step}." for step in told[1:]), f"the {subject}"])
 
-    # Wrong endings are themselves right elsewhere, as often as any: an ending alone tells nothing.
+    # Each wrong ending is right elsewhere, as often as any other: an ending alone gives nothing away.
     wrong = [
         steps[i].format(gap[filling]) for i in random.permutation(np.arange(2, len(steps))).tolist() if i != right
     ][:2]

@@ -1,4 +1,4 @@
-"""The words of the world: which things there are, what they may look like, what they do, and where they are found."""
+"""The vocabulary of the synthetic world: its things, their looks, what they do, and where they are found."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ VERBS: dict[str, tuple[str, str, str]] = {
 
 @dataclass(frozen=True)
 class Kind:
-    """What things of one noun have in common; `large` is the usual size between 0 (a fork) and 1 (a building)."""
+    """The common properties of all things of one noun; `large` is the usual size from 0 (a fork) to 1 (a building)."""
 
     supercategory: str
     parts: tuple[str, ...]
@@ -61,8 +61,8 @@ _OUT = "field street forest beach snow"
 _IN = "room kitchen bathroom office"
 _ALL = "field street room kitchen office beach snow forest"
 
-# noun: supercategory | parts | colours | materials | verbs | large | places | patterns (all, when left out);
-# an indented line goes on.
+# noun: supercategory | parts | colours | materials | verbs | large | places | patterns (all, if omitted);
+# an indented line continues the previous one.
 # The first eighty are the categories of COCO, in COCO's order.
 _COCO = f"""
 person: person | head body arm leg | {_DYES} | fabric | stand lie sit walk eat hold ride | .62 | {_ALL} bathroom
@@ -158,7 +158,7 @@ hair drier: indoor | body handle | pink black red white blue purple | plastic | 
 toothbrush: indoor | head handle | blue red green pink white yellow | plastic | | .26 | bathroom | plain striped
 """
 
-# The concepts of CGQA that COCO has not (bench, car and chair are above).
+# The concepts of CGQA that are not in COCO (bench, car and chair are listed above).
 _CGQA = f"""
 plate: kitchen | body | white blue red green yellow black | stone plastic | | .26 | kitchen room
 shirt: clothing | body sleeve | {_DYES} | fabric | | .34 | room
@@ -180,7 +180,7 @@ hat: clothing | body brim | {_DYES} brown | fabric | | .26 | room street beach
 shorts: clothing | body leg | {_DYES} brown | fabric | | .3 | room beach
 """
 
-# What Objects365, COBJ, PartImageNet and CIFAR name beside these.
+# What Objects365, COBJ, PartImageNet and CIFAR name in addition.
 _MORE = f"""
 fish: animal | head body fin tail | orange yellow blue red gray green purple | skin | | .42 | sea
     | plain striped spotted
@@ -209,7 +209,7 @@ cigarette: indoor | body | white brown yellow | paper | | .22 | room street | pl
 racing car: vehicle | body wing wheel | {_PAINT} orange | metal | | .6 | street | plain
 """
 
-# The three solids of CLEVR: not in THINGS, but scenes and pictures know them.
+# The three solids of CLEVR: not in THINGS, but known to scenes and pictures.
 _SOLIDS = """
 cube: solid | body | gray red blue green brown purple cyan yellow | rubber metal | | .28 | room | plain
 sphere: solid | body | gray red blue green brown purple cyan yellow | rubber metal | | .28 | room | plain
@@ -247,7 +247,7 @@ THINGS: dict[str, Kind] = _kinds(_COCO) | _kinds(_CGQA) | _kinds(_MORE)
 SOLIDS: dict[str, Kind] = _kinds(_SOLIDS)
 SUPERCATEGORIES: tuple[str, ...] = tuple(dict.fromkeys(kind.supercategory for kind in THINGS.values()))
 
-# Which things a person can ride, and which fit into a hand.
+# Which things a person can ride, and which fit in a hand.
 MOUNTS = ("bicycle", "motorcycle", "horse", "elephant", "skateboard", "surfboard", "skis", "snowboard")
 FOODS = tuple(noun for noun, kind in THINGS.items() if kind.supercategory == "food")
 HANDHELD = (
@@ -257,9 +257,9 @@ HANDHELD = (
 
 
 def person_word(size: str, pattern: str) -> str:
-    """What a person with this size and pattern is called: the drawing shows the same.
+    """What a person of this size and pattern is called, in agreement with the drawing.
 
-    Small persons are children; of the others, those in spots or checks wear a dress and long hair.
+    Small persons are children; of the others, those in spots or checks wear a dress and have long hair.
 
     >>> person_word("large", "plain"), person_word("large", "spotted"), person_word("small", "plain")
     ('man', 'woman', 'child')

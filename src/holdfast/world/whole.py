@@ -1,4 +1,4 @@
-"""A dataset is written whole or not at all: a process that is killed leaves nothing that looks finished."""
+"""All-or-nothing writing: if the process is killed, it leaves nothing that looks like a finished dataset."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MARK = "holdfast-world.json"
 
 
 def is_written(folder: Path, scale: str, seed: int) -> bool:
-    """Whether a folder holds this world's dataset already; one that holds anything else is refused.
+    """Whether a folder already holds this synthetic dataset; a folder that holds anything else raises a UserError.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as root:
@@ -33,16 +33,16 @@ def is_written(folder: Path, scale: str, seed: int) -> bool:
         world = None
     if world == _world(scale, seed):
         return True
-    raise UserError(f"{folder} is not empty, and two worlds must not mix: give another --out, or delete it")
+    raise UserError(f"{folder} holds other files, or data of another scale or seed: change --out, or delete it")
 
 
 def write_whole(write: Callable[[Path, str, int], None], folder: Path, scale: str, seed: int) -> None:
-    """Call a writer on a hidden folder beside `folder`, which takes its name only when everything is there."""
+    """Call a writer on a hidden folder beside `folder`, and rename it to `folder` once everything is written."""
     part = folder.with_name(f".{folder.name}.part")
     part.mkdir(parents=True, exist_ok=True)
     handle = os.open(part, os.O_RDONLY)
     try:
-        # The lock is the operating system's: it ends with the process, however that ends.
+        # The operating system holds the lock, so it ends with the process, however that ends.
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         for left_over in part.iterdir():
             if left_over.is_dir():
@@ -53,13 +53,13 @@ def write_whole(write: Callable[[Path, str, int], None], folder: Path, scale: st
         (part / MARK).write_bytes(json.dumps(_world(scale, seed)).encode())
         part.rename(folder)
     except BlockingIOError:
-        raise UserError(f"another process is writing {folder}: wait for it, or give another --out") from None
+        raise UserError(f"another process is writing {folder}: wait for it to finish, or change --out") from None
     finally:
         os.close(handle)
 
 
 def holds_world(folder: Path) -> bool:
-    """Whether a folder is the world's, or one in it is: what is measured there is measured on no real data."""
+    """Whether a folder, or one inside it, holds synthetic data: results on such data are not results on real data."""
     return (folder / MARK).is_file() or any(folder.glob(f"*/{MARK}"))
 
 

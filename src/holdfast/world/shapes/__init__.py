@@ -1,4 +1,4 @@
-"""Silhouettes: each noun as a few polygons, in a pose, filling a unit square. One file holds each kind of thing."""
+"""Silhouettes: each noun as a few polygons, in a pose, filling a unit square. Each file holds one group of things."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _CORNERS = np.linspace(0, 2 * np.pi, 18, endpoint=False)
 
 @dataclass(frozen=True)
 class Shape:
-    """One polygon: the part of the thing that it is ("" for a detail), the name of its fill, its corners (n, 2)."""
+    """One polygon: the part of the thing it shows ("" for a detail), the name of its fill, its corners (n, 2)."""
 
     part: str
     fill: str
@@ -56,14 +56,14 @@ class Shape:
 
 @dataclass(frozen=True)
 class Silhouette:
-    """The shapes of a thing, the rearmost first, scaled to fill the unit square, and its width over its height."""
+    """The shapes of a thing, rearmost first, scaled to fill the unit square, and its ratio of width to height."""
 
     shapes: tuple[Shape, ...]
     aspect: float
 
 
 def _points(kind: str, n: list[float]) -> NDArray[np.float64]:
-    """The corners of one primitive: oval and box by two corners, line by two ends and a width, poly by its corners."""
+    """The corners of one primitive: oval and box by two corners, line by its ends and a width, poly by its corners."""
     if kind == "oval":
         centre, radius = (n[0] + n[2]) / 2, (n[2] - n[0]) / 2
         middle, height = (n[1] + n[3]) / 2, (n[3] - n[1]) / 2
@@ -81,7 +81,7 @@ def _points(kind: str, n: list[float]) -> NDArray[np.float64]:
 
 def _parse(text: str) -> list[Shape]:
     shapes = []
-    text = text.replace("\n            ", " ")  # a line that is indented further goes on
+    text = text.replace("\n            ", " ")  # a line that is indented further continues the previous one
     for line in text.replace(";", "\n").splitlines():
         if line.strip():
             part, fill, kind, *numbers = line.split()
@@ -99,12 +99,12 @@ def _moved(shape: Shape, matrix: list[list[float]], by: tuple[float, float] = (0
 
 
 def _turned(shapes: list[Shape]) -> list[Shape]:
-    """On the back, the head to the left."""
+    """The shapes turned onto the back, the head to the left."""
     return [_moved(shape, [[0, 1], [-1, 0]]) for shape in shapes]
 
 
 def _posed(noun: str, shapes: list[Shape], pose: str) -> list[Shape]:
-    """A thing's shapes in a pose; an animal's poses are small changes of standing."""
+    """A thing's shapes in a pose; an animal's poses are small variations of standing."""
     if noun == "airplane" and pose == "fly":  # climbing
         return [_moved(shape, [[0.97, 0.26], [-0.26, 0.97]]) for shape in shapes]
     if noun not in ANIMALS:
@@ -120,7 +120,7 @@ def _posed(noun: str, shapes: list[Shape], pose: str) -> list[Shape]:
                 shape = _moved(shape, [[1, step], [0, 1]], (-step * top, 0))
             moved.append(shape)
         return moved
-    if pose == "eat":  # something to eat is at the mouth
+    if pose == "eat":  # something to eat in front of the mouth
         head = next((shape for shape in shapes if shape.part == "head"), shapes[0])
         right, low = head.points.max(0)
         bite = f"- orange oval {right + 2} {low - 6} {right + 20} {low + 10}; - green line {right + 14} {low - 4} "
@@ -130,9 +130,9 @@ def _posed(noun: str, shapes: list[Shape], pose: str) -> list[Shape]:
 
 @cache
 def silhouette(noun: str, pose: str = "", mirrored: bool = False) -> Silhouette:
-    """The silhouette of a noun, looking to the right, or to the left when mirrored.
+    """The silhouette of a noun, facing right, or left if mirrored.
 
-    A pose is a verb's lemma. Persons have three forms: "man", "woman" and "child" are nouns here.
+    A pose is a verb's lemma. Persons come in three forms: for this purpose "man", "woman" and "child" are nouns.
 
     >>> long, tall = silhouette("bus"), silhouette("giraffe")
     >>> long.aspect > 1 > tall.aspect
@@ -147,7 +147,9 @@ def silhouette(noun: str, pose: str = "", mirrored: bool = False) -> Silhouette:
     elif noun in _TABLE:
         shapes = _posed(noun, _parse(_TABLE[noun]), pose)
     else:
-        raise UserError(f"the world cannot draw {noun!r}: {nearest(noun, ['man', 'woman', 'child', *_TABLE])}")
+        raise UserError(
+            f"the synthetic world cannot draw {noun!r}: {nearest(noun, ['man', 'woman', 'child', *_TABLE])}"
+        )
     low, high = _bounds(shapes)
     extent = high - low
     unit = [Shape(shape.part, shape.fill, (shape.points - low) / extent) for shape in shapes]

@@ -1,6 +1,6 @@
-"""People, looking to the right, the ground at 100; and the format of all silhouettes.
+"""People, facing right, with the ground at 100; and the format of all silhouettes.
 
-Each line is `part fill primitive numbers`, the rearmost first; "-" is a detail without a part's name. The fills main,
+Each line is `part fill primitive numbers`, the rearmost first; "-" is a detail without a part name. The fills main,
 dark and light follow the thing's own colour; skin and hair vary with the person.
 """
 
@@ -47,7 +47,7 @@ def _arms(form: str, pose: str) -> list[str]:
 
 
 def person(form: str, pose: str) -> str:
-    """The silhouette of a man, a woman or a child, as lines of this format.
+    """The silhouette of a man, a woman or a child, as lines in this format.
 
     >>> "hair" in person("woman", "stand")
     True

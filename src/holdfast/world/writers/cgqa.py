@@ -1,10 +1,10 @@
-"""CGQA: pictures of two to four things on a grid, labelled by the combination, as the archive of CFST has them.
+"""CGQA: pictures of two to four things on a grid, labelled by their combination, laid out as in the archive of CFST.
 
-`CGQA/GQA_100` holds a folder of pictures and a JSON list for each part. Training combinations are the paper's hundred,
-in the order of its tasks; `sys` has others of the same concepts, `pro` has three or four concepts, `sub` those of `sys`
-in looks kept for it alone, `non` the training ones again, and `noc` concepts that were never seen. (The paper keeps
-one attribute of each concept, mostly a colour. In the world, that would make things easier to tell: here a look is a
-colour and a pattern.)
+`CGQA/GQA_100` holds a folder of pictures and a JSON list for each part. The training combinations are the hundred of
+the paper, in the order of its tasks; `sys` has other combinations of the same concepts, `pro` combines three or four
+concepts, `sub` shows the combinations of `sys` with looks that are reserved for it, `non` repeats the training
+combinations, and `noc` has concepts that were never seen. (The paper reserves one attribute of each concept, mostly a
+colour. In the synthetic world that would make things easier to tell apart, so a look is a colour and a pattern.)
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ TRAINED: list[tuple[str, ...]] = [tuple(pair.split("+")) for pair in _TRAINED.sp
 FEWSHOT = {"sys": "sys", "pro": "pro", "sub": "sub", "non": "non_novel", "noc": "non_comp"}
 USUAL = 3
 KEPT: tuple[str, ...] = ("spotted", "checked")
-"""How many of a noun's colours the other parts show; only `sub` shows these patterns, in other colours."""
+"""How many of a noun's colours the other parts show; only `sub` shows these patterns, in the remaining colours."""
 _GRID = 2
 
 
 def amount(scale: str) -> Amount:
-    """How much there is at a scale.
+    """The amount of data written at a scale.
 
     >>> amount("tiny")
     Amount(records=1260, pictures=1260, pixels=2304, values=0)
@@ -66,7 +66,7 @@ def amount(scale: str) -> Amount:
 
 
 def write(folder: Path, scale: str, seed: int) -> None:
-    """The folder `CGQA/GQA_100` with `continual` and `fewshot`.
+    """Write the folder `CGQA/GQA_100` with `continual` and `fewshot`.
 
     >>> COUNTS["paper"]["train"], TRAINED[0]
     (1000, ('fence', 'flower'))
@@ -90,7 +90,7 @@ def novel(mode: str, count: int, seed: int) -> list[tuple[str, ...]]:
     if mode == "non":
         return TRAINED[:count]
     known = sorted({noun for comb in TRAINED[:count] for noun in comb})
-    # `sub` asks about the combinations of `sys`, so both draw the same.
+    # `sub` tests the combinations of `sys`, so both draw the same ones.
     random = np.random.default_rng([seed, 22, {"noc": 0, "pro": 1}.get(mode, 2)])
 
     def some(options: Sequence[tuple[str, ...]], number: int) -> list[tuple[str, ...]]:
@@ -131,7 +131,7 @@ def _write_part(
 
 
 def _thing(random: np.random.Generator, noun: str, part: str) -> Thing:
-    """A thing of the part: what `sub` shows of a noun, no other part shows."""
+    """A thing for this part: the looks of a noun in `sub` occur in no other part."""
     kind = THINGS[noun]
     colours, patterns = kind.colours[:USUAL], tuple(pattern for pattern in kind.patterns if pattern not in KEPT)
     if part.endswith("/sub"):

@@ -1,8 +1,8 @@
-"""CIFAR-100, the python version: three pickles as Python 2 wrote them, with byte strings for keys.
+"""CIFAR-100, the Python version: three pickles as written by Python 2, with byte strings as keys.
 
-Python 3 cannot write such byte strings (it would ask the reader to call a function), so the few instructions that are
-needed are written here. The names are the official ones; what is drawn for a class is the thing itself where the world
-has it, and another thing that stands for it where not.
+Python 3 cannot write such byte strings (it would ask the reader to call a function), so this module writes the few
+pickle instructions that are needed. The class names are the official ones. A class is drawn as itself if the synthetic
+world has that thing, and otherwise as a thing that stands in for it.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ _SAME |= {"house": "building", "rose": "flower", "plain": "grass", "oak_tree": "
 
 
 def amount(scale: str) -> Amount:
-    """How much there is at a scale.
+    """The amount of data written at a scale.
 
     >>> amount("tiny")
     Amount(records=1000, pictures=1000, pixels=1024, values=0)
@@ -71,7 +71,7 @@ def amount(scale: str) -> Amount:
 
 
 def write(folder: Path, scale: str, seed: int) -> None:
-    """The folder `cifar-100-python` with `train`, `test`, `meta` and the stray `file.txt~`.
+    """Write the folder `cifar-100-python` with `train`, `test`, `meta` and the stray `file.txt~`.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -112,7 +112,7 @@ def write(folder: Path, scale: str, seed: int) -> None:
 
 
 def drawn() -> dict[str, str]:
-    """The noun that is drawn for each class: never the same for two, but for people, whose clothes and size differ.
+    """The noun that is drawn for each class: all different, except for people, whose clothes and size differ.
 
     >>> drawn()["apple"], drawn()["cattle"], len(set(drawn().values()))
     ('apple', 'cow', 96)
@@ -123,7 +123,7 @@ def drawn() -> dict[str, str]:
 
 
 def python2_pickle(value: Any) -> bytes:
-    """A value of dictionaries, lists, byte strings, whole numbers and uint8 tables as Python 2 pickles it (protocol 2).
+    """Pickle dictionaries, lists, byte strings, whole numbers and uint8 tables as Python 2 does (protocol 2).
 
     >>> import pickle
     >>> pickle.loads(python2_pickle({b"labels": [0, 300]}), encoding="bytes")
@@ -146,7 +146,7 @@ def _opcodes(value: Any) -> bytes:
         return b"}(" + b"".join(_opcodes(key) + _opcodes(item) for key, item in value.items()) + b"u"
     assert isinstance(value, np.ndarray), type(value)
     assert value.dtype == np.uint8, value.dtype
-    # numpy's own way: an empty array of unsigned bytes, then its shape, its type and its content.
+    # numpy's own encoding: an empty array of unsigned bytes, then its shape, type and content.
     empty = b"cnumpy.core.multiarray\n_reconstruct\n" + b"cnumpy\nndarray\n" + b"K\x00\x85" + _opcodes(b"b") + b"\x87R"
     kind = b"cnumpy\ndtype\n" + _opcodes(b"u1") + b"K\x00K\x01\x87R"
     kind += b"(K\x03" + _opcodes(b"|") + b"NNN" + _opcodes(-1) * 2 + b"K\x00tb"

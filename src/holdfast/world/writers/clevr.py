@@ -29,7 +29,7 @@ _FIRST = {"train": 0, "val": 1_000_000, "test": 2_000_000}
 
 @dataclass(frozen=True)
 class Style:
-    """How many blocks a picture shows, from how near, and how many questions of how many relations it is asked."""
+    """The number of blocks in a picture, the camera distance, and the questions for each number of relations."""
 
     blocks: tuple[int, int] = (3, 10)
     near: float = 1.0
@@ -38,11 +38,11 @@ class Style:
 
 
 SMALL = Style((3, 5), near=2 / 3, questions=20, relations=0)
-"""What a small model can learn in a minute: fewer blocks, seen from nearer, pointed out by what they are like."""
+"""What a small model can learn in a minute: fewer blocks, seen from closer, identified by their own attributes."""
 _STYLES = {"small": SMALL}
 
 
-# About the release's shares of the five types of question.
+# Approximately the release's shares of the five types of question.
 _KINDS = {
     **dict.fromkeys(("query_size", "query_color", "query_material", "query_shape"), 9),
     **dict.fromkeys(("equal_size", "equal_color", "equal_material", "equal_shape"), 5),
@@ -53,7 +53,7 @@ _LICENSE = "Creative Commons Attribution (CC BY 4.0)"
 
 
 def amount(scale: str) -> Amount:
-    """How much there is at a scale.
+    """The amount of data written at a scale.
 
     >>> amount("tiny")
     Amount(records=698, pictures=70, pixels=9600, values=0)
@@ -63,7 +63,7 @@ def amount(scale: str) -> Amount:
 
 
 def write(folder: Path, scale: str, seed: int) -> None:
-    """The folder `CLEVR_v1.0` as the archive unpacks it.
+    """Write the folder `CLEVR_v1.0` as unpacked from the archive.
 
     >>> COUNTS["paper"]["val"]
     (15000, 149991)
@@ -103,7 +103,7 @@ def _write_split(root: Path, split: str, scale: str, seed: int) -> None:
                 add_scene(_scene_record(scene, where, *_SIZES[scale]))
             random = np.random.default_rng([seed, 16, _FIRST[split] + index, 1])
             left = questions - written - style.questions * (images - index - 1)
-            # The last picture takes what is missing, and no picture takes more than the others.
+            # The last picture takes the remainder, and no picture gets more questions than the others.
             for question in _questions(scene, random, balance, max(1, min(style.questions, left)), style.relations):
                 add({**where, "question_index": written, **_question_record(question, split)})
                 written += 1
@@ -112,7 +112,7 @@ def _write_split(root: Path, split: str, scale: str, seed: int) -> None:
 def _questions(
     scene: Blocks, random: np.random.Generator, balance: Balance, count: int, relations: int
 ) -> list[BlockQuestion]:
-    """Questions of mixed kinds, none asked twice; a scene that does not allow a kind is asked another."""
+    """Questions of mixed kinds without repetition; if a scene does not allow a kind, another kind is asked."""
     shares = np.array(list(_KINDS.values())) / sum(_KINDS.values())
     found: dict[str, BlockQuestion] = {}
     while len(found) < count:

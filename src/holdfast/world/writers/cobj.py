@@ -1,8 +1,8 @@
-"""COBJ: crops that show a combination of Objects365's things, as the archive of CFST has them.
+"""COBJ: crops that show a combination of Objects365's things, laid out as in the archive of CFST.
 
-The training combinations are the paper's thirty, in the order of its tasks. The world's word for each name is in
-`objects365.py`, and as there a few pictures are greyscale. There is no test of substitutivity here: Objects365 has no
-attributes.
+The training combinations are the thirty of the paper, in the order of its tasks. `objects365.py` maps each name to a
+noun of the synthetic world; as in that dataset, a few pictures are greyscale. There is no test of substitutivity,
+because Objects365 has no attributes.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ FEWSHOT = ("sys", "pro", "non", "noc")
 
 
 def amount(scale: str) -> Amount:
-    """How much there is at a scale.
+    """The amount of data written at a scale.
 
     >>> amount("tiny")
     Amount(records=1060, pictures=1060, pixels=2304, values=0)
@@ -42,7 +42,7 @@ def amount(scale: str) -> Amount:
 
 
 def write(folder: Path, scale: str, seed: int) -> None:
-    """The folder `COBJ/annotations` with pictures and one list for each part.
+    """Write the folder `COBJ/annotations` with pictures and one list for each part.
 
     >>> COUNTS["paper"]["train"], TRAINED[0]
     (1000, ('Bracelet', 'Person', 'Sneakers'))
@@ -61,7 +61,7 @@ def write(folder: Path, scale: str, seed: int) -> None:
         random = np.random.default_rng([seed, 23, 3, number])
         labels = random.permutation(np.repeat(np.arange(len(combs)), count))
         records = []
-        for number, label in enumerate(labels, number + 1):  # noqa: B020 (numbers go on from part to part)
+        for number, label in enumerate(labels, number + 1):  # noqa: B020 (numbering continues across parts)
             nouns = {name: drawn[name] for name in combs[label]}
             records.append(_write_image(home, number, nouns, counts["side"], seed))
         write_json(root / name, records)

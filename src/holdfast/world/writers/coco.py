@@ -1,4 +1,4 @@
-"""COCO: instances and captions of the 2014 and the 2017 release, under both namings of the same pictures.
+"""COCO: instances and captions of the 2014 and 2017 releases, with the same pictures under both naming schemes.
 
 The picture with id N is `make_scene(seed, N)` in every dataset that is built on COCO. As in the original, a few
 pictures are greyscale; none is CMYK.
@@ -29,7 +29,7 @@ COUNTS: dict[str, dict[str, int]] = {
     "paper": {"train2014": 82_783, "val2014": 40_504, "test2015": 81_434},
 }
 
-# The gaps in the official numbers are kept: a reader that counts from 1 to 80 must fail.
+# The gaps in the official numbers are kept, so that a reader that counts from 1 to 80 fails.
 _MISSING_IDS = (12, 26, 29, 30, 45, 66, 68, 69, 71, 83)
 CATEGORIES: dict[str, int] = dict(
     zip(COCO_NOUNS, (number for number in range(1, 91) if number not in _MISSING_IDS), strict=True)
@@ -76,7 +76,7 @@ def image_ids(split: str, scale: str) -> list[int]:
 
 
 def _is_val2017(index: int) -> bool:
-    """About one in eight of val2014; more of the first ones, so that small worlds have enough to test on."""
+    """About one in eight of val2014; more among the first ones, so that small scales have enough to test on."""
     return index % 5 < 2 if index < 600 else index % 8 == 0
 
 
@@ -90,7 +90,7 @@ def file_name(split: str, image_id: int) -> str:
 
 
 def image_size(image_id: int) -> tuple[int, int]:
-    """The width and height of a picture: one in five of each split stands upright, as the ids of a split are spaced.
+    """The width and height of a picture: one in five of each split is upright, whatever the spacing of the ids.
 
     >>> image_size(9), image_size(15)
     ((72, 96), (96, 72))
@@ -98,9 +98,9 @@ def image_size(image_id: int) -> tuple[int, int]:
     return (72, 96) if image_id // 15 % 5 == 0 else (96, 72)
 
 
-@lru_cache(maxsize=4_096)  # at small scales a scene is made once for all the files that speak of it
+@lru_cache(maxsize=4_096)  # at small scales, a scene is made once for all files that refer to it
 def coco_scene(image_id: int, seed: int) -> Scene:
-    """What is on an image.
+    """The scene of an image.
 
     >>> coco_scene(9, seed=0).number
     9
@@ -110,7 +110,7 @@ def coco_scene(image_id: int, seed: int) -> Scene:
 
 @lru_cache(maxsize=4_096)
 def image_captions(image_id: int, seed: int) -> tuple[Caption, ...]:
-    """The captions of an image: five, of some six or seven.
+    """The captions of an image: usually five, sometimes six or seven.
 
     >>> len(image_captions(9, seed=0)), len(image_captions(33, seed=0))
     (5, 6)
@@ -120,7 +120,7 @@ def image_captions(image_id: int, seed: int) -> tuple[Caption, ...]:
 
 
 def write_images(folder: Path, split: str, numbers: Iterable[int], seed: int) -> None:
-    """The pictures of a split under their official names; a few are greyscale.
+    """Write the pictures of a split under their official names; a few are greyscale.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -137,7 +137,7 @@ def write_images(folder: Path, split: str, numbers: Iterable[int], seed: int) ->
 
 
 def write_captions(folder: Path, split: str, scale: str, seed: int) -> None:
-    """`annotations/captions_<split>.json`; some captions end in a blank or a newline, as some real ones do.
+    """Write `annotations/captions_<split>.json`; some captions end in a space or newline, as some real ones do.
 
     >>> import json, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -154,20 +154,20 @@ def write_captions(folder: Path, split: str, scale: str, seed: int) -> None:
 
 
 def amount(scale: str) -> Amount:
-    """How much there is at a scale.
+    """The amount of data written at a scale.
 
     >>> amount("tiny")
     Amount(records=500, pictures=500, pixels=6912, values=0)
     """
     counts = at_scale(COUNTS, scale)
-    both = counts["train2014"] + counts["val2014"]  # once as of 2014, once as of 2017
+    both = counts["train2014"] + counts["val2014"]  # once for 2014, once for 2017
     return Amount(2 * both + counts["test2015"], 2 * both + counts["test2015"], 96 * 72)
 
 
 def write(folder: Path, scale: str, seed: int, *, images: bool = True, flaws: bool = True) -> None:
-    """All of COCO at a scale: annotations of both releases and, unless told otherwise, the pictures.
+    """Write all of COCO at a scale: annotations of both releases and, with `images`, the pictures.
 
-    With `flaws`, one box of val2014 has no height, as a few of the official ones have none: a reader reports it.
+    With `flaws`, one box of val2014 has no height, like a few of the official ones; a reader reports it.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -241,7 +241,7 @@ def _write_instances(folder: Path, split: str, scale: str, seed: int, flaws: boo
 
 
 def _instances(number: int, seed: int) -> list[dict[str, Any]]:
-    """The things that have a category; nobody annotated one image in 37."""
+    """Annotations of the things that have a category; one image in 37 was not annotated at all."""
     if number % 37 == 0:
         return []
     width, height = image_size(number)

@@ -1,7 +1,7 @@
 """CommonsenseQA, the random split: JSON lines with five choices; `answerKey` is absent in test.
 
-No question stands in two splits. Now and then the key is wrong: of the official questions, too, people answer one in
-nine otherwise than the key says.
+No question occurs in two splits. Now and then the key is wrong: in the official dataset, too, people disagree with the
+key on one question in nine.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ FILES = {
     "test": "test_rand_split_no_answers.jsonl",
 }
 WRONG = 0.08
-"""The share of questions whose key is a wrong one."""
+"""The share of questions with a wrong key."""
 
 
 def amount(scale: str) -> Amount:
-    """How much there is at a scale.
+    """The amount of data written at a scale.
 
     >>> amount("paper").records
     12102
@@ -44,7 +44,7 @@ def amount(scale: str) -> Amount:
 
 
 def write(folder: Path, scale: str, seed: int) -> None:
-    """The three files of the random split.
+    """Write the three files of the random split.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:

@@ -1,4 +1,4 @@
-"""Flickr30k Entities: five sentences an image with marked phrases, their boxes as XML, and the plain captions.
+"""Flickr30k Entities: five sentences per image with marked phrases, their boxes as XML, and the plain captions.
 
 As in the original, a few pictures are greyscale; none is CMYK.
 """
@@ -25,7 +25,7 @@ COUNTS: dict[str, dict[str, int]] = {
     "paper": {"train": 29_783, "val": 1_000, "test": 1_000},
 }
 
-_SCENE_NUMBERS = 20_000_000  # so that these pictures are none of COCO's
+_SCENE_NUMBERS = 20_000_000  # so that no picture is shared with COCO
 _TYPES = {
     "person": "people",
     "animal": "animals",
@@ -33,7 +33,7 @@ _TYPES = {
     "accessory": "clothing",
     "clothing": "clothing",
 }
-# Chains of an image: its things first, then what only the text names.
+# Chains of an image: its things first, then what only the text mentions.
 _PLACE, _NOBODY_SEES, _NOWHERE, _CHAINS = 60, 61, 62, 64
 
 
@@ -56,7 +56,7 @@ class Sentence:
 
 
 def image_numbers(split: str, scale: str) -> list[int]:
-    """The running numbers of a split's images: test, then val, then train.
+    """The serial numbers of a split's images: test, then val, then train.
 
     >>> image_numbers("val", "tiny")[:2], len(image_numbers("train", "paper"))
     ([20, 21], 29783)
@@ -67,7 +67,7 @@ def image_numbers(split: str, scale: str) -> list[int]:
 
 
 def image_id(number: int) -> str:
-    """The id of an image, which is a string of digits, not always of the same length.
+    """The id of an image: a string of digits whose length varies.
 
     >>> image_id(0), image_id(3)
     ('1000003', '10021')
@@ -76,7 +76,7 @@ def image_id(number: int) -> str:
 
 
 def flickr_scene(number: int, seed: int) -> Scene:
-    """What is on an image.
+    """The scene of an image.
 
     >>> flickr_scene(0, seed=0).number
     20000000
@@ -94,7 +94,7 @@ def image_size(number: int) -> tuple[int, int]:
 
 
 def write_images(folder: Path, numbers: Iterable[int], seed: int) -> None:
-    """The pictures, each named by its id.
+    """Write the pictures, each named by its id.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -125,7 +125,7 @@ def sentences(number: int, seed: int) -> list[Sentence]:
             for phrase in caption.phrases
         )
         made.append(_with_more(Sentence(tokens, marks), index, number, scene.place))
-    if number % 45 == 7:  # a caption that belongs to another image: UNRELATED_CAPTIONS names it
+    if number % 45 == 7:  # a caption that belongs to another image; it is listed in UNRELATED_CAPTIONS
         other = flickr_scene(number + 1_000_000, seed)
         strange = captions(other, np.random.default_rng([seed, other.number, 14]), 1)[0]
         made[4] = Sentence(tuple(strange.tokens) if strange.tokens[-1] == "." else (*strange.tokens, "."))
@@ -133,7 +133,7 @@ def sentences(number: int, seed: int) -> list[Sentence]:
 
 
 def amount(scale: str) -> Amount:
-    """How much there is at a scale.
+    """The amount of data written at a scale.
 
     >>> amount("tiny")
     Amount(records=650, pictures=130, pixels=6912, values=0)
@@ -143,7 +143,7 @@ def amount(scale: str) -> Amount:
 
 
 def write(folder: Path, scale: str, seed: int, *, images: bool = True) -> None:
-    """Sentences, annotations, splits, plain captions and, unless told otherwise, the pictures.
+    """Write sentences, annotations, splits, plain captions and, with `images`, the pictures.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -182,7 +182,7 @@ def _types(scene: Scene, thing: int, number: int) -> tuple[str, ...]:
 
 
 def _with_more(sentence: Sentence, index: int, number: int, place: str) -> Sentence:
-    """A sentence with a phrase about what has no box: the place, a time, someone out of sight."""
+    """The sentence with an added phrase about something without a box: the place, a time, someone out of sight."""
     first = _CHAINS * number + 1
     if index == 0:
         if place not in sentence.tokens:
@@ -209,7 +209,7 @@ def _before_stop(sentence: Sentence, lead: tuple[str, ...], phrase: tuple[str, .
 
 
 def _marked(sentence: Sentence) -> str:
-    """The sentence with its phrases in brackets; the last bracket holds on to the last word."""
+    """The sentence with its phrases in brackets; the last bracket is attached to the last word."""
     words = list(sentence.tokens)
     for mark in sentence.marks:
         words[mark.start] = f"[/EN#{mark.chain}/{'/'.join(mark.types)} {words[mark.start]}"
@@ -223,7 +223,7 @@ def _annotation(number: int, seed: int, said: list[Sentence]) -> str:
     chains = {mark.chain for sentence in said for mark in sentence.marks}
     named = [index for index in range(len(scene.things)) if first + index in chains]
     objects = [_object([first + index], scene.things[index].box, number) for index in named]
-    if number % 16 == 2 and len(named) > 1:  # one box for two chains, each of which has its own as well
+    if number % 16 == 2 and len(named) > 1:  # one box for two chains, each of which also has a box of its own
         both = [scene.things[index].box for index in named[:2]]
         left, top = min(box.left for box in both), min(box.top for box in both)
         right, bottom = max(box.left + box.width for box in both), max(box.top + box.height for box in both)
@@ -243,7 +243,7 @@ def _annotation(number: int, seed: int, said: list[Sentence]) -> str:
 
 
 def _object(chains: list[int], box: Box, number: int) -> str:
-    """A box in pixels that are counted from 1, both ends inside."""
+    """A box in pixels counted from 1, both ends inclusive."""
     width, height = image_size(number)
     left, top = min(int(box.left * width) + 1, width - 1), min(int(box.top * height) + 1, height - 1)
     right = max(left + 1, min(width, round((box.left + box.width) * width)))

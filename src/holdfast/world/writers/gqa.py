@@ -1,9 +1,9 @@
 """GQA: scene graphs of train and val, and the balanced questions of train, val, testdev and test.
 
 Kept from the original: every id is a string, images of testdev have an id with an `n`, `location` and `weather` are
-often missing, the questions of test have three keys only, and a few pictures are greyscale (none is CMYK).
-No picture is COCO's or in two splits. Every second one is a close-up of two things, as large as CGQA needs them: of
-its concepts, some with the attribute that it keeps for a test, or of what it never trains.
+often missing, the questions of test have only three keys, and a few pictures are greyscale (none is CMYK).
+No picture is shared with COCO or between splits. Every second one is a close-up of two things, large enough for CGQA:
+some with the attribute that CGQA reserves for a test, or of things that it never trains on.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ COUNTS: dict[str, dict[str, int]] = {
     "paper": {"train": 74_942, "val": 10_696, "testdev": 398, "test": 2_987},
 }
 WIDTH, HEIGHT = 128, 96
-_SCENE_NUMBERS = 50_000_000  # so that these pictures are none of COCO's, whatever their ids
+_SCENE_NUMBERS = 50_000_000  # so that no picture is shared with COCO, whatever its ids
 _FIRST = {"train": 2_300_000, "val": 2_400_000, "testdev": 10_000, "test": 500_000}
 _MATERIAL_WORDS = {"wood": "wooden", "fur": "furry", "feathers": "feathered", "glass": "glass", "metal": "metal"}
 _INDOORS = ("room", "kitchen", "bathroom", "office")
 LEAST = 32
-"""The pixels that each side of a thing in a close-up has at least; CGQA takes none below 30."""
+"""The minimum number of pixels for each side of a thing in a close-up; CGQA accepts none below 30."""
 _KEPT = {
     **{"grass": "brown", "shirt": "green", "plate": "blue", "pants": "white", "leaves": "brown", "fence": "black"},
     **{"helmet": "white", "shoe": "black", "jacket": "blue", "car": "red", "table": "white", "chair": "black"},
@@ -44,7 +44,7 @@ _KEPT = {
 }
 _KEPT_SHARE = 0.25
 _SPECIAL = {("pole", "wood"): "wood", ("wall", "red"): "brick", ("stop sign", "metal"): "round"}
-# CGQA's pairs of things that are never trained, as far as the world can draw them.
+# CGQA's pairs of things that are never trained on, as far as the synthetic world can draw them.
 _UNSEEN = (
     "book+pizza carrot+zebra bowl+cake bed+sheep motorcycle+sheep elephant+laptop boot+broccoli banana+fork "
     "necklace+street_light tie+truck backpack+train cow+glasses bowl+desk"
@@ -53,7 +53,7 @@ _RELATION_WORDS = {"left of": "to the left of", "right of": "to the right of", "
 
 
 def scene_number(number: int) -> int:
-    """The scene on the image with this number.
+    """The number of the scene on the image with this number.
 
     >>> scene_number(2_300_000)
     52300000
@@ -62,7 +62,7 @@ def scene_number(number: int) -> int:
 
 
 def amount(scale: str) -> Amount:
-    """How much there is at a scale.
+    """The amount of data written at a scale.
 
     >>> amount("tiny")
     Amount(records=384, pictures=96, pixels=12288, values=0)
@@ -72,7 +72,7 @@ def amount(scale: str) -> Amount:
 
 
 def write(folder: Path, scale: str, seed: int) -> None:
-    """`images`, `{train,val}_sceneGraphs.json` and `{train,val,testdev,test}_balanced_questions.json`.
+    """Write `images`, `{train,val}_sceneGraphs.json` and `{train,val,testdev,test}_balanced_questions.json`.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -100,7 +100,7 @@ def write(folder: Path, scale: str, seed: int) -> None:
 
 
 def enlarged(scene: Scene, width: int, height: int, least: int = LEAST) -> Scene:
-    """The scene with every thing at least so many pixels wide and high, in a picture of this size.
+    """The scene with every thing at least `least` pixels wide and high, in a picture of this size.
 
     >>> scene = enlarged(make_scene(0, 3, nouns=["pole", "hat"]), 128, 96)
     >>> min(min(thing.box.width * 128, thing.box.height * 96) for thing in scene.things) >= 32
@@ -128,7 +128,7 @@ def _close_up(seed: int, number: int, random: np.random.Generator) -> Scene:
 
 
 def _like_or_unlike(thing: Thing, random: np.random.Generator) -> Thing:
-    """The thing with the attribute that CGQA keeps for a test, or surely without it."""
+    """The thing with the attribute that CGQA reserves for a test, or certainly without it."""
     kept, kind, chosen = _KEPT[thing.noun], THINGS[thing.noun], random.random() < _KEPT_SHARE
 
     def one(options: Sequence[str], this: str) -> str:
@@ -179,7 +179,7 @@ def _attributes(thing: Thing) -> list[str]:
 def _questions(
     graph: dict[str, Any], image_id: str, random: np.random.Generator, tally: Counter[str]
 ) -> list[dict[str, Any]]:
-    """What colour, is there, and what is beside it: each only where the picture has one answer."""
+    """Questions of three kinds (colour, presence, neighbours), asked only if the picture has exactly one answer."""
     objects: dict[str, Any] = graph["objects"]
     named = Counter(thing["name"] for thing in objects.values())
     single = [key for key, thing in objects.items() if named[thing["name"]] == 1]
@@ -195,7 +195,7 @@ def _questions(
         for each in beside:
             if names[each["name"]] == 1:
                 other, relation = objects[each["object"]]["name"], each["name"]
-                # This thing is left of the other one, so the other one is to the right of this.
+                # This thing is left of the other one, so the other one is to the right of this one.
                 turned = relation.replace("left", "?").replace("right", "left").replace("?", "right")
                 back = [r for k, o in objects.items() for r in o["relations"] if r == {"name": turned, "object": key}]
                 if len(back) != 1:
@@ -205,7 +205,7 @@ def _questions(
                 text, full = f"What is {turned} the {name}?", f"The {other} is {turned} the {name}."
                 records.append(_record(steps, text, image_id, other, full, "rel", f"{name}_{turned},s", {"7": key}))
                 break
-    # Each noun is asked for equally often where it is and where it is not.
+    # Each noun is asked about equally often in pictures with it and without it.
     present = sorted(noun for noun in named if tally[noun] <= 0)
     absent = [noun for noun in (*COCO_NOUNS, *CGQA_NOUNS) if noun not in named and tally[noun] > 0]
     for nouns, answer in ((present, "yes"), (absent, "no")):

@@ -1,7 +1,7 @@
 """HellaSwag: JSON lines with a context and four endings, from captions of films and from instructions.
 
 Kept from the original: the label is a whole number and absent in test; instructions have an empty `ctx_b` and marks
-such as `[header]`; some rows have no `ctx_a` and `ctx_b` at all; `ind` has gaps. No context stands in two splits.
+such as `[header]`; some rows have no `ctx_a` and `ctx_b` at all; `ind` has gaps. No context occurs in two splits.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from holdfast.world.writers.scales import Amount, Splits, at_scale
 
 VERSION = 1
 MISTAKEN = 0.06
-"""How often another ending is given as the right one: in the real set, too, nobody gets them all."""
+"""How often a wrong ending is labelled as the right one: nobody is right on all of the real set, either."""
 COUNTS: dict[str, dict[str, int]] = {
     "tiny": {"train": 200, "val": 80, "test": 40},
     "small": {"train": 10_000, "val": 600, "test": 300},
@@ -30,7 +30,7 @@ COUNTS: dict[str, dict[str, int]] = {
 
 
 def amount(scale: str) -> Amount:
-    """How much there is at a scale.
+    """The amount of data written at a scale.
 
     >>> amount("paper").records
     59950
@@ -39,7 +39,7 @@ def amount(scale: str) -> Amount:
 
 
 def write(folder: Path, scale: str, seed: int) -> None:
-    """`hellaswag_train.jsonl`, `hellaswag_val.jsonl` and `hellaswag_test.jsonl`.
+    """Write `hellaswag_train.jsonl`, `hellaswag_val.jsonl` and `hellaswag_test.jsonl`.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -59,7 +59,7 @@ def _records(split: str, count: int, random: np.random.Generator, splits: Splits
         context, endings, label, activity = splits.draw(split, partial(story_ending, random), itemgetter(0))
         if random.random() < MISTAKEN:
             label = int((label + 1 + random.integers(3)) % 4)
-        # Each place holds the right ending equally often.
+        # The right ending is equally often in each position.
         right = endings.pop(label)
         endings.insert(int(place), right)
         before, _, subject = context.rpartition(". ")

@@ -1,7 +1,7 @@
-"""ImageNet-1k in each layout in which it is found: with the devkit, prepared in folders, and as Kaggle packs it.
+"""ImageNet-1k in each layout in which it is found: with the devkit, prepared in folders, and as packed by Kaggle.
 
-Kept from the original: the devkit's numbers are in another order than the sorted wnids, two classes share an English
-name, extensions are upper-case, one file is a PNG that is named .JPEG, some are greyscale and some CMYK.
+Kept from the original: the order of the devkit's numbers differs from that of the sorted wnids, two classes share an
+English name, extensions are upper-case, one file is a PNG named .JPEG, and some are greyscale and some CMYK.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from holdfast.world.writers.portraits import portrait, some_thing, sorts
 from holdfast.world.writers.scales import Amount, at_scale
 
 VERSION = 1
-# Classes; all images of train; images of a class in val; images of test; side of a picture.
+# Classes; images of train in total; images of a class in val; images of test; side of a picture.
 COUNTS: dict[str, dict[str, int]] = {
     "tiny": {"classes": 10, "train": 203, "val": 5, "test": 10, "side": 48},
     "small": {"classes": 50, "train": 3_011, "val": 10, "test": 100, "side": 64},
@@ -33,7 +33,7 @@ _CMYK_VAL = 19_877
 
 @dataclass(frozen=True)
 class _Class:
-    """A class: its wnid, the devkit's number, its English names, and what is drawn for it."""
+    """A class: its wnid, the devkit's number, its English names, and the noun, colour and pattern drawn for it."""
 
     wnid: str
     number: int
@@ -42,18 +42,18 @@ class _Class:
 
 
 def amount(scale: str) -> Amount:
-    """How much there is at a scale.
+    """The amount of data written at a scale.
 
     >>> amount("tiny")
     Amount(records=263, pictures=263, pixels=2016, values=0)
     """
     counts = at_scale(COUNTS, scale)
     pictures = counts["train"] + counts["classes"] * counts["val"] + counts["test"]
-    return Amount(pictures, pictures, counts["side"] ** 2 * 7 // 8)  # cut to a random height
+    return Amount(pictures, pictures, counts["side"] ** 2 * 7 // 8)  # cropped to a random height
 
 
 def write(folder: Path, scale: str, seed: int, *, layout: str = "devkit") -> None:
-    """`train`, `val` and `test` with the devkit's labels, or one of the other layouts of the same pictures.
+    """Write `train`, `val` and `test` with the devkit's labels, or another layout of the same pictures.
 
     >>> LAYOUTS
     ('devkit', 'prepared', 'kaggle')
@@ -81,13 +81,13 @@ def write(folder: Path, scale: str, seed: int, *, layout: str = "devkit") -> Non
 
 
 def _classes(count: int, seed: int) -> list[_Class]:
-    """Classes in the order of their wnids."""
+    """The classes in the order of their wnids."""
     random = np.random.default_rng([seed, 10, 2])
     wnids = {_PNG_CLASS}
     while len(wnids) < count:
         wnids.add(f"n{int(random.integers(1_440_000, 13_133_613)):08d}")
     numbers = random.permutation(count) + 1
-    if (np.diff(numbers) == 1).all():  # by chance the sorted order, which would hide a mistake
+    if (np.diff(numbers) == 1).all():  # sorted by chance, which would hide a mistake
         numbers = numbers[::-1]
     found = []
     for index, (wnid, sort) in enumerate(zip(sorted(wnids), sorts(count, list(THINGS)), strict=True)):
@@ -98,7 +98,7 @@ def _classes(count: int, seed: int) -> list[_Class]:
 
 
 def _write_train(home: Path, classes: list[_Class], counts: dict[str, int], seed: int) -> dict[str, list[str]]:
-    """The training images; their names by wnid. A class's images are numbered with gaps."""
+    """Write the training images and return their names by wnid. The numbering of a class has gaps."""
     names: dict[str, list[str]] = {}
     for index, shown in enumerate(classes):
         random = np.random.default_rng([seed, 10, 3, index])
@@ -117,13 +117,13 @@ def _write_train(home: Path, classes: list[_Class], counts: dict[str, int], seed
 def _save(path: Path, shown: _Class, random: np.random.Generator, side: int, kind: str = "") -> None:
     noun, colour, pattern = shown.sort
     picture = portrait(random, some_thing(random, noun, colour=colour, pattern=pattern), side)
-    height = side - int(random.integers(0, side // 4))  # pictures are of every shape
+    height = side - int(random.integers(0, side // 4))  # pictures come in all shapes
     kind = kind or ("grey-jpeg" if random.random() < 0.03 else "jpeg")
     save_image(path, np.ascontiguousarray(picture[:height]), kind)
 
 
 def _write_devkit(folder: Path, classes: list[_Class], labels: np.ndarray, train: dict[str, list[str]]) -> None:
-    """The labels of val by the devkit's numbers, and the table of synsets with inner nodes after the leaves."""
+    """Write the labels of val by the devkit's numbers, and the table of synsets with inner nodes after the leaves."""
     from scipy.io import savemat
 
     (folder / "data").mkdir(parents=True, exist_ok=True)
@@ -141,7 +141,7 @@ def _write_devkit(folder: Path, classes: list[_Class], labels: np.ndarray, train
         table[index, 0] = (*row, float(len(train.get(row[1], ()))))
     path = folder / "data" / "meta.mat"
     savemat(str(path), {"synsets": table}, do_compression=True)
-    # The first 116 bytes are a remark that would hold the time of writing.
+    # The first 116 bytes are a comment, which would normally include the time of writing.
     remark = b"MATLAB 5.0 MAT-file, written by Holdfast".ljust(116)
     path.write_bytes(remark + path.read_bytes()[116:])
 

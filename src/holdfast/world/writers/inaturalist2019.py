@@ -1,7 +1,7 @@
-"""iNaturalist 2019: species that differ in little, a long tail of them, and categories whose names are hidden.
+"""iNaturalist 2019: species with only subtle differences, in a long tail, and categories whose names are hidden.
 
-A genus is a kind of thing, a species its colour, pattern and size. The lists of the competition have names without
-meaning; the real ones are in `categories.json`.
+A genus is a kind of thing, a species its colour, pattern and size. The competition's lists use meaningless names; the
+real names are in `categories.json`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from holdfast.world.writers.portraits import portrait, some_thing
 from holdfast.world.writers.scales import Amount, at_scale
 
 VERSION = 1
-# Species, genera, images of train in all and the side of a picture. Val has 3 of each species, test 35 (here fewer).
+# Species, genera, images of train in total and the side of a picture. Val has 3 of each species, test 35 (fewer at
+# small scales).
 COUNTS: dict[str, dict[str, int]] = {
     "tiny": {"species": 12, "genera": 4, "train": 160, "test": 2, "side": 48},
     "small": {"species": 60, "genera": 12, "train": 3_000, "test": 5, "side": 64},
@@ -33,18 +34,18 @@ _RANKS = ("kingdom", "phylum", "class", "order", "family", "genus")
 
 
 def amount(scale: str) -> Amount:
-    """How much there is at a scale.
+    """The amount of data written at a scale.
 
     >>> amount("tiny")
     Amount(records=220, pictures=220, pixels=2016, values=0)
     """
     counts = at_scale(COUNTS, scale)
     pictures = counts["train"] + counts["species"] * (_VAL + counts["test"])
-    return Amount(pictures, pictures, counts["side"] ** 2 * 7 // 8)  # cut to a random height
+    return Amount(pictures, pictures, counts["side"] ** 2 * 7 // 8)  # cropped to a random height
 
 
 def write(folder: Path, scale: str, seed: int) -> None:
-    """`train_val2019`, `test2019`, their three JSON files and `categories.json`.
+    """Write `train_val2019`, `test2019`, their three JSON files and `categories.json`.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -67,7 +68,7 @@ def write(folder: Path, scale: str, seed: int) -> None:
 
 
 def long_tail(total: int, classes: int) -> list[int]:
-    """So many images in all, fewer from class to class, and at least a few of each.
+    """The number of images of each class: `total` in all, decreasing from class to class, with a minimum for each.
 
     >>> long_tail(100, 4)
     [37, 26, 20, 17]
@@ -80,7 +81,7 @@ def long_tail(total: int, classes: int) -> list[int]:
 
 
 def _species(count: int, genera: int) -> list[_Species]:
-    """Noun, colour, pattern and size of each species: the species of a genus stand together."""
+    """Noun, colour, pattern and size of each species; the species of a genus are adjacent."""
     left = {
         noun: [
             (noun, colour, pattern, size)
@@ -93,7 +94,7 @@ def _species(count: int, genera: int) -> list[_Species]:
     found: list[_Species] = []
     for genus in range(genera):
         wanted = count // genera + (genus < count % genera)
-        # Nouns take turns; one with many looks may serve two genera, which then share none.
+        # Nouns take turns; one with many looks may serve two genera, which then share no look.
         noun = next(noun for noun in left if len(left[noun]) >= wanted)
         found += left[noun][:wanted]
         left[noun] = left.pop(noun)[wanted:]

@@ -1,4 +1,4 @@
-"""How writers put JSON on disk: whole values, lines, and objects with one list that is too long for memory."""
+"""Ways to write JSON to disk: whole values, lines, and objects with one list that is too long for memory."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 
 def write_json(path: Path, value: object) -> None:
-    r"""A value as one line of JSON without a final newline, as the official downloads have it.
+    r"""Write a value as one line of JSON without a final newline, like the official downloads.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -23,7 +23,7 @@ def write_json(path: Path, value: object) -> None:
 
 
 def write_json_lines(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
-    r"""One JSON object a line, each ended by a line feed, in UTF-8 with its letters unescaped.
+    r"""Write one JSON object per line, each ended by a line feed, in UTF-8 with letters unescaped.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -41,9 +41,9 @@ def write_json_lines(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
 def list_file(
     path: Path, head: Mapping[str, Any], name: str, tail: Mapping[str, Any] | None = None
 ) -> Iterator[Callable[[object], None]]:
-    """A JSON object with the values of `head`, a list `name` to which records are added, and the values of `tail`.
+    """Write a JSON object with the values of `head`, a list `name` that takes records, and the values of `tail`.
 
-    The list goes to disk record by record: a paper's million questions would not fit the memory of a small machine.
+    The list is written record by record: a paper's million questions would not fit into the memory of a small machine.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:

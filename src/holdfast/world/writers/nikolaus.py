@@ -1,6 +1,6 @@
-"""The compositional splits of Nikolaus et al. (2019): which COCO images hold which pairs of words in their captions.
+"""The compositional splits of Nikolaus et al. (2019): which COCO images have which word pairs in their captions.
 
-The lists come with the COCO captions and pictures of 2014 that they speak about, so that the folder is whole.
+The lists come with the COCO 2014 captions and pictures to which they refer, so that the folder is complete.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ HELD_OUT: dict[int, tuple[str, ...]] = {
 }
 """The pairs that each of the four splits holds out of training."""
 
-# A word and those that count as it. The published lists have odd members, which a reader must bear: buses among the
+# A word and its synonyms. The published lists have odd members, which a reader must accept: buses among the
 # planes, a surfboard among the boats, red and yellow in orange, boys among the men and girls among the women.
 _SYNONYMS: dict[str, dict[str, tuple[str, ...]]] = {
     "adjectives": {
@@ -68,7 +68,7 @@ _TEST_2014 = 40_775 / 81_434  # the test set of 2014 is about half of the later 
 
 @dataclass(frozen=True)
 class _Pair:
-    """A pair with all the forms by which a caption may say it."""
+    """A pair with all the forms in which a caption may express it."""
 
     name: str
     kind: str  # "adjectives" or "verbs"
@@ -77,7 +77,7 @@ class _Pair:
 
 
 def amount(scale: str) -> Amount:
-    """How much there is at a scale.
+    """The amount of data written at a scale.
 
     >>> amount("tiny")
     Amount(records=250, pictures=250, pixels=6912, values=0)
@@ -88,7 +88,7 @@ def amount(scale: str) -> Amount:
 
 
 def write(folder: Path, scale: str, seed: int, *, images: bool = True) -> None:
-    """Splits, synonyms and occurrences; the captions and, unless told otherwise, the pictures of COCO 2014.
+    """Write splits, synonyms and occurrences; the captions and, with `images`, the pictures of COCO 2014.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -134,7 +134,7 @@ def _pairs() -> list[_Pair]:
 
 
 def _occurrences(numbers: Mapping[str, Sequence[int]], seed: int) -> dict[str, dict[str, dict[str, Any]]]:
-    """For each pair and each image: in how many captions are the pair, its first word and its noun."""
+    """For each pair and each image: the number of captions with the pair, with its first word, and with its noun."""
     pairs = _pairs()
     found: dict[str, dict[str, dict[str, Any]]] = {pair.name: {} for pair in pairs}
     for split, split_numbers in numbers.items():
@@ -162,7 +162,7 @@ def _in(pair: _Pair, caption: Caption) -> tuple[bool, bool, bool]:
         noun = True
         if pair.kind == "adjectives":
             around = tokens[phrase.start : phrase.stop]
-        else:  # what is said up to the next phrase is said of this one
+        else:  # words up to the next phrase refer to this one
             following = caption.phrases[index + 1 :]
             around = tokens[phrase.stop : following[0].start if following else len(tokens)]
         together = together or bool(pair.words & set(around))
@@ -180,7 +180,7 @@ def _occurrence_file(name: str, by_image: Mapping[str, Mapping[str, Any]]) -> di
 
 
 def _write_early_file(data: Path, by_image: Mapping[str, Mapping[str, Any]]) -> None:
-    """An early file: validation images only, which do not say their split."""
+    """Write an early file: validation images only, without their split."""
     kept = {
         number: {key: value for key, value in counts.items() if key != "coco_split"}
         for number, counts in by_image.items()
@@ -192,7 +192,7 @@ def _write_early_file(data: Path, by_image: Mapping[str, Mapping[str, Any]]) -> 
 def _divide(
     numbers: Mapping[str, Sequence[int]], occurrences: Sequence[Mapping[str, Mapping[str, Any]]]
 ) -> tuple[list[int], list[int], list[int]]:
-    """Train without any held-out pair; the images of train2014 and val2014 that have one are for val and test."""
+    """Train without any held-out pair; images of train2014 and val2014 with such a pair go into val and test."""
 
     def has(number: int) -> bool:
         return any(by.get(str(number), {}).get("pair_occurrences", 0) for by in occurrences)

@@ -1,8 +1,8 @@
 """NLVR2: a sentence that is true or false of two images; JSON lines, despite the names of the files.
 
-Sets of eight images share a few nouns, and a sentence is asked of a pair of which it is true and of one of which it is
-false: nobody can tell which from the sentence alone. Kept from the original: pictures of the web, so that some are
-greyscale and some are JPEG, though all are named .png; none is CMYK, which PNG does not know.
+Sets of eight images share a few nouns, and each sentence is used with one pair of which it is true and with one of
+which it is false, so the sentence alone does not reveal the label. Kept from the original: the pictures come from the
+web, so some are greyscale and some are JPEG although all are named .png; none is CMYK, which PNG does not support.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ COUNTS: dict[str, dict[str, int]] = {
 }
 
 _FIRST_SET = {"train": 0, "dev": 100_000, "test1": 200_000, "test2": 300_000}
-_SCENE_NUMBERS = 30_000_000  # so that these pictures are none of COCO's
+_SCENE_NUMBERS = 30_000_000  # so that no picture is shared with COCO
 _PAIRS = 4
 _SHARES = {"in": 1.0, "only": 0.8, "fact": 0.4, "both": 0.25, "comparison": 0.1, "exactly": 0.03, "same": 0.01} | {
     "count": 0.005
 }
-"""How often each form of sentence is taken, where a set of pictures has it: the harder, the more rarely."""
+"""How often each form of sentence is used, if a set of pictures has it: the harder, the more rarely."""
 
 
 @dataclass(frozen=True)
@@ -51,19 +51,19 @@ class _Claim:
 
 
 def amount(scale: str) -> Amount:
-    """How much there is at a scale.
+    """The amount of data written at a scale.
 
     >>> amount("tiny")
     Amount(records=424, pictures=636, pixels=6912, values=0)
     """
     records = sum(at_scale(COUNTS, scale).values())
-    return Amount(records, round(1.5 * records), 96 * 72)  # two pictures for each pair, and some pairs are asked twice
+    return Amount(records, round(1.5 * records), 96 * 72)  # two pictures for each pair, and some pairs are used twice
 
 
 def write(folder: Path, scale: str, seed: int, *, images: bool = True, flaws: bool = True) -> None:
-    """All four splits, their balanced and unbalanced parts and, unless told otherwise, the pictures and their hashes.
+    """Write all four splits, their balanced and unbalanced parts and, with `images`, the pictures and their hashes.
 
-    With `flaws`, one image of test2 is missing, as many official ones can no longer be had: a reader reports it.
+    With `flaws`, one image of test2 is missing, as many official ones are no longer available; a reader reports it.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -91,7 +91,7 @@ def write(folder: Path, scale: str, seed: int, *, images: bool = True, flaws: bo
 
 
 def sets(split: str, count: int, seed: int) -> Iterator[tuple[int, list[_Claim], list[Scene]]]:
-    """Sets with their claims, as many in all as asked for; the last set may be cut short."""
+    """Sets with their claims, `count` claims in total; the last set may be cut short."""
     made = 0
     number = 0
     while made < count:
@@ -105,7 +105,7 @@ def sets(split: str, count: int, seed: int) -> Iterator[tuple[int, list[_Claim],
 
 
 def _scenes(number: int, seed: int) -> list[Scene]:
-    """Eight scenes with one to three things each, of four nouns that are found in one place."""
+    """Eight scenes with one to three things each, of four nouns that occur in the same place."""
     random = np.random.default_rng([seed, number, 5])
     place = PLACES[int(random.integers(len(PLACES)))]
     here = [noun for noun in COCO_NOUNS if place in THINGS[noun].places]
@@ -118,9 +118,9 @@ def _scenes(number: int, seed: int) -> list[Scene]:
 
 
 def _claims(scenes: list[Scene], random: np.random.Generator) -> list[_Claim]:
-    """Up to two sentences, each with as many pairs of which it is true as of which it is false.
+    """Up to two sentences, each with the same number of pairs of which it is true and of which it is false.
 
-    The language says a sentence for a pair and a truth: many are drawn, and those that came up with both truths stay.
+    A sentence is generated for a pair and a truth value: many are drawn, and those that occur with both are kept.
     """
     truths: dict[str, dict[int, bool]] = {}
     for pair in range(_PAIRS):
@@ -128,7 +128,7 @@ def _claims(scenes: list[Scene], random: np.random.Generator) -> list[_Claim]:
             for _ in range(12):
                 sentence = two_image_statement(scenes[2 * pair], scenes[2 * pair + 1], random, truth)
                 assert truths.setdefault(sentence, {}).setdefault(pair, truth) == truth, sentence
-    # Counts meet more often than other sentences: a form is chosen first, then one of its sentences.
+    # Counts coincide more often than other sentences do: a form is chosen first, then one of its sentences.
     forms: dict[str, list[str]] = {}
     for sentence, by_pair in truths.items():
         if len(set(by_pair.values())) == 2:
@@ -149,7 +149,7 @@ def _claims(scenes: list[Scene], random: np.random.Generator) -> list[_Claim]:
 
 
 def _form(sentence: str) -> str:
-    """What a sentence is about: "comparison", "count", "same", "fact", or where something is."""
+    """The form of a sentence: "comparison", "count", "same", "fact", or a location."""
     words = sentence.rstrip(".").split()
     if "together" in words:
         return "count"
@@ -167,7 +167,7 @@ def _record(split: str, number: int, claim: _Claim, scenes: list[Scene], seed: i
     noun = scenes[0].things[0].noun
     urls = [f"https://pictures.example/{split}/{number}/{2 * claim.pair + side}.jpg" for side in (0, 1)]
     identifier = f"{split}-{number}-{claim.pair}-{claim.number}"
-    if split == "train":  # another order of keys than in the other files, as in the official ones
+    if split == "train":  # the order of keys differs from the other files, as in the official ones
         return {
             "sentence": claim.sentence,
             "left_url": urls[0],
@@ -198,7 +198,7 @@ def _record(split: str, number: int, claim: _Claim, scenes: list[Scene], seed: i
 
 
 def _by_balance(records: list[dict[str, Any]]) -> Mapping[str, list[dict[str, Any]]]:
-    """The records of pairs that were asked twice: with both labels, or with one."""
+    """The records of pairs that were used twice: with both labels, or with one."""
     pairs: dict[str, list[dict[str, Any]]] = {}
     for record in records:
         pairs.setdefault(record["identifier"].rsplit("-", 1)[0], []).append(record)
@@ -210,7 +210,7 @@ def _by_balance(records: list[dict[str, Any]]) -> Mapping[str, list[dict[str, An
 
 
 def _write_images(folder: Path, split: str, number: int, pairs: list[int], scenes: list[Scene]) -> dict[str, str]:
-    """The pictures of the pairs in use, with their hashes; some are JPEG, though all are named .png."""
+    """Write the pictures of the pairs in use and return their hashes; some are JPEG, though all are named .png."""
     place = folder / "images" / "train" / str(number % 100) if split == "train" else folder / split
     place.mkdir(parents=True, exist_ok=True)
     hashes = {}

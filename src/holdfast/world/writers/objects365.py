@@ -1,10 +1,10 @@
 """Objects365 v2: boxes of 365 categories; images in patches.
 
-The names are the release's where the world can draw a thing; the remaining categories occur in no picture. Kept from
-the original: ids from 1 without a gap, misspelt names and some that end with a blank, a `file_name` with more folders
-than the archives have, groups marked as crowds, one image that is listed but missing, and a few greyscale pictures
-(none is CMYK). Two pictures of three show what COBJ is made of, each thing large enough for it: a combination that it
-trains or tests, or things that it never trains.
+The names are those of the release if the synthetic world can draw the thing; the remaining categories occur in no
+picture. Kept from the original: consecutive ids from 1, misspelt names and some with a trailing space, a `file_name`
+with more folders than the archives have, groups marked as crowds, one image that is listed but missing, and a few
+greyscale pictures (none is CMYK). Two pictures in three show material for COBJ, with each thing large enough: a
+combination that it trains or tests on, or things that it never trains on.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ COUNTS: dict[str, dict[str, int]] = {
 }
 WIDTH, HEIGHT = 160, 120
 _FIRST = {"train": 400_000, "val": 5_000_000}
-# The first numbers of the release, then the other concepts of COBJ; each with the world's word for it.
+# The first numbers of the release, then the other concepts of COBJ; each with its word in the synthetic world.
 _WORDS = {
     **{"Person": "person", "Sneakers": "shoe", "Chair": "chair", "Other Shoes": "boot", "Hat": "hat"},
     **{"Car": "car", "Lamp": "lamp", "Glasses": "glasses", "Bottle": "bottle", "Desk": "desk"},
@@ -41,7 +41,7 @@ _WORDS = {
     **{"Table Tennis ": "paddle", "Cigar/Cigarette ": "cigarette", "Formula 1 ": "racing car"},
 }
 
-# What COBJ trains, in the order of its tasks; and what the same concepts also make: others, and larger ones.
+# COBJ's training combinations, in the order of its tasks; then other and larger combinations of the same concepts.
 _TRAINED = (
     "Bracelet+Person+Sneakers; Car+SUV+Street Lights; Bracelet+Glasses+Person; Bench+Person; Person+Sneakers; "
     "Car+Person; Boat+Sailboat; Lamp+Person; Glasses+Hat+Person; Chair+Person; Hat+Person+Sneakers; "
@@ -62,7 +62,7 @@ _UNSEEN = ("banana", "apple", "pizza", "dog", "cat", "horse", "bicycle", "train"
 
 
 def categories() -> dict[str, str]:
-    """The 365 names in the order of their ids, from 1 on, with the noun that is drawn for each ("" for none).
+    """The 365 names in the order of their ids, which start at 1, each with the noun drawn for it ("" for none).
 
     >>> names = list(categories())
     >>> len(names), names[:2], categories()["Sneakers"]
@@ -77,7 +77,7 @@ def categories() -> dict[str, str]:
 
 
 def amount(scale: str) -> Amount:
-    """How much there is at a scale.
+    """The amount of data written at a scale.
 
     >>> amount("tiny")
     Amount(records=84, pictures=84, pixels=19200, values=0)
@@ -87,7 +87,7 @@ def amount(scale: str) -> Amount:
 
 
 def write(folder: Path, scale: str, seed: int) -> None:
-    """`zhiyuan_objv2_{train,val}.json`; `patchN` for train and `images/v1|v2/patchN` for val.
+    """Write `zhiyuan_objv2_{train,val}.json`; `patchN` for train and `images/v1|v2/patchN` for val.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -126,7 +126,7 @@ def write(folder: Path, scale: str, seed: int) -> None:
 
 
 def _nouns(index: int, names: dict[str, str], random: np.random.Generator) -> Sequence[str]:
-    """What a picture shows: of three, one what chance wants, and two what COBJ wants."""
+    """The nouns of a picture: one picture in three is random, and two are made for COBJ."""
     drawn = [noun for noun in names.values() if noun]
     if index % 3 == 0:
         return [str(noun) for noun in random.choice(drawn, int(random.integers(2, 6)))]

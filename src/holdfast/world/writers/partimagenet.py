@@ -1,8 +1,8 @@
 """PartImageNet, the original release: parts of things as polygons, in splits whose classes are disjoint.
 
 A class is a thing in one colour and pattern. Kept from the original: part ids from 0, `file_name` without its folder, a
-polygon of four numbers only, a part in two annotations, and pictures as ImageNet has them: in each split one is a PNG
-named .JPEG and one in CMYK, and some are greyscale.
+polygon of only four numbers, a part in two annotations, and pictures like those of ImageNet: in each split one is a PNG
+named .JPEG and one is CMYK, and some are greyscale.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ _GROUPS = {
     **dict.fromkeys(("cat", "horse", "sheep", "cow", "elephant", "bear", "zebra", "giraffe"), "Quadruped"),
     **{"shark": "Fish", "turtle": "Reptile", "bus": "Car", "truck": "Car", "jeep": "Car", "motorcycle": "Bicycle"},
 }
-# The world's words for the same parts; "Tier" is the release's spelling of tyre.
+# The synthetic world's words for the same parts; "Tier" is the release's spelling of tyre.
 _WORDS = {"leg": "Foot", "arm": "Hand", "wheel": "Tier", "mirror": "Side Mirror", "neck": "Body", "trunk": "Head"}
 _SIZE = 96
 
 
 def amount(scale: str) -> Amount:
-    """How much there is at a scale.
+    """The amount of data written at a scale.
 
     >>> amount("tiny")
     Amount(records=140, pictures=140, pixels=9216, values=0)
@@ -63,7 +63,7 @@ def amount(scale: str) -> Amount:
 
 
 def write(folder: Path, scale: str, seed: int) -> None:
-    """`{train,val,test}.json` and the images of their classes.
+    """Write `{train,val,test}.json` and the images of their classes.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -119,7 +119,7 @@ def _pixels(box: Box) -> list[float]:
 
 
 def _spoil(annotations: list[dict[str, Any]]) -> None:
-    """One polygon of four numbers, and one part that an occluder cuts in two annotations."""
+    """Introduce one polygon of four numbers, and one part that an occluder splits into two annotations."""
     annotations[1]["segmentation"] = [annotations[1]["segmentation"][0][:4]]
     whole = annotations[2]
     left, top, width, height = whole["bbox"]

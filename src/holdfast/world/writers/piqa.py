@@ -1,8 +1,8 @@
-"""PIQA: goals with two solutions in JSON lines, and labels in a file of their own, aligned by line.
+"""PIQA: goals with two solutions in JSON lines, and labels in a separate file, aligned by line.
 
-Both spellings of the release are written: the owner's (`valid`) at the top, and the mirror's (`dev`, with an `id` in
-each row) in `physicaliqa-train-dev`. Kept from the original: goals that repeat or are a single word, and stray blanks.
-No goal stands in two splits.
+Both variants of the release are written: the owner's (`valid`) at the top, and the mirror's (`dev`, with an `id` in
+each row) in `physicaliqa-train-dev`. Kept from the original: goals that repeat or are a single word, and stray spaces.
+No goal occurs in two splits.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from holdfast.world.writers.scales import Amount, Splits, at_scale
 
 VERSION = 1
 MISTAKEN = 0.05
-"""How often the other solution is given as the right one: in the real set, too, nobody gets them all."""
+"""How often the wrong solution is labelled as the right one: nobody is right on all of the real set, either."""
 COUNTS: dict[str, dict[str, int]] = {
     "tiny": {"train": 200, "valid": 80, "tests": 40},
     "small": {"train": 12_000, "valid": 400, "tests": 200},
@@ -29,7 +29,7 @@ COUNTS: dict[str, dict[str, int]] = {
 
 
 def amount(scale: str) -> Amount:
-    """How much there is at a scale.
+    """The amount of data written at a scale.
 
     >>> amount("paper").records
     21035
@@ -38,7 +38,7 @@ def amount(scale: str) -> Amount:
 
 
 def write(folder: Path, scale: str, seed: int) -> None:
-    """`train`, `valid` and `tests`, with labels for the first two, and the mirror's copy of both.
+    """Write `train`, `valid` and `tests`, with labels for the first two, and the mirror's copy of both.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -60,7 +60,7 @@ def write(folder: Path, scale: str, seed: int) -> None:
             right, wrong = solutions[label], solutions[1 - label]
             first, second = (right, wrong) if place == 0 else (wrong, right)
             if index % 25 == 3:
-                # The mirror and the original both have goals of one word, and ends with a blank.
+                # Both the mirror and the original have one-word goals, and trailing spaces.
                 goal, first, second = goal.rstrip(" ?.,").split()[-1], f"{goal} {first} ", f"{goal} {second} "
             elif index % 25 == 4:
                 goal = f" {goal.upper()}"

@@ -1,8 +1,8 @@
 """Places365-Standard: pictures of places, labelled by lists.
 
-Here a category is a place with a thing that belongs to it. Kept from the original: paths of train start with a slash
-and a letter, some categories have a second level, the list of categories has no final line end, some pictures are
-greyscale, and joining the levels with `_` instead of `-` would change the order.
+In the synthetic version, a category is a place with a thing that belongs to it. Kept from the original: paths of train
+start with a slash and a letter, some categories have a second level, the list of categories has no final newline, some
+pictures are greyscale, and joining the levels with `_` instead of `-` would change the order.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from holdfast.world.vocabulary import PLACES, THINGS
 from holdfast.world.writers.scales import Amount, at_scale
 
 VERSION = 1
-# Categories; images of train in all, of a category in val and test; side of the squashed pictures.
+# Categories; images of train in total, of a category in val and test; side of the squashed pictures.
 COUNTS: dict[str, dict[str, int]] = {
     "tiny": {"classes": 12, "train": 170, "val": 5, "test": 3, "side": 64},
     "small": {"classes": 60, "train": 3_000, "val": 10, "test": 5, "side": 96},
@@ -28,7 +28,7 @@ COUNTS: dict[str, dict[str, int]] = {
 
 
 def amount(scale: str) -> Amount:
-    """How much there is at a scale.
+    """The amount of data written at a scale.
 
     >>> amount("tiny")
     Amount(records=266, pictures=266, pixels=4096, values=0)
@@ -39,7 +39,7 @@ def amount(scale: str) -> Amount:
 
 
 def write(folder: Path, scale: str, seed: int) -> None:
-    """The four lists, and `data_256`, `val_256` and `test_256`.
+    """Write the four lists, and `data_256`, `val_256` and `test_256`.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -71,19 +71,19 @@ def write(folder: Path, scale: str, seed: int) -> None:
 
 
 def categories(count: int) -> list[str]:
-    """The paths of categories in the official order; some of a place's are nested below it.
+    """The paths of categories in the official order; some of a place's categories are nested below it.
 
     >>> categories(12)[2:5]
     ['/f/field/person', '/f/field_bicycle', '/f/forest_person']
     """
-    # The nouns that belong to a place first, then any.
+    # The nouns that belong to a place first, then any others.
     turns = {place: sorted(THINGS, key=lambda noun: place not in THINGS[noun].places) for place in PLACES}
     names: list[str] = []
     turn = 0
     while len(names) < count:
         for place in PLACES:
             if len(names) < count:
-                # A nested name that comes after a flat one of its place shows which sign joined the levels.
+                # A nested name that comes after a flat one of its place reveals which sign joined the levels.
                 level = "/" if (turn + PLACES.index(place)) % 5 == 0 else "_"
                 names.append(f"/{place[0]}/{place}{level}{turns[place][turn].replace(' ', '-')}")
         turn += 1
@@ -91,7 +91,7 @@ def categories(count: int) -> list[str]:
 
 
 def _save(path: Path, name: str, seed: int, key: tuple[int, int, int], side: int) -> None:
-    """A picture of the place with one to three of its thing."""
+    """Write a picture of the place with one to three of the category's thing."""
     place, _, noun = name[3:].replace("/", "_").partition("_")
     random = np.random.default_rng([seed, 12, *key])
     number = int(random.integers(1 << 40))

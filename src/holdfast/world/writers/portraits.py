@@ -1,4 +1,4 @@
-"""Pictures of one thing each, for the sets of labelled images."""
+"""Pictures of one thing each, for datasets of labelled images."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from holdfast.world.vocabulary import SIZES, THINGS
 
 
 def some_thing(random: np.random.Generator, noun: str, *, colour: str = "", size: str = "", pattern: str = "") -> Thing:
-    """A thing of a noun, like the others of its kind but for the colour, size and pattern that are given.
+    """A thing of a noun, typical of its kind except for the given colour, size and pattern.
 
     >>> some_thing(np.random.default_rng(0), "car", colour="red").colour
     'red'
@@ -25,13 +25,13 @@ def some_thing(random: np.random.Generator, noun: str, *, colour: str = "", size
         size=size or _one(random, SIZES),
         material=_one(random, kind.materials),
         pattern=pattern or _one(random, kind.patterns),
-        # Only for variety: a picture of one thing places it anew.
+        # Only for variety: a picture of one thing repositions it.
         box=Box(*(float(number) for number in random.uniform(0.1, 0.4, 4))),
     )
 
 
 def portrait(random: np.random.Generator, thing: Thing, side: int) -> npt.NDArray[np.uint8]:
-    """A square picture that the thing fills, sometimes with a patch before it, so that no set is learnt without error.
+    """A square picture that the thing fills, sometimes partly occluded, so that no dataset is learnt without error.
 
     >>> portrait(np.random.default_rng(0), some_thing(np.random.default_rng(0), "dog"), 32).shape
     (32, 32, 3)
@@ -45,7 +45,7 @@ def portrait(random: np.random.Generator, thing: Thing, side: int) -> npt.NDArra
 
 
 def sorts(count: int, nouns: Sequence[str]) -> list[tuple[str, str, str]]:
-    """So many different (noun, colour, pattern): each noun once, then each again in another colour, and so on.
+    """`count` different (noun, colour, pattern): each noun once, then each again in another colour, and so on.
 
     >>> sorts(3, ("cat", "dog"))
     [('cat', 'black', 'plain'), ('dog', 'black', 'plain'), ('cat', 'white', 'plain')]

@@ -1,12 +1,12 @@
-"""Region features in place of a detector's: what is in each box, projected at random, with noise.
+"""Region features in place of a detector's: the content of each box, randomly projected, with noise.
 
-The projection is always the same, so that the features of two worlds can be compared; they carry the noun and the
-attributes of a thing and what it does, and the place where a box shows mainly that. Written are VisCOLL's HDF5 files
-with their maps from rows to images, the bottom-up TSV of six columns, with 36 boxes an image and with 10 to 100, and
-LXMERT's of ten, for COCO and for NLVR2.
+The projection is always the same, so that the features of two synthetic datasets can be compared. The features carry
+the noun, attributes and action of a thing, or the place if a box shows mainly that. The files written are VisCOLL's
+HDF5 files with their maps from rows to images, the bottom-up TSV of six columns, with 36 boxes per image and with 10 to
+100, and LXMERT's TSV of ten columns, for COCO and for NLVR2.
 
-At the small scales, LXMERT's files and Flickr30k's have every image of VQAv2, NLVR2 and SNLI-VE. A row of LXMERT's
-takes 400 kB with its 36 boxes: away from the paper's scale it has one for each thing, and two of the place.
+At the small scales, the LXMERT and Flickr30k files cover every image of VQAv2, NLVR2 and SNLI-VE. A row of LXMERT's
+36 boxes takes 400 kB: except at the paper's scale, it has one box for each thing, and two for the place.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from holdfast.world.writers.scales import Amount, at_scale
 VERSION = 1
 Floats = npt.NDArray[np.float32]
 
-# How many images go into the two bottom-up files, into each of LXMERT's and into each of COCO's HDF5 files, at most;
-# Flickr30k's HDF5 files have all.
+# The maximum number of images in the two bottom-up files, in each of LXMERT's and in each of COCO's HDF5 files;
+# Flickr30k's HDF5 files have all images.
 COUNTS: dict[str, dict[str, int]] = {
     "tiny": {"trainval": 16, "adaptive": 6, "lxmert": 8_000, "hdf5": 60},
     "small": {"trainval": 400, "adaptive": 100, "lxmert": 8_000, "hdf5": 2_600},
@@ -40,7 +40,7 @@ COUNTS: dict[str, dict[str, int]] = {
 BOXES, WIDTH = 36, 2048
 HDF5_BOXES = 100
 HDF5_WIDTHS = {"coco": 1024, "flickr": WIDTH}
-"""VisCOLL's are 1024 wide; Flickr30k's go together with LXMERT's in one model, and are as wide as these."""
+"""VisCOLL's are 1024 wide; Flickr30k's are used with LXMERT's in one model, and so have the same width."""
 NOISE = 0.35
 _NOUNS = [noun for noun in THINGS if noun not in MORE_NOUNS]  # what COCO, Flickr30k and NLVR2 show
 _WORDS = (*_NOUNS, *COLOURS, *SIZES, *MATERIALS, *PATTERNS, *PLACES, *VERBS)
@@ -49,7 +49,7 @@ _NLVR2_FILES = {"train": "train", "dev": "valid", "test1": "test"}
 
 
 def amount(scale: str) -> Amount:
-    """How much there is at a scale.
+    """The amount of data written at a scale.
 
     >>> amount("tiny")
     Amount(records=1084, pictures=0, pixels=0, values=9228288)
@@ -58,7 +58,7 @@ def amount(scale: str) -> Amount:
     val = len(coco.image_ids("val2017", scale))
     hdf5 = [min(split, counts["hdf5"]) for split in (coco_counts["train2014"] + coco_counts["val2014"] - val, val)]
     hdf5 += at_scale(flickr30k_entities.COUNTS, scale).values()
-    # Some pairs of NLVR2 are asked twice; a scene of COCO has three things, one of NLVR2 two, on the average.
+    # Some pairs of NLVR2 are used twice; on average a scene of COCO has three things, and one of NLVR2 two.
     lxmert = [(min(coco_counts[split], counts["lxmert"]), 3) for split in ("train2014", "val2014")]
     pairs = [round(1.5 * at_scale(nlvr2.COUNTS, scale)[split]) for split in _NLVR2_FILES]
     lxmert += [(min(images, counts["lxmert"]), 2) for images in pairs]
@@ -69,7 +69,7 @@ def amount(scale: str) -> Amount:
 
 
 def write(folder: Path, scale: str, seed: int) -> None:
-    """`faster_rcnn_{coco,flickr}_*.h5` with maps, `trainval_36`, `trainval`, `mscoco_imgfeat` and `nlvr2_imgfeat`.
+    """Write `faster_rcnn_{coco,flickr}_*.h5` and maps, `trainval_36`, `trainval`, `{mscoco,nlvr2}_imgfeat`.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -102,7 +102,7 @@ def write(folder: Path, scale: str, seed: int) -> None:
 
 
 def regions(scene: Scene, random: np.random.Generator, count: int, times: int = 2) -> list[tuple[Box, Thing | None]]:
-    """Boxes as a detector finds them: each thing so many times nearly where it is, and places without a thing.
+    """Boxes as a detector finds them: each thing `times` times at about its position, and places without a thing.
 
     >>> from holdfast.world.scene import make_scene
     >>> scene = make_scene(0, 1)
@@ -121,7 +121,7 @@ def regions(scene: Scene, random: np.random.Generator, count: int, times: int = 
 
 
 def features(scene: Scene, seen: list[tuple[Box, Thing | None]], random: np.random.Generator, width: int) -> Floats:
-    """One row for each box: never below zero, like those of a network.
+    """One row for each box: never negative, like the features of a network.
 
     >>> from holdfast.world.scene import make_scene
     >>> scene, random = make_scene(0, 1), np.random.default_rng(0)
@@ -131,7 +131,7 @@ def features(scene: Scene, seen: list[tuple[Box, Thing | None]], random: np.rand
     rows = np.zeros((len(seen), width), dtype=np.float32)
     for row, (_, thing) in zip(rows, seen, strict=True):
         words = (scene.place,) if thing is None else _words(thing)
-        for number in sorted({_WORDS.index(word) for word in words}):  # one by one: so any machine rounds alike
+        for number in sorted({_WORDS.index(word) for word in words}):  # one by one: every machine then rounds alike
             row += _projection(width)[number]
     noise = random.standard_normal((len(seen), width), dtype=np.float32) * np.float32(NOISE)
     return np.maximum(rows + noise, np.float32(0)).astype(np.float32)
@@ -148,7 +148,7 @@ def _projection(width: int) -> Floats:
 
 
 def _near(random: np.random.Generator, box: Box) -> Box:
-    """The box, off by a little, and still within the picture."""
+    """The box, slightly shifted, but still within the picture."""
     shift = random.uniform(-0.02, 0.02, 4)
     left, top = max(0.0, box.left + shift[0]), max(0.0, box.top + shift[1])
     width, height = max(0.02, box.width + shift[2]), max(0.02, box.height + shift[3])
@@ -190,7 +190,7 @@ def _write_hdf5(
 
 
 def _write_rows(path: Path, rows: Iterable[list[object]]) -> None:
-    """Columns between tabs; rows end as those of Python's csv do, with a carriage return and a line feed."""
+    """Write tab-separated columns; rows end like those of Python's csv module, with a carriage return and line feed."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("wb") as file:
         for row in rows:
@@ -220,7 +220,7 @@ def _coco_shown(split: str, scale: str, seed: int) -> Iterator[tuple[str, Scene,
 
 
 def _nlvr2_shown(split: str, scale: str, seed: int) -> Iterator[tuple[str, Scene, tuple[int, int]]]:
-    """The images of all pairs that a sentence is asked of, by the names of their files; all of them lie."""
+    """The images of all pairs with a sentence, by the names of their files; all of them are in landscape format."""
     for number, claims, scenes in nlvr2.sets(split, at_scale(nlvr2.COUNTS, scale)[split], seed):
         for pair in sorted({claim.pair for claim in claims}):
             for side in (0, 1):
@@ -233,7 +233,7 @@ def _write_lxmert(path: Path, shown: Iterator[tuple[str, Scene, tuple[int, int]]
 
 
 def _lxmert(name: str, scene: Scene, size: tuple[int, int], seed: int, whole: bool) -> list[object]:
-    """Ten columns; the height comes before the width here."""
+    """A row of ten columns; the height comes before the width in this format."""
     count, times = (BOXES, 2) if whole else (len(scene.things) + _OF_THE_PLACE, 1)
     seen, boxes, rows = _detected(scene, size, seed, count, times)
     width, height = size

@@ -1,4 +1,4 @@
-"""What writers share about scales: their names, how much is written at each, and items that no other split has."""
+"""What writers share about scales: their names, the amounts at each, and items that occur in only one split."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Amount:
-    """How much a writer writes at a scale: records and pictures over all splits, and the pixels of one picture.
+    """The amount of data at a scale: records and pictures over all splits, and the pixels of one picture.
 
-    `values` counts the numbers that stand in base64 beside the records.
+    `values` counts the numbers that are stored as base64 beside the records.
     """
 
     records: int
@@ -41,10 +41,10 @@ def at_scale(counts: Mapping[str, T], scale: str) -> T:
 
 @dataclass
 class Splits:
-    """Draws items for one split after the other, so that none stands in two of them.
+    """Draws items for one split after another, so that none occurs in two of them.
 
-    An item is known by its `words`: small and capital letters, blanks and punctuation make no other item. Within a
-    split an item may come again, as it does in the official sets.
+    An item is identified by its `words`: differences in case, spaces and punctuation do not make a new item. Within a
+    split an item may recur, as in the official datasets.
 
     >>> splits, random = Splits(), iter(["Up.", "Down.", "up", "Left."])
     >>> splits.draw("train", lambda: next(random)), splits.draw("train", lambda: next(random))
@@ -61,11 +61,11 @@ class Splits:
             item = make()
             if self._split.setdefault(words(known_by(item)), split) == split:
                 return item
-        raise AssertionError(f"the language gives too few items for {split}")
+        raise AssertionError(f"the language yields too few items for {split}")
 
 
 def words(text: str) -> str:
-    """The words of a text alone.
+    """Only the words of a text.
 
     >>> words(' "Dull , but I\\'d see it again .')
     'dull but i d see it again'

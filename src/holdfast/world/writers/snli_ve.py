@@ -28,17 +28,17 @@ _SPELLINGS = {20: "Flikr30kID", 40: "Flickr30kID"}
 
 
 def amount(scale: str) -> Amount:
-    """How much there is at a scale.
+    """The amount of data written at a scale.
 
     >>> amount("tiny")
     Amount(records=901, pictures=130, pixels=6912, values=0)
     """
-    records = sum(map(sum, at_scale(COUNTS, scale).values())) + 1  # with the row that has no majority
+    records = sum(map(sum, at_scale(COUNTS, scale).values())) + 1  # including the row that has no majority
     return Amount(records, flickr30k_entities.amount(scale).pictures, flickr30k_entities.amount(scale).pixels)
 
 
 def write(folder: Path, scale: str, seed: int, *, images: bool = True) -> None:
-    """The three splits, the two lists of images and, unless told otherwise, the pictures.
+    """Write the three splits, the two lists of images and, with `images`, the pictures.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -60,7 +60,7 @@ def write(folder: Path, scale: str, seed: int, *, images: bool = True) -> None:
 
 
 def _images(scale: str) -> tuple[list[int], list[int], list[int]]:
-    """The images of train, dev and test: the test set of Entities, but another dev, which shares a few with its val."""
+    """The images of train, dev and test: the test set of Entities, but a dev set that only overlaps its val."""
     train, val, test = (image_numbers(split, scale) for split in ("train", "val", "test"))
     shared = max(1, 30 * len(val) // 1_000)
     own = len(val) - shared
@@ -115,7 +115,7 @@ def _tokens(text: str) -> list[str]:
 
 
 def _binary_parse(tokens: list[str]) -> str:
-    """Branching to the right: the format holds, though no parser was asked."""
+    """A right-branching parse in the official format, made without a parser."""
     if len(tokens) < 2:
         return " ".join(tokens)
     return "".join(f"( {token} " for token in tokens[:-1]) + tokens[-1] + " )" * (len(tokens) - 1)

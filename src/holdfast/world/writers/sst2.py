@@ -1,7 +1,7 @@
 """SST-2 as GLUE ships it: tab-separated, lower-cased and tokenised.
 
-Kept from the original: the rows of train are mostly parts of sentences and end with a blank, some occur twice, quote
-characters are plain text, and the labels of test are not given. No sentence stands in two splits.
+Kept from the original: the rows of train are mostly parts of sentences and end with a space, some occur twice, quote
+characters are plain text, and the labels of test are not given. No sentence occurs in two splits.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ COUNTS: dict[str, dict[str, int]] = {
 
 
 def amount(scale: str) -> Amount:
-    """How much there is at a scale.
+    """The amount of data written at a scale.
 
     >>> amount("paper").records
     70042
@@ -34,7 +34,7 @@ def amount(scale: str) -> Amount:
 
 
 def write(folder: Path, scale: str, seed: int) -> None:
-    """The folder `SST-2` with `train.tsv`, `dev.tsv` and `test.tsv`.
+    """Write the folder `SST-2` with `train.tsv`, `dev.tsv` and `test.tsv`.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -55,7 +55,7 @@ def write(folder: Path, scale: str, seed: int) -> None:
             length = 1 if split == "train" else int(random.integers(1, 3))
             text = tokenised(splits.draw(split, partial(review, random, bool(label), sentences=length)))
             if split == "train":
-                # Parts of a sentence have no full stop; a phrase that was seen comes again with its label.
+                # Parts of a sentence have no full stop; a phrase that was seen before recurs with its label.
                 text = text.removesuffix(" .") if random.random() < 0.8 else text
                 same = [old for old in range(len(texts)) if labels[old] == label] if index % 50 == 49 else []
                 text = texts[same[0]] if same else text + " "
@@ -67,7 +67,7 @@ def write(folder: Path, scale: str, seed: int) -> None:
 
 
 def tokenised(text: str) -> str:
-    """Lower case, with blanks around punctuation, as the treebank has it.
+    """Lower case, with spaces around punctuation, as in the treebank.
 
     >>> tokenised("Dull, but I'd see it again.")
     "dull , but i 'd see it again ."

@@ -1,6 +1,6 @@
-"""VCR: questions about film stills with four answers and four rationales, whose words point at boxes.
+"""VCR: questions about film stills with four answers and four rationales, whose words refer to boxes.
 
-Some films are black and white, so all their stills are greyscale; none is CMYK, as video has no such pictures.
+Some films are black and white, so all their stills are greyscale; none is CMYK, since video has no such pictures.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ COUNTS: dict[str, dict[str, tuple[int, int]]] = {
 """Questions and images of each split."""
 
 _SCENE_NUMBERS = {"train": 40_000_000, "val": 41_000_000, "test": 42_000_000}
-_STILLS = 8  # of a film
+_STILLS = 8  # per film
 _CROWD = 55  # more things than any list of fifty names or colours
-# Cinema's shapes differ; so do the sizes of stills.
+# Film formats differ, and so do the sizes of stills.
 _SIZES = ((96, 72), (128, 54), (112, 63), (96, 52))
 
 Tokens = list[str | list[int]]
 
 
 def amount(scale: str) -> Amount:
-    """How much there is at a scale.
+    """The amount of data written at a scale.
 
     >>> amount("tiny")
     Amount(records=350, pictures=132, pixels=6468, values=0)
@@ -49,9 +49,10 @@ def amount(scale: str) -> Amount:
 
 
 def write(folder: Path, scale: str, seed: int, *, images: bool = True, flaws: bool = True) -> None:
-    """The three splits and, unless told otherwise, the pictures; each picture's boxes lie beside it.
+    """Write the three splits and, with `images`, the pictures, each with a file of its boxes beside it.
 
-    With `flaws`, one question of test points beyond the last object, as rare official ones do: a reader reports it.
+    With `flaws`, one question of test refers to an object beyond the last, as rare official ones do; a reader reports
+    it.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -83,7 +84,7 @@ def _scene(split: str, number: int, seed: int) -> Scene:
 
 
 def _crowd(number: int, seed: int) -> Scene:
-    """Rows of eleven persons: a scene by itself has room for a dozen things."""
+    """Rows of eleven persons: an ordinary scene has room for only a dozen things."""
     things: list[Thing] = []
     rows = _CROWD // 11
     for row in range(rows):
@@ -94,7 +95,7 @@ def _crowd(number: int, seed: int) -> Scene:
 
 
 def _movie(split: str, number: int) -> tuple[str, str]:
-    """The folder and the movie of a still; eight stills follow each other, and a movie is in one split only."""
+    """The folder and the movie of a still; eight consecutive stills form a movie, which is in one split only."""
     film = number // _STILLS
     first = {"train": 1_000, "val": 50_000, "test": 80_000}[split]
     if film % 2:
@@ -122,9 +123,9 @@ def _metadata(scene: Scene, number: int) -> dict[str, Any]:
         outline = [[left, top], [right, top], [right, bottom], [left, bottom]]
         match (number + index) % 10:
             case 0:
-                outlines.append([])  # the detector gave a box without an outline
+                outlines.append([])  # the detector returned a box without an outline
             case 1:
-                outlines.append([outline[:1]])  # or one of a single point
+                outlines.append([outline[:1]])  # or an outline of a single point
             case _:
                 outlines.append([outline])
     names = [_object(thing) for thing in scene.things]
@@ -153,7 +154,7 @@ def _lines(split: str, questions: int, stills: int, seed: int, flaws: bool) -> I
 
 
 def _about_the_last(asked: VisualQuestion, scene: Scene, random: np.random.Generator) -> VisualQuestion:
-    """A question of a crowd that points at someone beyond the fiftieth, where one can be had."""
+    """A question about a crowd that refers to someone beyond the fiftieth person, if possible."""
     for _ in range(100):
         texts = (asked.question, *asked.answers, *asked.rationales)
         if any(index > 50 for tokens in texts for token in tokens if isinstance(token, list) for index in token):
@@ -195,7 +196,7 @@ def _line(
         "match_fold": fold,
         "match_index": row // 20,
     }
-    if split == "test":  # everything that would tell which choice is right
+    if split == "test":  # remove everything that would reveal the right choice
         endings = ("orig", "label", "match_iter", "sources")
         hidden = {f"{name}_{ending}" for name in ("answer", "rationale") for ending in endings}
         record = {key: value for key, value in record.items() if key not in hidden}
@@ -203,7 +204,7 @@ def _line(
 
 
 def _turned(choices: Any, label: int, by: int) -> tuple[list[Tokens], int]:
-    """The choices turned by some places, so that the right one is anywhere as often as anywhere else."""
+    """The choices rotated, so that the right one is equally often in each position."""
     count = len(choices)
     return [list(choices[(index - by) % count]) for index in range(count)], (label + by) % count
 
@@ -218,6 +219,6 @@ def _sources(label: int, random: np.random.Generator) -> list[int]:
 
 
 def _spoken(tokens: Tokens) -> str:
-    """The text as its writer typed it: numbers, from 1, for the tags."""
+    """The text as its author typed it: numbers, from 1, in place of the tags."""
     words = [" and ".join(str(i + 1) for i in token) if isinstance(token, list) else token for token in tokens]
     return " ".join(words).replace(" ?", "?").replace(" .", ".").replace(" ,", ",")

@@ -1,4 +1,4 @@
-"""VQA v2: questions and annotations apart, ten annotators each, on the COCO pictures of 2014 and 2015."""
+"""VQA v2: separate questions and annotations, with ten annotators each, on the COCO pictures of 2014 and 2015."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _LICENSE = {
 
 
 def amount(scale: str) -> Amount:
-    """How much there is at a scale.
+    """The amount of data written at a scale.
 
     >>> amount("tiny")
     Amount(records=795, pictures=260, pixels=6912, values=0)
@@ -55,7 +55,7 @@ def write(
     images: bool = True,
     splits: Sequence[str] = ("train2014", "val2014", "test2015"),
 ) -> None:
-    """Questions, annotations, complementary pairs and, unless told otherwise, the pictures of some splits, or of all.
+    """Write questions, annotations, complementary pairs and, with `images`, the pictures of the chosen splits.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -100,13 +100,13 @@ def _write_labelled(folder: Path, split: str, scale: str, seed: int) -> None:
                 annotations.append(_annotation(image_id, question_id, question, position, seed))
                 _pair(unpaired.setdefault(question.text, []), pairs, question_id, question.answer)
                 position += 1
-            for annotation in reversed(annotations):  # never in the order of the questions: ids join them
+            for annotation in reversed(annotations):  # not in the order of the questions: readers must join by id
                 add_annotation(annotation)
     write_json(folder / f"v2_mscoco_{split}_complementary_pairs.json", pairs)
 
 
 def _asked(split: str, scale: str, seed: int) -> Iterator[tuple[int, Sequence[Question]]]:
-    """The questions about each image, as many over all of them as the scale says."""
+    """The questions about each image, with the scale's number of questions in total."""
     numbers = image_ids(split, scale)
     each, left_over = divmod(at_scale(COUNTS, scale)[split], len(numbers))
     for index, image_id in enumerate(numbers):
@@ -127,7 +127,7 @@ def _annotation(image_id: int, question_id: int, question: Question, position: i
     if position % 40 == 0:
         answers = [question.answer] * 10
     elif position % 40 == 1:
-        answers[9] = "a"  # an article alone: the official normalisation leaves nothing of it
+        answers[9] = "a"  # a lone article: the official normalisation leaves nothing of it
     sure = np.random.default_rng([seed, question_id, 2]).random(10)
     return {
         "question_type": question.question_type,
@@ -147,7 +147,7 @@ def _annotation(image_id: int, question_id: int, question: Question, position: i
 
 
 def _pair(waiting: list[tuple[int, str]], pairs: list[list[int]], question_id: int, answer: str) -> None:
-    """Join a question with an earlier one of the same words and another answer, where one waits."""
+    """Pair a question with an earlier one that has the same words and a different answer, if there is one."""
     for index, (other, other_answer) in enumerate(waiting[:20]):
         if other_answer != answer and other // 1_000 != question_id // 1_000:
             pairs.append([other, question_id])
