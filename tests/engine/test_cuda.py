@@ -213,7 +213,7 @@ def test_what_waits_for_the_device_cannot_be_recorded_and_goes_on(monkeypatch):
         real(self, model, *given, **named)
 
     monkeypatch.setattr(Learner, "__init__", waiting)
-    with pytest.warns(UserWarning, match="goes on step by step"):
+    with pytest.warns(UserWarning, match="continuing step by step"):
         found = learned(ready, recorded=True)
     assert not found._passes._known
     torch.rand(1, device="cuda")  # the generator, the memory and recording are as they were

@@ -147,9 +147,9 @@ def empty(run, pool, stream):
     ("recorder", "why"),
     [
         (failing, "no graph"),
-        (empty, "a recorded pass gives another loss or other gradients than a single one"),
-        (off_by_a_little(0), "a recorded pass gives another loss or other gradients than a single one"),
-        (off_by_a_little(1), "a recorded pass gives another loss or other gradients than a single one"),
+        (empty, "the loss or gradients of a recorded pass differ from those of a single pass"),
+        (off_by_a_little(0), "the loss or gradients of a recorded pass differ from those of a single pass"),
+        (off_by_a_little(1), "the loss or gradients of a recorded pass differ from those of a single pass"),
     ],
 )
 def test_where_recording_fails_steps_go_on_singly(recorder, why, monkeypatch, recording):
@@ -158,7 +158,7 @@ def test_where_recording_fails_steps_go_on_singly(recorder, why, monkeypatch, re
         warnings.simplefilter("always")
         found, _ = trained(prepared())
     assert [str(each.message) for each in told if "step by step" in str(each.message)] == [
-        f"goes on step by step: RuntimeError: {why}"
+        f"continuing step by step: RuntimeError: {why}"
     ]
     monkeypatch.undo()
     assert equal(found, trained(prepared())[0])
@@ -268,7 +268,7 @@ def test_where_an_earlier_pass_is_kept_it_goes_on_step_by_step(recording, trials
     learner.model.encoder.forward = kept
     learner.model_changed()
     before, always = len(replays), torch.is_warn_always_enabled()
-    with pytest.warns(UserWarning, match="goes on step by step: .* earlier step is kept with its graph: detach it"):
+    with pytest.warns(UserWarning, match="continuing step by step: .* earlier step is kept with its graph: detach it"):
         again(learner, 5)
     assert len(replays) == before
     assert torch.is_warn_always_enabled() == always

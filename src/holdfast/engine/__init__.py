@@ -1,4 +1,4 @@
-"""The engine: one loop, and what it stands on."""
+"""The engine: the training loop and its supporting parts."""
 
 VERSION = 1
-"""Covers the loop, the learner, schedules, evaluation and ranks: all of this folder but the optimiser."""
+"""Covers the loop, the learner, schedules, evaluation and ranks: everything in this folder except the optimiser."""

@@ -1,4 +1,4 @@
-"""Calls of a model that run compiled once their shape is frequent; all other calls run as they are."""
+"""Compiles calls of a model whose shape is frequent; all other calls run uncompiled."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
     from holdfast.engine.learner import Learner
 
 OFTEN = {True: 3, False: 20}
-"""How many calls of a shape come before it is compiled, with gradients and without: a last batch does not pay."""
+"""How many calls of a shape precede its compilation, with and without gradients: it does not pay for a last batch."""
 _MOST = 64
-"""How many shapes, heads and modes are compiled at most."""
+"""The maximum number of combinations of shape, head and mode that are compiled."""
 
 
 class Calling:
     """How the models of one learner are called at the moment.
 
-    `graphs`, the default: with CUDA graphs of their own, once a shape is frequent. `whole`: compiled at once and
-    without graphs, because all of the pass is being recorded as one. `as it is`: plainly and uncounted, because the
+    `graphs`, the default: with CUDA graphs of their own, once a shape is frequent. `whole`: compiled immediately and
+    without graphs, because the whole pass is being recorded as one. `as it is`: uncompiled and uncounted, because the
     pass will soon be recorded.
     """
 
@@ -54,11 +54,11 @@ class CompiledStepper(Stepper):
 
     @property
     def learns(self) -> bool:  # type: ignore[override]
-        """Whether compiled calls own graphs that learn."""
+        """Whether compiled calls own graphs that include gradients."""
         return self._compiled.learns
 
     def other(self, model: Network) -> Call:
-        """A compiled teacher: it is called as often as its pupil learns, so it compiles as soon."""
+        """A compiled teacher: it is called as often as its student, so it is compiled as soon."""
         return Compiled(model, self._mode, often=OFTEN[True])
 
     def gradients(self, batch: Batch, algorithms: Sequence[Algorithm]) -> Tensor:
@@ -67,24 +67,25 @@ class CompiledStepper(Stepper):
 
     @contextmanager
     def calling(self, how: How) -> Iterator[None]:
-        """Call this model, and those beside it, in one way within a block."""
+        """Call this model, and the others beside it, in one way within a block."""
         with self._mode.within(how):
             yield
 
     def step_done(self) -> None:
-        """Let the next step reuse the memory of this one's graphs."""
+        """Let the next step reuse the memory of this step's graphs."""
         self._compiled.step_done()
 
     def model_changed(self, parameters: Iterable[nn.Parameter]) -> None:
-        """Nothing to forget: what is compiled guards itself."""
+        """Nothing to reset: compiled code has its own guards."""
 
 
 class Compiled:
-    """A model that is called like itself. Frequent shapes run compiled, on a GPU as CUDA graphs.
+    """A model with the interface of the original. Frequent shapes run compiled, on a GPU as CUDA graphs.
 
-    Compiling takes from seconds to a minute for each shape. If it fails, forward or backward, the model runs as it is
-    from then on, and one warning says so. Results are equal up to rounding: do not compile where the last bit counts,
-    as for resuming exactly. A network of modules runs as it is, because each path through it would be compiled anew.
+    Compiling takes from seconds to a minute for each shape. If it fails, forward or backward, the model runs uncompiled
+    from then on, and a single warning is logged. Results are equal up to rounding: do not compile if the last bit
+    matters, as for exact resuming. A network of modules runs uncompiled, because each path through it would be compiled
+    separately.
     """
 
     def __init__(self, model: Network, mode: Calling | None = None, often: int | None = None) -> None:
@@ -97,7 +98,7 @@ class Compiled:
         self._seen: Counter[tuple[object, ...]] = Counter()
         self._run: Callable[..., Tensor] | None = None
         self.learns = False
-        """Whether it owns graphs that learn: what they keep of a pass is in the way of recording others."""
+        """Whether it owns graphs with gradients: what they keep of a pass would interfere with other recordings."""
         if model.encoder.compiles:
             self._run = torch.compile(model.plain, mode="reduce-overhead", dynamic=False)
             self._bare: Callable[..., Tensor] = torch.compile(model.plain, dynamic=False)
@@ -115,26 +116,26 @@ class Compiled:
         self._seen[key] += 1
         if self._seen[key] < self._often[learns]:
             return self._plain(inputs, head)
-        if torch.is_inference_mode_enabled():  # without this, each batch of a score would have a graph of its own
+        if torch.is_inference_mode_enabled():  # otherwise, each batch of an evaluation would have a graph of its own
             self.step_done()
         model.switch(head)
         self.learns = self.learns or learns
         try:
             if self._seen[key] == self._often[learns]:
                 self._try(inputs, head)
-            # The next replay of the graph overwrites its outputs, and someone may keep them: return a copy.
+            # The next replay of the graph overwrites its outputs, and the caller may keep them: return a copy.
             return self._run(dict(inputs), head).clone()
         except Exception as error:
-            warnings.warn(f"goes on without compiling: {type(error).__name__}: {error}"[:500], stacklevel=2)
+            warnings.warn(f"continuing without compiling: {type(error).__name__}: {error}"[:500], stacklevel=2)
             self._run = None
-            return self._plain(inputs, head)  # if the model itself is at fault, it raises here as well
+            return self._plain(inputs, head)  # if the model itself is at fault, this raises as well
 
     def _plain(self, inputs: Mapping[str, Tensor], head: str) -> Tensor:
         output: Tensor = self.model(inputs, head)
         return output
 
     def _try(self, inputs: Mapping[str, Tensor], head: str) -> None:
-        """Compile forward and backward here, where a failure can be caught, without drawing random numbers."""
+        """Compile forward and backward now, where a failure can be caught, without drawing random numbers."""
         assert self._run is not None
         devices = {column.device.index for column in inputs.values() if column.is_cuda}
         with torch.random.fork_rng(sorted(index or 0 for index in devices)):
@@ -144,6 +145,6 @@ class Compiled:
                 torch.autograd.grad(output.sum(), learning, allow_unused=True)
 
     def step_done(self) -> None:
-        """Let the next step reuse the memory of this one's graphs."""
+        """Let the next step reuse the memory of this step's graphs."""
         if self._graphs:
             torch.compiler.cudagraph_mark_step_begin()  # type: ignore[no-untyped-call]

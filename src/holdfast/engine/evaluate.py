@@ -15,21 +15,21 @@ BATCH = 256
 
 @dataclass(frozen=True)
 class Evaluated:
-    """What a learner answered on an evaluation set, and what that scores."""
+    """A learner's answers on an evaluation set, and their score."""
 
     score: float
     predictions: Array
     details: Mapping[str, tuple[int, float]]
-    """What else the set asks for: how many examples, and what they score, by name."""
+    """The further scores that the set defines, by name, each with its number of examples."""
     finite: bool
-    """Whether no output was NaN or infinite, on any rank; -inf is a class that cannot be."""
+    """Whether no output was NaN or positive infinity on any rank; -inf marks an impossible class."""
 
 
 def evaluate(learner: Learner, evaluation: EvaluationSet, check: Callable[[], None] = lambda: None) -> Evaluated:
     """Score a learner on a set, each rank on its share; every rank has the result. `check` runs between batches."""
     ids, ranks = evaluation.ids, learner.ranks
     own = ids[ranks.rank :: ranks.size]
-    rows = own if len(own) else ids[:1]  # a set smaller than the ranks: one row, to know what shape an answer has
+    rows = own if len(own) else ids[:1]  # fewer examples than ranks: use one row to learn the answer's shape
     task = learner.tasks[evaluation.task]
     found, highest = [], torch.zeros((), dtype=torch.float64, device=learner.device)
     learner.model.eval()
@@ -40,7 +40,7 @@ def evaluate(learner: Learner, evaluation: EvaluationSet, check: Callable[[], No
             if learner.data.reads_ahead:
                 learner.data.prefetch(rows[start + BATCH : start + 2 * BATCH])
             (output,) = learner.forward(batch)
-            highest = torch.maximum(highest, output.max())  # NaN where one is NaN
+            highest = torch.maximum(highest, output.max())  # NaN if any output is NaN
             found.append(task.predictions(output, batch.parts[0]))
     learner.train_mode()
     predictions = ranks.gather_rows(torch.cat(found)[: len(own)], len(ids)).cpu().numpy()

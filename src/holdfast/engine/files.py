@@ -1,4 +1,4 @@
-"""Files that are whole or absent: written under a temporary name, fsynced, renamed."""
+"""Atomic files, whole or absent: written under a temporary name, fsynced, renamed."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from typing import Any
 
 
 def temporary_name(path: Path) -> Path:
-    """Where a file lies while it is written."""
+    """The path of a file while it is being written."""
     return path.with_name(f".{path.name}.writing")
 
 
 def sweep(folder: Path) -> None:
-    """Remove what a killed writer left, under our own temporary names and safetensors'."""
+    """Remove what a killed writer left behind under our temporary names or those of safetensors."""
     for leftover in [*folder.glob(".*.writing"), *folder.glob(".tmp*")]:
         if leftover.is_file():
             leftover.unlink()
 
 
 def sync_rename(temporary: Path, path: Path) -> None:
-    """Give a written file its name, once its bytes are on the disk, and the permissions that any new file has."""
+    """Rename a written file once its bytes are on the disk, with the permissions that any new file has."""
     mask = os.umask(0)
     os.umask(mask)
     temporary.chmod(0o666 & ~mask)

@@ -1,4 +1,4 @@
-"""Whether a learner is still sound, and what to say where it is not: a run that diverged has no score."""
+"""Checks that a learner is still sound, and advice if it is not: a run that diverged has no score."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from holdfast.engine.learner import Learner
 from holdfast.types import Stage
 
 LARGEST = 1e6
-"""No model that learns has weights of such a norm: beyond it, scores may be finite and mean nothing."""
+"""No model that learns has weights of such a norm: beyond it, scores may be finite but are meaningless."""
 
 
 def weight_norm(learner: Learner) -> float:
-    """The norm of all weights that learn, the same on every rank; NaN where one is NaN."""
+    """The norm of all trainable weights, the same on every rank; NaN if any weight is NaN."""
     weights = [parameter.detach() for parameter in learner.parameters.values()]
     if not weights:
         return 0.0
@@ -23,7 +23,7 @@ def weight_norm(learner: Learner) -> float:
 
 
 def advice(stage: Stage, algorithms: Sequence[Algorithm]) -> str:
-    """The end of a sentence about a run that diverged: the learning rate and the strengths that may be too high.
+    """The advice in the message about a run that diverged: the learning rate and strengths that may be too high.
 
     >>> import numpy as np
     >>> from holdfast.algorithms.ewc import EWC

@@ -1,4 +1,4 @@
-"""The learner: the model with its optimiser and its data, on its device, on its ranks."""
+"""The learner: the model with its optimiser and data, on its device and ranks."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from holdfast.types import Batch, Ids, Part, Task, Training
 
 
 class Learner:
-    """The model with its optimiser. Everything that a step does to the weights goes through here."""
+    """The model with its optimiser. Every change of the weights in a step goes through this class."""
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class Learner:
     ) -> None:
         self.device = torch.device(device)
         self.model = model.to(self.device)
-        if self.device.type == "cuda":  # the order of the numbers in a feature map for which its convolutions were made
+        if self.device.type == "cuda":  # the memory layout for which convolutions on feature maps are optimised
             self.model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         self.data = data
         self.tasks = dict(tasks)
@@ -56,14 +56,14 @@ class Learner:
         self.optimiser: Optimiser
         self._frozen: list[nn.Module] = []
         self.parameters: dict[str, nn.Parameter] = {}
-        """What the optimiser moves, by name: what was trainable when the fit began. It is not searched for anew."""
+        """The parameters that the optimiser moves, by name: those trainable when the fit began, looked up only then."""
         self._averaging = Averaging(self.ranks, ())
         self.restart(Training(), 1)
 
     # What is trained
 
     def trainable(self) -> dict[str, nn.Parameter]:
-        """The parameters that learn now, by name."""
+        """The parameters that are currently trainable, by name."""
         return {name: p for name, p in self.model.named_parameters() if p.requires_grad}
 
     def freeze(self, *modules: nn.Module) -> None:
@@ -75,17 +75,17 @@ class Learner:
         self.model_changed()
 
     def train_mode(self) -> None:
-        """Put the model in training mode, and what is frozen in evaluation mode."""
+        """Put the model in training mode, and its frozen modules in evaluation mode."""
         self.model.train()
         for module in self._frozen:
             module.eval()
 
     @contextmanager
     def evaluating(self) -> Iterator[None]:
-        """Evaluation mode for a moment, quicker than by `eval` and `train_mode`: for use within a step."""
+        """Switch to evaluation mode for a moment, faster than with `eval` and `train_mode`: for use within a step."""
         training = [module for module in self._modules if module.training]
         for module in training:
-            vars(module)["training"] = False  # what `module.training = False` comes to, without all that it asks first
+            vars(module)["training"] = False  # the effect of `module.training = False`, without its overhead
         try:
             yield
         finally:
@@ -93,7 +93,7 @@ class Learner:
                 vars(module)["training"] = True
 
     def restart(self, training: Training, steps: int) -> None:
-        """A new optimiser for what is trainable now, with a schedule over so many steps."""
+        """Start a new optimiser for everything that is trainable now, with a schedule over `steps` steps."""
         self.parameters = self.trainable()
         self._factors, self._rate = _Schedule(training, steps), training.learning_rate
         self._augment, self._accumulate = training.augment, training.accumulate
@@ -105,27 +105,27 @@ class Learner:
         self.model_changed()
 
     def model_changed(self) -> None:
-        """Note that the model computes something else: call it after any change within a fit but to tensors' values."""
+        """Report that the model's computation changed: call it after any change within a fit but to tensor values."""
         self.stepper.model_changed(self.parameters.values())
 
     # One step
 
     def draw_at(self, *where: int) -> None:
-        """Seed the generators by where the run stands, so that a resumed run draws the same."""
+        """Seed the generators by the position in the run, so that a resumed run draws the same numbers."""
         seed = mix(self.seed, *where)
         torch.default_generator.manual_seed(seed)
         if self.device.type == "cuda":
             torch.cuda.default_generators[self.device.index or 0].manual_seed(seed)
 
     def fetch(self, ids: Ids, augment: bool = True) -> Batch:
-        """The batch of these examples, with this rank's tensors; its images changed as the stage's training says."""
+        """The batch of these examples, with this rank's tensors; images are augmented as the stage's training says."""
         batch = self.data.fetch(ids, self.device, self.ranks.rank, self.ranks.size)
         if augment and self._augment != "none":
             batch = augmented(batch, self._augment)
         return batch
 
     def prefetch(self, ids: Ids) -> None:
-        """Begin to decode the images of these examples, which the next step will fetch."""
+        """Start to decode the images of these examples, which the next step will fetch."""
         self.data.prefetch(ids, self.ranks.rank, self.ranks.size)
 
     def outputs(self, batch: Batch) -> tuple[Tensor, ...]:
@@ -153,7 +153,7 @@ class Learner:
         return tuple(outputs)
 
     def _shared(self, parts: Sequence[Part]) -> AbstractContextManager[None]:
-        """With several ranks, a batch is normalised as a whole; padding rows do not count."""
+        """Normalise a batch as a whole across ranks; padding rows do not count."""
         if self.ranks.size == 1 or not self.model.training:
             return nullcontext()
         ones = (torch.ones(len(part.targets), device=self.device) for part in parts)
@@ -161,11 +161,11 @@ class Learner:
         return shared_batch(self._norms, self.ranks.total, torch.cat(weights))
 
     def asking(self, model: Network) -> Call:
-        """Another model, which does not learn, to be called as fast as this learner calls its own."""
+        """A callable for another model, which does not learn, that is as fast as calling this learner's own."""
         return self.stepper.other(model)
 
     def losses(self, batch: Batch, outputs: tuple[Tensor, ...]) -> Tensor:
-        """The loss of each of this rank's rows, part after part; a padding row's is 0."""
+        """The loss of each of this rank's rows, part after part; 0 for a padding row."""
         rows = []
         for part, output in zip(batch.parts, outputs, strict=True):
             losses = self.tasks[part.task].losses(output, part)
@@ -173,11 +173,11 @@ class Learner:
         return rows[0] if len(rows) == 1 else torch.cat(rows)
 
     def share(self, losses: Tensor, count: int) -> Tensor:
-        """Give this rank's share of a mean over `count` examples: the mean of the shares is the mean over all ranks."""
+        """Share of this rank in a mean over `count` examples: the mean of the shares is the mean over all ranks."""
         return losses.sum() * (self.ranks.size / count)
 
     def loss(self, batch: Batch, outputs: tuple[Tensor, ...]) -> Tensor:
-        """Give this rank's share of the mean loss of a batch."""
+        """Share of this rank in the mean loss of a batch."""
         if self.ranks.size == 1 and len(outputs) == 1:
             return self.tasks[batch.parts[0].task].loss(outputs[0], batch.parts[0])
         return self.share(self.losses(batch, outputs), len(batch.ids))
@@ -185,10 +185,11 @@ class Learner:
     def gradients(
         self, ids: Ids, algorithms: Sequence[Algorithm] = (), following: Ids | None = None, augment: bool = True
     ) -> Tensor:
-        """Gradients of the mean loss of examples and of what algorithms add to it, averaged over the ranks; the loss.
+        """Compute gradients of the mean loss, plus what algorithms add, averaged over the ranks; return the loss.
 
-        With `accumulate`, the examples come in so many pieces, one after another, each weighed by its share of them:
-        the same gradients, with the activations of one piece at a time. `following` is what comes after them.
+        With `accumulate`, the examples are processed in that many pieces, one after another, each weighted by its
+        share: the gradients are the same, but only one piece's activations are kept at a time. `following` is the next
+        batch.
         """
         pieces, total = self._pieces(ids), None
         for number, piece in enumerate(pieces):
@@ -206,13 +207,13 @@ class Learner:
         return total
 
     def single_pass(self, batch: Batch, algorithms: Sequence[Algorithm]) -> Tensor:
-        """One forward and one backward pass; the loss, with what algorithms add to it."""
+        """Run one forward and one backward pass; return the loss, including what algorithms add to it."""
         loss = self.total_loss(batch, algorithms)
         self.backward(loss, batch)
         return loss.detach()
 
     def total_loss(self, batch: Batch, algorithms: Sequence[Algorithm]) -> Tensor:
-        """The loss of a batch, with what algorithms add to it."""
+        """The loss of a batch, including what algorithms add to it."""
         outputs = self.outputs(batch)
         loss = self.loss(batch, outputs)
         for algorithm in algorithms:
@@ -221,14 +222,14 @@ class Learner:
         return loss
 
     def _pieces(self, ids: Ids) -> list[Ids]:
-        """The examples that are computed together, as equal in number as can be."""
+        """The groups of examples that are computed together, as equal in size as possible."""
         return [ids] if self._accumulate == 1 else np.array_split(ids, max(min(self._accumulate, len(ids)), 1))
 
     def backward(self, loss: Tensor, batch: Batch, first: bool = True, last: bool = True) -> None:
-        """Gradients of a loss, or with several the gradients of their sum, averaged over the ranks after the last."""
+        """Compute gradients of a loss, or of the sum of several; averaged over the ranks after the last."""
         self.examples_backward += len(batch.ids)
         if first:
-            for parameter in self.parameters.values():  # what zero_grad does, at a tenth of its cost
+            for parameter in self.parameters.values():  # like zero_grad, at a tenth of its cost
                 parameter.grad = None
         if last:
             self._averaging.begin()
@@ -237,22 +238,22 @@ class Learner:
             self._averaging.end()
 
     def refuse_pieces(self) -> None:
-        """Refuse, before training, to take a batch in pieces where its rows change each other's outputs."""
+        """Raise a UserError, before training, if batches would be split although their rows affect each other."""
         for name, module in self.model.named_modules():
             if isinstance(module, _BatchNorm) and any(p.requires_grad for p in module.parameters()):
                 raise UserError(
-                    f"train.accumulate takes a batch in pieces, and this model's {name} normalises over the whole of "
-                    "it: set train.accumulate=1, or choose a model without batch normalisation"
+                    f"train.accumulate splits a batch into pieces, and this model's {name} normalises over the whole "
+                    "of it: set train.accumulate=1, or choose a model without batch normalisation"
                 )
 
     def step(self, step: int) -> None:
-        """Move the weights. `step` counts from the last `restart` and sets the learning rate."""
+        """Move the weights. `step` counts from the last `restart` and determines the learning rate."""
         self.set_rate(step)
         self.optimiser.step()
         self.stepper.step_done()
 
     def set_rate(self, step: int) -> None:
-        """Give the optimiser the learning rate of a step."""
+        """Set the optimiser's learning rate for a step."""
         if self._factors.varies:
             self.optimiser.rate = self._rate * self._factors(step)
 
@@ -261,7 +262,7 @@ class Learner:
         for name, parameter in self.model.named_parameters():
             parameter.requires_grad_(name in chosen)
 
-    # What a checkpoint holds
+    # What a checkpoint contains
 
     def state_dict(self) -> dict[str, Any]:
         """Weights, what is trainable, the optimiser's moments by parameter name, and the count of passes."""
@@ -277,8 +278,8 @@ class Learner:
         }
 
     def load_state_dict(self, state: dict[str, Any], training: Training, steps: int) -> None:
-        """Go on from a saved state, in a stage that is trained so, over so many steps."""
-        self._train_only(state["optimised"])  # the optimiser holds what was trainable when it was made
+        """Restore a saved state, in a stage with this training and this number of steps."""
+        self._train_only(state["optimised"])  # the optimiser holds the parameters that were trainable when it was made
         self.restart(training, steps)
         self._train_only(state["trainable"])
         self._frozen = [self.model.get_submodule(name) for name in state["frozen"]]
@@ -290,7 +291,7 @@ class Learner:
 
 
 class _Schedule:
-    """The factor on the learning rate: warm-up from 0, then constant, or linear or cosine to 0."""
+    """The factor on the learning rate: warm-up from 0, then constant, or linear or cosine decay to 0."""
 
     def __init__(self, training: Training, steps: int) -> None:
         self.kind, self.steps = training.schedule, max(steps, 1)

@@ -1,4 +1,4 @@
-"""The loop. Every run of every algorithm on every benchmark goes through `train`, from top to bottom."""
+"""The training loop. Every run of every algorithm on every benchmark goes through `train`, from top to bottom."""
 
 from __future__ import annotations
 
@@ -24,48 +24,48 @@ from holdfast.types import Array, Batch, EvaluationSet, Ids, Score, Stage, Strea
 from holdfast.types import Protocol as Evaluations
 
 AGREE_STEPS, AGREE_SECONDS = 16, 0.5
-"""With several ranks, how seldom (in steps, and in seconds of them) they ask each other whether to stop."""
+"""With several ranks, the interval (in steps, and in seconds' worth of steps) at which they agree whether to stop."""
 NOTHING: Array = np.empty(0)
-"""The predictions behind a detail of a score: they are those behind the score itself."""
+"""The predictions behind a detail of a score are those behind the score itself."""
 
 
 class Log(Protocol):
-    """Where scores go, one after another."""
+    """The log to which scores are appended."""
 
     def add(self, score: Score, predictions: Array) -> None:
-        """Append a score, and perhaps the predictions behind it."""
+        """Append a score, and optionally the predictions behind it."""
 
     def size(self) -> int:
-        """How much there is: a mark for `cut`."""
+        """The current size: a mark for `cut`."""
 
     def cut(self, size: int) -> None:
-        """Drop what came after a mark."""
+        """Drop everything after a mark."""
 
 
 class Watch:
-    """Sees a run go by, and may ask it to stop. This one sees nothing; others show a bar or write a log."""
+    """Observes a run, and may ask it to stop. This one does nothing; others show a progress bar or write a log."""
 
     stopping: bool = False
-    """Whether the run is asked to stop."""
+    """Whether the run has been asked to stop."""
 
     def stage(self, index: int, stages: int, stage: Stage, steps: int) -> None:
         """A stage begins, or is resumed."""
 
     def step(self, stage_step: int, loss: Tensor) -> None:
-        """A step is done. Reading the loss waits for the device: do it seldom."""
+        """A step is done. Reading the loss waits for the device, so do it rarely."""
 
     def evaluating(self, name: str) -> None:
         """An evaluation begins."""
 
 
 class NoLog:
-    """A log that keeps nothing: for speed, and for every rank but the first."""
+    """A log that keeps nothing: for speed tests, and for every rank but the first."""
 
     def add(self, score: Score, predictions: Array) -> None:
-        """Forget it."""
+        """Discard it."""
 
     def size(self) -> int:
-        """Nothing."""
+        """Always 0."""
         return 0
 
     def cut(self, size: int) -> None:
@@ -74,7 +74,7 @@ class NoLog:
 
 @dataclass
 class Position:
-    """Where a run stands: the next step to do, and whether the scores of the last one are still to be taken."""
+    """A position in a run: the next step, and whether the scores of the last one have yet to be taken."""
 
     stage: int = 0
     epoch: int = 0
@@ -95,17 +95,17 @@ class Choice:
 
 
 def batches(stage: Stage) -> int:
-    """The steps of one epoch; the last batch may be smaller."""
+    """The number of steps in one epoch; the last batch may be smaller."""
     return -(-len(stage.train) // stage.training.batch_size)
 
 
 def refuse(algorithms: Sequence[Algorithm], stream: Stream) -> None:
-    """Refuse, before training, an algorithm that this stream cannot serve, or that cannot go with another."""
+    """Raise, before training, if an algorithm cannot work with this stream or with another algorithm."""
     for algorithm in algorithms:
         if "boundaries" in algorithm.needs and not stream.boundaries:
             raise UserError(
                 f"{algorithm} needs to know where one stage ends and the next begins, "
-                "and this stream does not show it: choose an algorithm without that need, or a stream with boundaries"
+                "but this stream does not show it: choose an algorithm without that need, or a stream with boundaries"
             )
         check_traits(algorithm)
         algorithm.check(stream)
@@ -125,8 +125,8 @@ def train(
 ) -> Position:
     """Train a learner on a stream with a list of algorithms, evaluating as the protocol says.
 
-    If `checkpoints` holds one, the run goes on from there and ends with the same weights and scores, bit for bit on
-    the CPU, as one that was never interrupted.
+    If `checkpoints` contains one, the run resumes from it and ends with the same weights and scores, bit for bit on the
+    CPU, as an uninterrupted run.
     """
     loop = Loop(learner, stream, algorithms, protocol, log, checkpoints, watch or Watch())
     loop.start()
@@ -140,7 +140,7 @@ def train(
 
 
 class Loop:
-    """One run in progress: where it stands, and the parts that carry it on."""
+    """One run in progress: its position, and the parts that carry it out."""
 
     def __init__(
         self,
@@ -160,7 +160,7 @@ class Loop:
         self.given: Stage | None = None
         """The stage that is being learned, or was learned last."""
         self.waiting: list[Callable[[], None]] = []
-        """What outer layers of `learn` want done as the next fit begins."""
+        """Callbacks of outer layers of `learn`, to run when the next fit begins."""
         self.asked = _AgreedStop(watch, learner.ranks)
         self.on_batch, self.on_loss, self.on_grads, self.on_after, on_stage = (
             overridden(self.algorithms, hook) for hook in ("batch", "loss", "grads", "after", "stage")
@@ -168,10 +168,10 @@ class Loop:
         self.on_stage = on_stage if stream.boundaries else []
         self.began = time.monotonic()
 
-    # Beginning, and going on from a checkpoint
+    # Starting, and resuming from a checkpoint
 
     def start(self) -> None:
-        """Check and set up the algorithms, and go on from the newest checkpoint if there is one."""
+        """Check and set up the algorithms, and resume from the newest checkpoint if there is one."""
         refuse(self.algorithms, self.stream)
         self.learner.draw_at(-1)
         for algorithm in self.algorithms:
@@ -200,7 +200,7 @@ class Loop:
         self.learner.load_state_dict(saved["learner"], stage.training, batches(stage) * stage.training.epochs)
 
     def save(self) -> None:
-        """Write a checkpoint, if this run has any."""
+        """Write a checkpoint, if this run keeps any."""
         self.check_health()
         self.at.seconds = time.monotonic() - self.began
         if self.checkpoints and self.checkpoints.writes:
@@ -237,7 +237,7 @@ class Loop:
                 algorithm.end(learner, given)
         at.stage, at.epoch, at.step, self.choice = at.stage + 1, 0, 0, Choice()
         at.scoring = True
-        if self.checkpoints:  # before the save: a run that is killed between the two writes the same once more
+        if self.checkpoints:  # before the save: a run killed between the two writes the same weights again
             self.checkpoints.keep(at.stage, learner.model.state_dict())
         self.save()
         self.score()
@@ -252,13 +252,13 @@ class Loop:
         return stage
 
     def nested(self, algorithm: Algorithm, stage: Stage, inner: Fit, start: Callable[[], None] | None = None) -> None:
-        """One layer of `learn` around a fit, itself a fit; its own start waits for the innermost fit."""
+        """One layer of `learn` around a fit, itself a fit; its own `start` waits for the innermost fit."""
         if start:
             self.waiting.append(start)
         algorithm.learn(self.learner, stage, inner)
 
     def fit(self, stage: Stage, start: Callable[[], None] | None = None) -> None:
-        """Train on a stage for its epochs, or until its validation data says to stop."""
+        """Train on a stage for its epochs, or until its validation data stops it early."""
         at, training = self.at, stage.training
         if not at.fitting:
             self.begin_fit(stage, start)
@@ -276,7 +276,7 @@ class Loop:
         at.fitting = False
 
     def begin_fit(self, stage: Stage, start: Callable[[], None] | None) -> None:
-        """Run what waited for this fit, and make a new optimiser."""
+        """Run the callbacks that waited for this fit, and make a new optimiser."""
         for begin in (*self.waiting, start):
             if begin:
                 begin()
@@ -286,7 +286,7 @@ class Loop:
         self.at.fitting, self.at.epoch, self.at.step = True, 0, 0
 
     def epoch(self, stage: Stage) -> None:
-        """One pass over the stage's data, from the step where the run stands."""
+        """One pass over the stage's data, from the run's current step."""
         at, learner, training = self.at, self.learner, stage.training
         per_epoch, size = batches(stage), training.batch_size
         learner.epoch = at.epoch
@@ -305,13 +305,13 @@ class Loop:
                 self.stop()
 
     def step(self, new: Batch, following: Ids, of_fit: int) -> Tensor:
-        """Take one step, with the hooks around it, and return its loss; `following` are the ids of the next step."""
+        """Take one step, including its hooks, and return its loss; `following` are the ids of the next step."""
         at, learner, ranks = self.at, self.learner, self.learner.ranks
         learner.draw_at(at.stage, at.epoch, at.step)
         chosen = new
         for algorithm in self.on_batch:
             chosen = algorithm.batch(learner, chosen)
-        if ranks.size > 1:  # from here on, as for dropout, each rank draws for itself
+        if ranks.size > 1:  # from this point on, as for dropout, each rank draws its own numbers
             learner.draw_at(at.stage, at.epoch, at.step, ranks.rank)
         loss = learner.gradients(chosen.ids, self.on_loss, following)
         for algorithm in self.on_grads:
@@ -323,7 +323,7 @@ class Loop:
         return loss
 
     def choose(self, stage: Stage) -> None:
-        """Keep the weights of this epoch if the stage's validation data prefers them."""
+        """Keep the weights of this epoch if they are the best so far on the stage's validation data."""
         scores = [self.evaluated(validation).score for validation in stage.validation]
         self.choice.waited += 1
         if (mean := math.fsum(scores) / len(scores)) > self.choice.best:
@@ -333,14 +333,14 @@ class Loop:
     # Health: a run that diverged fails, and has no score
 
     def check_health(self, weights: bool = True) -> None:
-        """Stop a run whose loss is no longer a number, or whose weights have exploded."""
+        """Stop a run whose loss is no longer finite, or whose weights have exploded."""
         if self.loss is not None and not math.isfinite(self.loss):
             raise self.diverged(f"the loss became {float(self.loss)}")
         if weights and not (norm := weight_norm(self.learner)) < LARGEST:
             raise self.diverged(f"the norm of the weights became {norm:.3g}")
 
     def evaluated(self, evaluation: EvaluationSet, check: Callable[[], None] = lambda: None) -> Evaluated:
-        """The score on one evaluation set, of outputs that are all finite."""
+        """The score on one evaluation set, after checking that all outputs are finite."""
         result = evaluate(self.learner, evaluation, check)
         if not result.finite:
             raise self.diverged(f"the model's outputs on {evaluation.name!r} became NaN or infinite")
@@ -372,14 +372,14 @@ class Loop:
         self.at.scoring = False
 
     def leave_scoring(self, mark: int) -> None:
-        """Stop between two batches of an evaluation if asked to: the resumed run takes all of these scores again."""
+        """Stop between two batches of an evaluation if requested: the resumed run takes all of these scores again."""
         if self.learner.ranks.size == 1 and self.watch.stopping:
             self.log.cut(mark)
             self.stop()
 
 
 class _AgreedStop:
-    """Whether the run is asked to stop. Ranks agree on it, so that all stop after the same step."""
+    """Whether the run has been asked to stop. Ranks agree on the answer, so that all stop after the same step."""
 
     def __init__(self, watch: Watch, ranks: Ranks) -> None:
         self.watch, self.ranks = watch, ranks

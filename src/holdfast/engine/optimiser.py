@@ -1,7 +1,7 @@
-"""SGD, Adam and AdamW: the fused kernels of torch, without what `torch.optim` does around them.
+"""SGD, Adam and AdamW: the fused kernels of torch, without the overhead of `torch.optim`.
 
 `torch.optim` sorts the parameters anew in each step, which takes 0.4 ms for a hundred of them: a tenth of a small
-transformer's whole step on a fast GPU. Besides, making its first optimiser takes a second of imports.
+transformer's whole step on a fast GPU. Also, creating its first optimiser takes a second of imports.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ VERSION = 1
 
 
 class ParameterGroup:
-    """Parameters of one precision that decay alike, with what is kept for each that has had a gradient."""
+    """Parameters of the same precision and weight decay, with the state of each one that has had a gradient."""
 
     def __init__(self, parameters: Iterable[nn.Parameter], decay: float) -> None:
         self.parameters, self.decay = tuple(parameters), decay
@@ -31,7 +31,7 @@ class ParameterGroup:
         """The parameters that have a gradient, their gradients, and a tuple for each kind of moment."""
         gradients = tuple(parameter.grad for parameter in self.parameters)
         places = [index for index, gradient in enumerate(gradients) if gradient is not None]
-        if len(places) == len(gradients) and self._columns:  # the usual case is found in no time
+        if len(places) == len(gradients) and self._columns:  # fast path for the usual case
             return self.parameters, gradients, self._columns  # type: ignore[return-value]
         for index in places:
             if self.moments[index] is None:
@@ -42,12 +42,12 @@ class ParameterGroup:
         return tuple(self.parameters[i] for i in places), tuple(gradients[i] for i in places), columns  # type: ignore[misc]
 
     def set(self, index: int, moments: tuple[Tensor, ...] | None) -> None:
-        """Go on with other moments, or with none."""
+        """Replace the moments, or remove them."""
         self.moments[index], self._columns = moments, ()
 
 
 class Optimiser:
-    """Moves parameters along their gradients. One without a gradient stays where it is, and so do its moments.
+    """Moves parameters along their gradients. A parameter without a gradient does not move, and nor do its moments.
 
     >>> weight = nn.Parameter(torch.ones(2, 1))
     >>> weight.grad = torch.full((2, 1), 0.5)
@@ -59,16 +59,16 @@ class Optimiser:
     def __init__(self, training: Training, parameters: Iterable[nn.Parameter]) -> None:
         self.training, self.rate, self.names = training, training.learning_rate, _kept(training)
         kinds: dict[tuple[torch.dtype, float], list[nn.Parameter]] = {}
-        for parameter in parameters:  # biases and normalisation weights, the vectors among them, do not decay
+        for parameter in parameters:  # biases and normalisation weights (one-dimensional) do not decay
             decay = training.weight_decay if parameter.ndim > 1 else 0.0
             kinds.setdefault((parameter.dtype, decay), []).append(parameter)
         self.groups = tuple(ParameterGroup(found, decay) for (_, decay), found in kinds.items())
         self._places = {p: (group, index) for group in self.groups for index, p in enumerate(group.parameters)}
         self._spare: dict[Tensor, tuple[Tensor, ...]] = {}
-        """For each parameter, room for its weights and moments: see `virtual_step`."""
+        """For each parameter, memory for its weights and moments: see `virtual_step`."""
 
     def anew(self, training: Training) -> Optimiser:
-        """Another one for the same parameters, which has not moved them yet."""
+        """A new optimiser for the same parameters, which has not moved them yet."""
         return Optimiser(training, (p for group in self.groups for p in group.parameters))
 
     @torch.no_grad()
@@ -122,10 +122,10 @@ class Optimiser:
 
     @contextmanager
     def virtual_step(self) -> Iterator[None]:
-        """The weights as a step would leave them; then, to the bit, as they were. The moments never move.
+        """Set the weights to what a step would make them; restore them afterwards, bit for bit. The moments never move.
 
-        Weights move where they are, because others may know them by their address; moments move in a copy, whose
-        room is kept for the next time: to find memory for hundreds of tensors takes longer than to fill it.
+        Weights are moved in place, because other code may hold their addresses; moments are moved in a copy, whose
+        memory is kept for the next call: allocating memory for hundreds of tensors takes longer than filling it.
         """
         absent = [(g, index) for g in self.groups for index, found in enumerate(g.moments) if found is None]
         own: list[Tensor] = []
@@ -166,20 +166,20 @@ class Optimiser:
         return found
 
     def state(self, parameter: nn.Parameter) -> dict[str, Tensor] | None:
-        """What is kept for a parameter, by name; None where it has had no gradient."""
+        """The state of a parameter, by name; None if it has had no gradient."""
         group, index = self._places[parameter]
         found = group.moments[index]
         return None if found is None else dict(zip(self.names, found, strict=True))
 
     def load(self, parameter: nn.Parameter, state: dict[str, Tensor]) -> None:
-        """Go on with what was kept: on the parameter's device and, as kernels need it, in the order of its numbers."""
+        """Restore the state of a parameter, on its device and, as the kernels require, in its memory layout."""
         group, index = self._places[parameter]
         like = _zeros(parameter, self.names)
         group.set(index, tuple(found.copy_(state[name]) for name, found in zip(self.names, like, strict=True)))
 
 
 def _zeros(parameter: Tensor, names: tuple[str, ...]) -> tuple[Tensor, ...]:
-    """Moments of a parameter that has not moved."""
+    """Initial moments for a parameter that has not moved."""
     return tuple(
         torch.zeros((), dtype=torch.float32, device=parameter.device)
         if name == "step"
@@ -189,7 +189,7 @@ def _zeros(parameter: Tensor, names: tuple[str, ...]) -> tuple[Tensor, ...]:
 
 
 def _kept(training: Training) -> tuple[str, ...]:
-    """What is kept for each parameter, under the names that `torch.optim` has for it."""
+    """The names of the moments of each parameter, as in `torch.optim`."""
     if training.optimiser == "sgd":
         return ("momentum_buffer",) if training.momentum else ()
     return ("step", "exp_avg", "exp_avg_sq")

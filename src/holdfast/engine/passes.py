@@ -1,9 +1,9 @@
-"""Forward, loss and backward of a batch as one CUDA graph: what Python does between kernels is done once.
+"""Forward, loss and backward of a batch as one CUDA graph: Python's work between kernels is done only once.
 
 A small model's step keeps a fast GPU busy for less time than Python needs to launch it. A graph launches all of it at
-once. Its inputs are copied to where it reads them, and its gradients from where it writes them. The kernels are those
-of a single pass, in the same order and with the same random numbers, and so are the results; each graph is compared
-with a single pass before it is used.
+once. Its inputs are copied to the addresses it reads from, and its gradients from the addresses it writes to. The
+kernels are those of a single pass, in the same order and with the same random numbers, so the results are the same too;
+each graph is compared with a single pass before it is used.
 """
 
 from __future__ import annotations
@@ -31,36 +31,36 @@ if TYPE_CHECKING:
 
 Found = TypeVar("Found")
 _MOST = 8
-"""How many shapes are recorded at most: each keeps a set of gradients, and all together the activations of one."""
+"""The maximum number of recorded shapes: each keeps a set of gradients, and all share the activations of one."""
 _LEFTOVER = "The AccumulateGrad node's stream does not match"
-"""How torch begins to tell that a gradient leaves the stream that is being recorded."""
+"""The beginning of torch's warning that a gradient leaves the stream being recorded."""
 _PROOF, _CAPTURE = 1, 2
-"""Seeds: a graph that kept a number drawn while it was recorded would draw another one when it is proved."""
+"""Seeds: a graph that baked in a random number while being recorded would draw a different one when verified."""
 
 
 @dataclass(frozen=True)
 class _Recorded:
-    """A pass that can be made again: where it reads a part, and where it leaves the loss and the gradients."""
+    """A pass that can be replayed: where it reads its inputs, and where it writes the loss and the gradients."""
 
     part: Part
     adding: tuple[Algorithm, ...]
     forward: int
-    """How many examples go through a model: a teacher is one as well."""
+    """The number of examples that go through a model, including a teacher."""
     loss: Tensor
     gradients: tuple[Tensor, ...]
     learned: tuple[nn.Parameter, ...]
     places: tuple[int, ...]
-    """Where the parameters were in memory: elsewhere, they would not be found."""
+    """The parameters' addresses in memory: if they move, the graph no longer finds them."""
     replay: Callable[[], None]
 
 
 class RecordedStepper(Stepper):
-    """Recorded passes over batches of one task; other batches, and rare shapes, go to the stepper it was given.
+    """Replays recorded passes for batches of one task; other batches, and rare shapes, go to the inner stepper.
 
-    Recording needs an encoder, and algorithms, that declare themselves `recordable`: what they compute follows from
-    the tensors of the batch and from what stays as it is until the fit ends; of the ids they ask only how many there
-    are; and they never wait for the device. If recording fails, or a graph does not give what a single pass gives,
-    nothing is recorded any more, and one warning says so.
+    Recording requires an encoder and algorithms that declare themselves `recordable`: their computation depends only on
+    the tensors of the batch and on values that are fixed until the fit ends; of the ids they use only the number; and
+    they never wait for the device. If recording fails, or a graph's results differ from those of a single pass,
+    recording stops for good with a single warning.
     """
 
     def __init__(self, learner: Learner, inner: Stepper) -> None:
@@ -69,12 +69,12 @@ class RecordedStepper(Stepper):
         precision = learner.autocast or next(learner.model.parameters()).dtype
         self._tolerance = min(torch.finfo(precision).eps ** 0.5, 0.01)
         self._stream: torch.cuda.Stream | None = None
-        """Where passes are tried and recorded, so that nothing autograd keeps of a trial is of another stream."""
+        """The stream for trials and recordings, so that nothing autograd keeps of a trial is on another stream."""
         if self._device.type == "cuda":
             self._stream = torch.cuda.Stream(self._device)  # type: ignore[no-untyped-call]
         self._generators = [self._device.index or 0] if self._device.type == "cuda" else []
         self._pool: Any = None
-        """One memory for all graphs: they run one after another, and what they leave is copied at once."""
+        """One memory pool for all graphs: they run one after another, and their results are copied immediately."""
         self._seen: Counter[tuple[object, ...]] = Counter()
         self._known: dict[tuple[object, ...], _Recorded] = {}
         self._parameters: tuple[nn.Parameter, ...] = ()
@@ -92,11 +92,11 @@ class RecordedStepper(Stepper):
         return self.inner.calling(how)
 
     def step_done(self) -> None:
-        """Pass it on."""
+        """Notify the inner stepper."""
         self.inner.step_done()
 
     def gradients(self, batch: Batch, algorithms: Sequence[Algorithm]) -> Tensor:
-        """Replay the pass of this batch, or make a single one."""
+        """Replay the pass of this batch, or compute a single one."""
         self._soon = False
         if len(batch.parts) == 1 and not self.inner.learns and all(map(declares, algorithms)):
             found = self._replayed(batch, tuple(algorithms))
@@ -117,7 +117,7 @@ class RecordedStepper(Stepper):
             self._learner.examples_forward = before
 
     def model_changed(self, parameters: Iterable[nn.Parameter]) -> None:
-        """Forget all recordings: other parameters learn, or the model computes something else."""
+        """Discard all recordings: other parameters are trainable, or the model's computation changed."""
         self._seen.clear()
         self._known.clear()
         self._pool = torch.cuda.graph_pool_handle() if self._device.type == "cuda" else None
@@ -129,7 +129,7 @@ class RecordedStepper(Stepper):
         )
 
     def _replayed(self, batch: Batch, adding: Sequence[Algorithm]) -> tuple[Tensor, int] | None:
-        """The loss of a batch, with its gradients in place, and how many examples went forward; None: not recorded."""
+        """A batch's loss, with its gradients in place, and the number of examples forwarded; None if not recorded."""
         (part,) = batch.parts
         if self._watched or not self._works or not self.model.training:
             return None
@@ -150,13 +150,13 @@ class RecordedStepper(Stepper):
         known.replay()
         for parameter in self._parameters:
             parameter.grad = None
-        # Gradients of their own: the next replay writes over the graph's, and someone may keep these.
+        # Return copies of the gradients: the next replay overwrites the graph's, and the caller may keep these.
         for parameter, gradient in zip(known.learned, torch._foreach_mul(known.gradients, 1.0), strict=True):
             parameter.grad = gradient
         return known.loss.clone(), known.forward
 
     def _key(self, part: Part, adding: Sequence[Algorithm]) -> tuple[object, ...]:
-        """What a recording depends on that is no number in a tensor."""
+        """Everything a recording depends on other than the values in tensors."""
         columns = ((name, column.shape, column.dtype) for name, column in part.inputs.items())
         norms = ((norm.momentum, norm.training, norm.track_running_stats) for norm in self._norms)
         return part.task, self.model.active, *map(id, adding), part.targets.shape, part.targets.dtype, *columns, *norms
@@ -183,26 +183,26 @@ class RecordedStepper(Stepper):
 
         try:
             with self.calling("whole"):
-                with _leftovers_refused():  # in a recording, either would break more than that
-                    self._aside(run)  # what compiles or is looked up at first use does so here
+                with _leftovers_refused():  # during recording, such a mistake would do more damage
+                    self._aside(run)  # triggers whatever is compiled or looked up on first use
                     with _waiting_refused(self._device):
                         expected = self._aside(run)
                 if not used or not torch.stack([tensor.isfinite().all() for tensor in expected]).all():
                     return None  # nothing to learn, or nothing to compare with
                 found, replay = self._aside(lambda: recorded(run, self._pool, self._stream), _CAPTURE)
             for tensor in found:
-                tensor.zero_()  # a graph that does nothing is found out
+                tensor.zero_()  # exposes a graph that does nothing
             self._aside(replay)
             self._prove(found, expected)
         except Exception as error:
-            warnings.warn(f"goes on step by step: {type(error).__name__}: {error}"[:500], stacklevel=2)
+            warnings.warn(f"continuing step by step: {type(error).__name__}: {error}"[:500], stacklevel=2)
             self._works = False
             self._known.clear()
             return None
         return _Recorded(still, tuple(adding), forward, found[0], found[1:], used, self._places(), replay)
 
     def _aside(self, run: Callable[[], Found], seed: int = _PROOF) -> Found:
-        """What comes of a pass that leaves nothing behind; with the same seed it draws the same random numbers."""
+        """The result of a pass without side effects; with the same seed it draws the same random numbers."""
         buffers = [(buffer, buffer.clone()) for buffer in self.model.buffers()]
         try:
             with torch.random.fork_rng(self._generators), _on(self._stream):
@@ -216,25 +216,25 @@ class RecordedStepper(Stepper):
                     buffer.copy_(before)
 
     def _prove(self, found: Sequence[Tensor], expected: Sequence[Tensor]) -> None:
-        """Refuse a graph that does not give the loss and each gradient of a single pass."""
+        """Raise an error if a graph's loss or any gradient differs from that of a single pass."""
         lengths = torch.stack([other.double().norm() for other in expected])
         apart = torch.stack(
             [(one.double() - other.double()).norm() for one, other in zip(found, expected, strict=True)]
         )
         whole = lengths[1:].norm() * (torch.arange(len(lengths), device=lengths.device) > 0)
-        if not (apart <= self._tolerance * (lengths + whole / 1000)).all():  # of a gradient near zero, all is rounding
-            raise RuntimeError("a recorded pass gives another loss or other gradients than a single one")
+        if not (apart <= self._tolerance * (lengths + whole / 1000)).all():  # a gradient near zero is all rounding
+            raise RuntimeError("the loss or gradients of a recorded pass differ from those of a single pass")
 
 
 def recorded(
     run: Callable[[], tuple[Tensor, ...]], pool: Any, stream: Any
 ) -> tuple[tuple[Tensor, ...], Callable[[], None]]:
-    """Record what a function does on the GPU, without doing it: where its results will be, and how to do it."""
+    """Record a function's GPU work without running it: return where its results will be, and how to run it."""
     graph, collects = torch.cuda.CUDAGraph(), gc.isenabled()
-    torch._C._cuda_clearCublasWorkspaces()  # a graph has one of its own: another's may be gone before it is
-    gc.disable()  # to free an old graph now would spoil this one
+    torch._C._cuda_clearCublasWorkspaces()  # a graph has its own workspace: a shared one might be freed before it
+    gc.disable()  # freeing an old graph now would corrupt this one
     try:
-        # Other threads may go on meanwhile.
+        # Other threads may keep working meanwhile.
         with torch.cuda.graph(graph, pool=pool, stream=stream, capture_error_mode="thread_local"):
             found = run()
     finally:
@@ -246,7 +246,7 @@ def recorded(
 
 @contextmanager
 def _on(stream: torch.cuda.Stream | None) -> Iterator[None]:
-    """On a stream of the GPU, and its device, after what was asked for before and before what will be asked for."""
+    """Run on a stream of the GPU, and its device, after all earlier work and before all later work."""
     if stream is None:
         yield
         return
@@ -262,13 +262,13 @@ def _on(stream: torch.cuda.Stream | None) -> Iterator[None]:
 
 @contextmanager
 def _waiting_refused(device: torch.device) -> Iterator[None]:
-    """Within, whatever waits for the GPU raises an error."""
+    """Raise an error for anything within the block that waits for the GPU."""
     if device.type != "cuda":
         yield
         return
     before = torch.cuda.get_sync_debug_mode()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that it does not find everything
+        warnings.simplefilter("ignore")  # torch warns that it does not detect everything
         torch.cuda.set_sync_debug_mode("error")
     try:
         yield
@@ -278,9 +278,9 @@ def _waiting_refused(device: torch.device) -> Iterator[None]:
 
 @contextmanager
 def _leftovers_refused() -> Iterator[None]:
-    """Within, a pass whose gradients go where one before it, that someone keeps, was made raises an error."""
+    """Raise an error within the block if an earlier pass, whose outputs are still kept, used the same gradients."""
     before = torch.is_warn_always_enabled()
-    torch.set_warn_always(True)  # torch would tell the first one alone
+    torch.set_warn_always(True)  # by default, torch reports only the first one
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("error", message=_LEFTOVER)
@@ -294,7 +294,7 @@ def _leftovers_refused() -> Iterator[None]:
 
 
 def _laid_out(gradient: Tensor, parameter: Tensor) -> Tensor:
-    """A gradient whose numbers lie in memory as the parameter's do, as optimisers want them."""
+    """A gradient with the memory layout of its parameter, as optimisers require."""
     if gradient.stride() == parameter.stride():
         return gradient
     return torch.empty_like(parameter, requires_grad=False).copy_(gradient)

@@ -1,4 +1,4 @@
-"""The only file that talks to other ranks. With one rank, nothing here costs anything."""
+"""The only file that communicates with other ranks. With one rank, it has no cost."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BUCKET = 8 << 20
 
 
 class Ranks:
-    """The processes that train one learner together, and this one's place among them."""
+    """The processes that train one learner together, and the rank of this process among them."""
 
     def __init__(self) -> None:
         on = dist.is_available() and dist.is_initialized()
@@ -51,7 +51,7 @@ class Ranks:
         return torch.stack(pieces, 1).flatten(0, 1)[:total]
 
     def most(self, *values: float) -> list[float]:
-        """The largest of each value over the ranks, by way of the CPU."""
+        """The maximum of each value over the ranks, computed on the CPU."""
         if self.size == 1:
             return list(values)
         found = torch.tensor(values, dtype=torch.float64)
@@ -59,7 +59,7 @@ class Ranks:
         return found.tolist()
 
     def agree(self, value: str | None) -> str | None:
-        """The first rank's word, on every rank."""
+        """The first rank's value, on every rank."""
         if self.size == 1:
             return value
         words = [value]
@@ -67,17 +67,18 @@ class Ranks:
         return words[0]
 
     def wait(self) -> None:
-        """Until every rank is here."""
+        """Wait until every rank has arrived."""
         if self.size > 1:
             dist.barrier()
 
 
 class Averaging:
-    """Replaces each gradient by its mean over the ranks, where it can while the backward pass goes on.
+    """Replaces each gradient by its mean over the ranks, if possible while the backward pass is still running.
 
-    Gradients travel in buckets, the last layers' first, each as soon as the pass has made all that is in it. A bucket
-    holds what the last pass used, so that every rank sends the same ones in the same order, in whichever order its
-    gradients come; what only this pass uses is sent at the end, and a gradient that no rank has stays None.
+    Gradients travel in buckets, those of the last layers first, each as soon as the pass has produced all of its
+    contents. A bucket holds what the last pass used, so that every rank sends the same buckets in the same order,
+    regardless of the order in which its gradients arrive; what only this pass uses is sent at the end, and a gradient
+    that no rank has remains None.
     """
 
     def __init__(self, ranks: Ranks, parameters: Iterable[nn.Parameter]) -> None:
@@ -87,7 +88,7 @@ class Averaging:
         self._place: dict[nn.Parameter, int] = {}
         self._sent: list[_Message] = []
         self._missing: list[int] = []
-        many = ranks.size > 1 and sum(p.nbytes for p in self._parameters) > BUCKET  # else all are one message anyway
+        many = ranks.size > 1 and sum(p.nbytes for p in self._parameters) > BUCKET  # otherwise one message is enough
         self._hooks = [
             parameter.register_post_accumulate_grad_hook(self._made)  # type: ignore[no-untyped-call]
             for parameter in self._parameters
@@ -95,24 +96,24 @@ class Averaging:
         ]
 
     def close(self) -> None:
-        """Look at the parameters no longer."""
+        """Stop observing the parameters."""
         for hook in self._hooks:
             hook.remove()
 
     def begin(self) -> None:
-        """The backward pass begins, after which gradients are whole."""
+        """Mark the start of the backward pass after which gradients are complete."""
         if self._hooks:
             self._missing = [len(bucket) for bucket in self._buckets]
 
     def _made(self, parameter: Tensor) -> None:
-        """The pass has made a gradient: send the buckets that are full, in their order."""
+        """Handle a gradient that the pass has produced: send the buckets that are full, in order."""
         if self._missing and (place := self._place.get(parameter)) is not None:  # type: ignore[call-overload]
             self._missing[place] -= 1
             while len(self._sent) < len(self._missing) and self._missing[len(self._sent)] == 0:
                 self._send(self._buckets[len(self._sent)])
 
     def end(self) -> None:
-        """The pass is over: send the rest, and wait for all."""
+        """Mark the end of the pass: send the rest, and wait for everything."""
         if self._ranks == 1:
             return
         gone = {parameter for bucket in self._buckets[: len(self._sent)] for parameter in bucket}
@@ -131,7 +132,7 @@ class Averaging:
 
 
 class _Message:
-    """Tensors on their way to become their sums over the ranks: of one type of number, in one piece."""
+    """Tensors of the same type, sent in one piece to be replaced by their sums over the ranks."""
 
     def __init__(self, tensors: list[Tensor]) -> None:
         self.tensors = tensors
@@ -139,7 +140,7 @@ class _Message:
         self.work = dist.all_reduce(self.flat, async_op=True)
 
     def receive(self, divisor: int) -> None:
-        """Replace the tensors by their sums, divided."""
+        """Replace the tensors by their sums, divided by `divisor`."""
         self.work.wait()
         self.flat /= divisor
         pieces = torch.split(self.flat, [tensor.numel() for tensor in self.tensors])
@@ -147,7 +148,7 @@ class _Message:
 
 
 def _groups(tensors: Iterable[T], most: float = float("inf")) -> list[list[T]]:
-    """Tensors of one type of number, in order; a group is full once it has so many bytes."""
+    """Tensors grouped by type, in order; a group is full once it has `most` bytes."""
     done: list[list[T]] = []
     filling: dict[torch.dtype, tuple[list[T], int]] = {}
     for tensor in tensors:
@@ -160,7 +161,7 @@ def _groups(tensors: Iterable[T], most: float = float("inf")) -> list[list[T]]:
 
 
 class _Total(torch.autograd.Function):
-    """Each rank's loss depends on the sum, so the gradient of what a rank added is the sum of all of theirs."""
+    """Each rank's loss depends on the sum, so the gradient of one rank's summand is the sum of all ranks' gradients."""
 
     @staticmethod
     def forward(ctx: object, own: Tensor) -> Tensor:
@@ -179,12 +180,12 @@ def join() -> Ranks:
     """Join the ranks that `torchrun` started, if it did: gloo for the CPU, NCCL for GPUs."""
     if int(os.environ.get("WORLD_SIZE", "1")) > 1 and not dist.is_initialized():
         backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
-        # A rank that dies is noticed by its closed connection; a rank that waits, for another process's lock say, may.
+        # A dead rank is noticed by its closed connection; a rank that waits, say for another process's lock, may do so.
         dist.init_process_group(backend, timeout=timedelta(days=7))
     return Ranks()
 
 
 def leave() -> None:
-    """Part from the other ranks."""
+    """Disconnect from the other ranks."""
     if dist.is_available() and dist.is_initialized():
         dist.destroy_process_group()

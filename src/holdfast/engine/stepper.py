@@ -1,9 +1,9 @@
-"""How a learner's passes are made: one door, behind which they are eager, compiled or recorded.
+"""How a learner's passes are computed: one interface, behind which they are eager, compiled or recorded.
 
-The learner calls its model and computes its gradients through a `Stepper` and never asks which one it has. Without
+The learner calls its model and computes its gradients through a `Stepper` and never asks which kind it has. Without
 `--compile` it is `Eager`. With it, frequent shapes are compiled (`compiled.py`); on one GPU, if the encoder declares
-itself `recordable`, whole passes are recorded as CUDA graphs as well (`passes.py`). Whatever cannot be compiled or
-recorded, or proves different from a plain pass, falls back to plain passes with one warning.
+itself `recordable`, whole passes are also recorded as CUDA graphs (`passes.py`). Anything that cannot be compiled or
+recorded, or turns out to differ from a plain pass, falls back to plain passes with a single warning.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ class Stepper(ABC):
     """Whether calls that need gradients own CUDA graphs, which rules out recording whole passes."""
 
     call: Call
-    """What gives the outputs of one head of the learner's model."""
+    """Returns the outputs of one head of the learner's model."""
 
     @abstractmethod
     def other(self, model: Network) -> Call:
-        """Another model, which does not learn (a teacher, say), to be called in the same way."""
+        """A callable for another model that does not learn (such as a teacher), called in the same way."""
 
     @abstractmethod
     def gradients(self, batch: Batch, algorithms: Sequence[Algorithm]) -> Tensor:
-        """Compute the gradients of a batch's loss, with what algorithms add to it, and return the loss."""
+        """Compute the gradients of a batch's loss, including what algorithms add to it, and return the loss."""
 
     def calling(self, how: How) -> AbstractContextManager[None]:
         """Call models in one way within a block: see `compiled.Calling`."""
@@ -50,11 +50,11 @@ class Stepper(ABC):
 
     @abstractmethod
     def step_done(self) -> None:
-        """Note that nothing of this step is needed any more."""
+        """Report that nothing of this step is needed any more."""
 
     @abstractmethod
     def model_changed(self, parameters: Iterable[nn.Parameter]) -> None:
-        """Note that other parameters learn now, or that the model computes something else."""
+        """Report that other parameters are trainable now, or that the model's computation changed."""
 
 
 class Eager(Stepper):
@@ -75,11 +75,11 @@ class Eager(Stepper):
         """Nothing to do."""
 
     def model_changed(self, parameters: Iterable[nn.Parameter]) -> None:
-        """Nothing to forget."""
+        """Nothing to reset."""
 
 
 def choose(learner: Learner, compiled: bool) -> Stepper:
-    """The stepper of a learner, as `--compile` asks."""
+    """The stepper for a learner, according to `--compile`."""
     if not compiled:
         return Eager(learner)
     from holdfast.engine.compiled import CompiledStepper
@@ -93,13 +93,13 @@ def choose(learner: Learner, compiled: bool) -> Stepper:
 def declares(part: nn.Module | Algorithm) -> bool:
     """Whether an encoder or an algorithm is `recordable` by a declaration of its own class, not an inherited one.
 
-    A subclass may compute something else than the class that made the promise, so it has to repeat it.
+    A subclass may compute something different from the class that made the promise, so it has to repeat it.
     """
     return "recordable" in vars(type(part)) and bool(part.recordable)
 
 
 def forget_earlier_runs() -> None:
-    """Free what compiling left in this process; learners that are still in use compile again."""
+    """Free what compilation left in this process; learners that are still in use compile again."""
     import gc
 
     gc.collect()  # a learner and its stepper refer to each other

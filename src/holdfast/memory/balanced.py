@@ -1,4 +1,4 @@
-"""Memories that balance groups of examples, though the stream does not."""
+"""Memories that balance groups of examples even if the stream does not."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from holdfast.types import Ids
 Floats: TypeAlias = NDArray[np.float64]
 
 FLOOR = 0.01
-"""The least forgetting, in nats, that TargetBalanced gives a word: one that is not forgotten keeps a place."""
+"""The minimum forgetting, in nats, that TargetBalanced assigns to a word, so that words not forgotten keep a place."""
 SMOOTHING = 0.9
-"""How much of a word's mean loss is its past, where TargetBalanced follows it."""
+"""The weight of the past in a word's running mean loss, if TargetBalanced follows forgetting."""
 
 
 class _Counted(Distinct):
-    """A memory that knows how many examples of each group it has seen and holds; it decides by these counts alone.
+    """A memory that counts how many examples of each group it has seen and holds, and decides by these counts alone.
 
-    `names`, `seen` and `held` have one entry for each group, in the order in which groups were first seen.
+    `names`, `seen` and `held` have one entry for each group, in the order in which the groups were first seen.
     """
 
     def __init__(self, capacity: int, seed: int, group: Group) -> None:
@@ -33,10 +33,10 @@ class _Counted(Distinct):
         self.names, self.seen, self.held = (np.empty(0, dtype=np.int64) for _ in range(3))
         self._index: dict[int, int] = {}
         self._places: list[list[int]] = []
-        """The places that each group holds, in order: finding one costs the same however large the memory."""
+        """The places that each group holds, in order: lookup time does not depend on the size of the memory."""
 
     def _add(self, ids: Ids) -> None:
-        """One after another; a free place is always used."""
+        """Add examples one after another; a free place is always used."""
         groups = self.group_of(ids)
         entries, first = self._entries(groups), len(self.ids)
         free = self.capacity - first
@@ -56,36 +56,36 @@ class _Counted(Distinct):
                 self.ids[taken], self.groups[taken] = ids[index], groups[index]
 
     def _take(self, place: int, before: int, entry: int) -> None:
-        """Count a place that one group held for another."""
+        """Update the counts when a place passes from one group to another."""
         del self._places[before][bisect_left(self._places[before], place)]
         insort(self._places[entry], place)
         self.held[before] -= 1
         self.held[entry] += 1
 
     def _see(self, entry: int) -> None:
-        """Count an example of a group."""
+        """Count one more example of a group as seen."""
         self.seen[entry] += 1
 
     def _weigh(self, coming: list[int]) -> None:
-        """Compute what stays the same while examples of some groups are offered to a full memory."""
+        """Precompute whatever stays the same while examples of the given groups are offered to a full memory."""
 
     @abstractmethod
     def _place(self, entry: int) -> int | None:
-        """The place that a new example of a group takes in a full memory, or None where it is not kept."""
+        """The place that a new example of a group takes in a full memory, or None if it is not kept."""
 
     def _largest(self) -> list[int]:
-        """The groups that hold the most."""
+        """The groups that hold the most examples."""
         return np.flatnonzero(self.held == self.held.max()).tolist()
 
     def _any_of(self, *entries: int) -> int:
-        """A place that holds an example of these groups, each as likely as another."""
+        """A random place that holds an example of these groups, all equally likely."""
         ends = self.held[list(entries)].cumsum()
         drawn = int(self._random.integers(ends[-1]))
         which = int(ends.searchsorted(drawn, side="right"))
         return self._places[entries[which]][drawn - int(ends[which])]  # counted from the group's end
 
     def _entries(self, groups: Ids) -> list[int]:
-        """Where groups stand in the counts; a new group is entered."""
+        """The groups' positions in the counts; new groups are added."""
         numbers = groups.tolist()
         if new := [group for group in dict.fromkeys(numbers) if group not in self._index]:
             self._index |= {group: entry for entry, group in enumerate(new, len(self._index))}
@@ -103,7 +103,7 @@ class _Counted(Distinct):
         return super().state_dict() | {"names": self.names.copy(), "seen": self.seen.copy()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from a saved state; what each group holds is found again."""
+        """Restore a saved state; what each group holds is recomputed."""
         super().load_state_dict(state)
         self.names, self.seen = state["names"].copy(), state["seen"].copy()
         self._index = {name: entry for entry, name in enumerate(self.names.tolist())}
@@ -114,10 +114,10 @@ class _Counted(Distinct):
 
 
 class ClassBalanced(_Counted):
-    """Groups as equal as they can be, though the stream is not: CBRS (Chrysakis and Moens 2020, Algorithm 1).
+    """Groups as equal as possible, even if the stream is not: CBRS (Chrysakis and Moens 2020, Algorithm 1).
 
-    Once the memory is filled, a group is full from the moment when none holds more. A new example of a group that is
-    not full replaces any one of the largest groups; for a full one, a reservoir of its own decides.
+    Once the memory is full, a group counts as full from the moment it is (or ties for) the largest. A new example of a
+    group that is not full replaces a random example of the largest groups; for a full group, its own reservoir decides.
 
     >>> memory = ClassBalanced(capacity=4, seed=0, group=lambda ids: ids // 100)
     >>> memory.add(np.array([*range(50), 100, 101, 102]))
@@ -130,7 +130,7 @@ class ClassBalanced(_Counted):
     def __init__(self, capacity: int, seed: int, group: Group) -> None:
         super().__init__(capacity, seed, group)
         self.full = np.empty(0, dtype=np.bool_)
-        """Whether each group has been the largest."""
+        """Whether each group has ever been the largest."""
 
     def _enter(self, new: list[int]) -> None:
         super()._enter(new)
@@ -145,11 +145,11 @@ class ClassBalanced(_Counted):
         return self._any_of(*largest)
 
     def state_dict(self) -> dict[str, Any]:
-        """The ids, the generator, the counts, and which groups were ever the largest."""
+        """The ids, the generator, the counts, and which groups have ever been the largest."""
         return super().state_dict() | {"full": self.full.copy()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from a saved state."""
+        """Restore a saved state."""
         super().load_state_dict(state)
         self.full = state["full"].copy()
 
@@ -157,8 +157,9 @@ class ClassBalanced(_Counted):
 class GreedyBalanced(_Counted):
     """An equal part for each group seen so far: GDumb's greedy sampler (Prabhu et al. 2020, Algorithm 1).
 
-    An example of a new group, or of one that holds less than capacity / groups, is kept: in a free place, or in that
-    of any example of the largest groups. Others are not, though places may be free: they are for groups to come.
+    An example of a new group, or of one that holds fewer than capacity / groups, is kept: in a free place, or in the
+    place of any example of the largest groups. Other examples are not kept, even if places are free: those are for
+    groups to come.
 
     >>> memory = GreedyBalanced(capacity=4, seed=0, group=lambda ids: ids // 100)
     >>> memory.add(np.array([0, 100, *range(101, 150)]))
@@ -193,15 +194,15 @@ class GreedyBalanced(_Counted):
 
 
 class TargetBalanced(_Counted):
-    """VisCOLL's Balanced-sqrt and Balanced-forget: words as near to a target distribution as they can be.
+    """VisCOLL's Balanced-sqrt and Balanced-forget: words as close to a target distribution as possible.
 
     The target is proportional to the square root of a word's frequency in the stream, or to its frequency times its
-    forgetting. A new example takes the place that lowers KL(memory || target) most, and is not kept where none lowers
-    it. Forgetting is the rise of a word's loss above its lowest: see `observe`.
+    forgetting. A new example takes the place that lowers KL(memory || target) most; if no place lowers it, the example
+    is not kept. Forgetting is the rise of a word's loss above its minimum: see `observe`.
 
-    A group is what is said, such as "a red bus"; `words` has a row for each group's number: its words, -1 where there
-    are fewer. Without `words` a group is a word of its own. Examples of one group are worth the same, so that a new
-    example costs a few operations on the words of the groups held, however many examples these are.
+    A group is a phrase such as "a red bus"; row g of `words` lists the words of group g, padded with -1. Without
+    `words`, a group is a single word of its own. All examples of one group are worth the same, so a new example costs a
+    few operations on the words of the groups held, however many examples there are.
 
     >>> memory = TargetBalanced(capacity=30, seed=0, group=lambda ids: ids // 1000, target="sqrt")
     >>> memory.add(np.array([*range(400), *range(1000, 1100)]))
@@ -222,22 +223,22 @@ class TargetBalanced(_Counted):
         super().__init__(capacity, seed, group)
         self.target, self._words_of = target, words
         self.words, self.frequency = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
-        """The words met, in the order in which they were, and how often each was seen in the stream."""
+        """The words encountered, in order of first occurrence, and how often each was seen in the stream."""
         self.loss, self.lowest = np.empty(0), np.empty(0)
-        """The smoothed mean loss of each word now, and its lowest so far; NaN where none was observed."""
+        """The current smoothed mean loss of each word, and its minimum so far; NaN for words not yet observed."""
         self._word_index: dict[int, int] = {}
         self._bags: list[dict[int, int]] = []
         """Which words an example of each group has, and how often."""
         most = 1 if words is None else words.shape[1]
         self._slots = np.full((2, 64, most), -1, dtype=np.int64)
-        """For each group, its words, and for each of them how often the same word stands before it; -1: none."""
+        """For each group, its words, and how often each of them occurred before in the group; -1: no word."""
         counts = np.arange((capacity + 1) * most + 1, dtype=np.float64)
         self._entropy: Floats = counts * np.log(np.maximum(counts, 1))
         self._rise: Floats = np.append(0.0, np.diff(self._entropy))
-        """m log m for each count m, and how much more that is than for m - 1."""
+        """m log m for each count m, and its increase over m - 1."""
 
     def observe(self, words: Ids, losses: Floats) -> None:
-        """Take the losses of words in training, new or replayed, to follow how they are forgotten."""
+        """Record the losses of words in training, new or replayed, to follow how they are forgotten."""
         numbers = words.tolist()
         self._meet(numbers)
         entries, size = [self._word_index[word] for word in numbers], len(self.words)
@@ -249,20 +250,20 @@ class TargetBalanced(_Counted):
         self.lowest[met] = np.fmin(self.lowest[met], self.loss[met])
 
     def distribution(self) -> Floats:
-        """The target, one share for each word."""
+        """The target distribution, one share for each word."""
         weights: Floats = np.exp(self._log_weights())
         weights /= weights.sum()
         return weights
 
     def _log_weights(self, entries: int | slice = slice(None)) -> Any:
-        """The logarithm of the target, up to a constant; all but 0 for a word that is yet to be seen."""
+        """The logarithm of the target, up to a constant; finite except for words that have not been seen yet."""
         frequency = np.log(np.maximum(self.frequency[entries], 1e-300))
         if self.target == "sqrt":
             return frequency / 2
         return frequency + np.log(FLOOR + np.fmax(self.loss[entries] - self.lowest[entries], 0))  # NaN is 0
 
     def _meet(self, words: list[int]) -> None:
-        """Enter words that are new."""
+        """Add words that are new."""
         if not (new := [word for word in dict.fromkeys(words) if word not in self._word_index]):
             return
         self._word_index |= {word: entry for entry, word in enumerate(new, len(self._word_index))}
@@ -277,7 +278,7 @@ class TargetBalanced(_Counted):
 
     def _enter_words(self, groups: list[int]) -> None:
         first = len(self._bags)
-        while self._slots.shape[1] < first + len(groups):  # twice as long: seldom, however many groups there are
+        while self._slots.shape[1] < first + len(groups):  # double it: rarely needed, however many groups there are
             self._slots = np.concatenate([self._slots, np.full_like(self._slots, -1)], axis=1)
         for entry, group in enumerate(groups, first):
             said = [group] if self._words_of is None else [w for w in self._words_of[group].tolist() if w >= 0]
@@ -294,7 +295,7 @@ class TargetBalanced(_Counted):
             self.frequency[word] += times
 
     def _weigh(self, coming: list[int]) -> None:
-        """Lay out what the groups that are held, or come, would take away: sums over `_slots` of `_gain`."""
+        """Lay out what removing each held or offered group would change: sums over `_slots` of `_gain`."""
         if not coming:
             return
         # With m the counts of words in the memory, M their sum and p the target:
@@ -315,7 +316,7 @@ class TargetBalanced(_Counted):
         self._total = int(self._present.sum())
 
     def _change(self, entry: int, sign: int) -> None:
-        """Put the words of a group into the counts, or take them out."""
+        """Add the words of a group to the counts, or subtract them."""
         for word, times in self._bags[entry].items():
             old = int(self._present[word])
             self._present[word] = new = old + sign * times
@@ -343,12 +344,12 @@ class TargetBalanced(_Counted):
         return self._any_of(leaves)
 
     def state_dict(self) -> dict[str, Any]:
-        """The ids, the generator, the counts, and what is known of the words."""
+        """The ids, the generator, the counts, and the statistics of the words."""
         own = {name: getattr(self, name).copy() for name in ("words", "loss", "lowest")}
         return super().state_dict() | own
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from a saved state; which words each group has is found again."""
+        """Restore a saved state; the words of each group are looked up again."""
         super().load_state_dict(state)
         self._meet(state["words"].tolist())
         self._enter_words(self.names.tolist())

@@ -1,4 +1,4 @@
-"""What all memories have in common, and those that do not balance groups."""
+"""The base class of all memories, and the memories that do not balance groups."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from holdfast.errors import UserError
 from holdfast.types import Ids, Stream
 
 Group: TypeAlias = Callable[[Ids], Ids]
-"""What a memory balances by: a number for each example."""
+"""The attribute that a memory balances by: a number for each example."""
 
 
 class Memory(ABC):
@@ -20,7 +20,7 @@ class Memory(ABC):
 
     ids: Ids
     groups: Ids
-    """The group of each id; empty where the memory was given none."""
+    """The group of each id; empty if the memory has no groups."""
 
     def __init__(self, seed: int, group: Group | None = None) -> None:
         self.ids, self.groups = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
@@ -37,7 +37,7 @@ class Memory(ABC):
 
     @property
     def nbytes(self) -> int:
-        """The bytes of the ids and of what else is kept about them; the examples themselves are not counted."""
+        """The bytes of the ids and of the data kept about them; the examples themselves are not counted."""
         return sum(value.nbytes for value in self.state_dict().values() if isinstance(value, np.ndarray))
 
     @abstractmethod
@@ -45,31 +45,31 @@ class Memory(ABC):
         """Offer examples in the order in which they were seen."""
 
     def sample(self, count: int) -> Ids:
-        """Draw the examples of `count` different places, or of all of them where there are fewer."""
+        """Draw the examples of `count` different places, or of all places if there are fewer."""
         return self.ids[self.draw(count)]
 
     def draw(self, count: int) -> Ids:
-        """Draw `count` different places of `ids`, or all of them where there are fewer."""
+        """Draw `count` different places of `ids`, or all of them if there are fewer."""
         if len(self.ids) <= count:
             return np.arange(len(self.ids))
         places: Ids = self._random.choice(len(self.ids), count, replace=False, shuffle=False)
         return places
 
     def draw_group(self, but: int | None = None) -> int | None:
-        """One of the groups held, each as likely as another, leaving one out; None where there is no other."""
+        """A random group of those held, all equally likely, optionally excluding one; None if there is no other."""
         held = np.unique(self.groups)
         held = held[held != but]
         return int(held[self._random.integers(len(held))]) if len(held) else None
 
     def sample_group(self, group: int, count: int) -> Ids:
-        """Draw the examples of `count` different places of one group, or of all where there are fewer."""
+        """Draw the examples of `count` different places of one group, or of all its places if there are fewer."""
         held: Ids = self.ids[self.groups == group]
         if len(held) > count:
             held = held[self._random.choice(len(held), count, replace=False, shuffle=False)]
         return held
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything that a resumed run needs."""
+        """Everything needed to resume a run."""
         return {
             "ids": self.ids.copy(),
             "groups": self.groups.copy(),
@@ -77,7 +77,7 @@ class Memory(ABC):
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from a saved state."""
+        """Restore a saved state."""
         self.ids, self.groups = state["ids"].copy(), state["groups"].copy()
         self._random.bit_generator.state = state["random"]
 
@@ -87,28 +87,28 @@ class Memory(ABC):
             self.groups = np.concatenate([self.groups, self._group(ids)])
 
     def _replace(self, places: Ids, ids: Ids) -> None:
-        """Put examples in the place of others; where a place is named twice, the later example stays."""
+        """Put examples in the places of others; if a place is named twice, the later example stays."""
         self.ids[places] = ids
         if self._group:
             self.groups[places] = self._group(ids)
 
 
 class Distinct(Memory):
-    """A memory in which an example counts the first time that it is offered, and never again."""
+    """A memory in which an example counts only the first time it is offered."""
 
     def __init__(self, seed: int, group: Group | None = None) -> None:
         super().__init__(seed, group)
         self._offered = np.zeros(64, dtype=np.bool_)
-        """Whether each id was ever offered; as long as a power of two, and no shorter than the ids need."""
+        """Whether each id has ever been offered; its length is a power of two, no larger than the ids require."""
 
     def add(self, ids: Ids) -> None:
-        """Offer examples in the order in which they were seen; those that were offered before are left out."""
+        """Offer examples in the order in which they were seen; those offered before are left out."""
         fresh = self.unseen(ids)
         self._offered[fresh] = True
         self._add(fresh)
 
     def unseen(self, ids: Ids) -> Ids:
-        """Those of some examples, each once, that were never offered."""
+        """Those of the given examples, without repetition, that were never offered."""
         if len(ids) and (most := int(ids.max())) >= len(self._offered):
             self._offered = np.pad(self._offered, (0, (1 << most.bit_length()) - len(self._offered)))
         fresh = ids[~self._offered[ids]]
@@ -117,20 +117,20 @@ class Distinct(Memory):
 
     @abstractmethod
     def _add(self, ids: Ids) -> None:
-        """Keep some of these examples, which were never offered before."""
+        """Keep some of these examples, none of which was offered before."""
 
     def state_dict(self) -> dict[str, Any]:
-        """The ids, the generator, and which examples were offered."""
+        """The ids, the generator, and which examples have been offered."""
         return super().state_dict() | {"offered": np.packbits(self._offered)}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from a saved state."""
+        """Restore a saved state."""
         super().load_state_dict(state)
         self._offered = np.unpackbits(state["offered"]).astype(np.bool_)
 
 
 def refuse_small(name: str, capacity: int, size: int | None, stream: Stream, *, sized: bool = True) -> None:
-    """Refuse, before training, a memory that cannot fill one batch of `size`, or of the stream's own size.
+    """Raise a UserError, before training, if a memory cannot fill one batch of `size`, or of the stream's own size.
 
     `sized` says whether the algorithm has a setting for that size.
     """
@@ -143,11 +143,11 @@ def refuse_small(name: str, capacity: int, size: int | None, stream: Stream, *, 
 
 
 class Reservoir(Memory):
-    """A uniform sample of all that was seen: the n-th offer enters with probability capacity / n (Vitter 1985).
+    """A uniform sample of everything that was seen: the n-th offer enters with probability capacity / n (Vitter 1985).
 
-    An example counts each time that it is offered, as in Mammoth's buffer: in a second epoch it may take a place anew,
-    and it may then hold two. So what an algorithm stores beside a place is as old as the offer that took it, and a
-    past offer is as likely to be held as a recent one.
+    An example counts each time it is offered, as in Mammoth's buffer: in a second epoch it may take a new place, and
+    may then hold two. Whatever an algorithm stores beside a place is therefore as old as the offer that took it, and
+    every past offer is equally likely to be held.
 
     >>> memory = Reservoir(capacity=2, seed=0)
     >>> memory.add(np.array([7, 8, 9]))
@@ -161,14 +161,14 @@ class Reservoir(Memory):
         super().__init__(seed, group)
         self.capacity = capacity
         self.seen = 0
-        """How many offers there were."""
+        """The number of offers so far."""
 
     def add(self, ids: Ids) -> None:
         """Offer examples in the order in which they were seen."""
         self.offer(ids)
 
     def offer(self, ids: Ids) -> Ids:
-        """The same, and the places that these examples took; vectorised, and the same as one after another."""
+        """Like `add`, and return the places taken; vectorised, with the same result as one offer after another."""
         free = max(self.capacity - self.seen, 0)
         first, rest = ids[:free], ids[free:]
         taken = np.arange(len(self.ids), len(self.ids) + len(first))
@@ -185,17 +185,17 @@ class Reservoir(Memory):
         return taken
 
     def state_dict(self) -> dict[str, Any]:
-        """The ids, the generator, and how many offers there were."""
+        """The ids, the generator, and the number of offers."""
         return super().state_dict() | {"seen": self.seen}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from a saved state."""
+        """Restore a saved state."""
         super().load_state_dict(state)
         self.seen = state["seen"]
 
 
 class Latest(Distinct):
-    """The last `capacity` examples that came for the first time, until they are taken.
+    """The `capacity` most recent examples, each counted on its first arrival, until they are taken.
 
     >>> memory = Latest(capacity=2, seed=0)
     >>> memory.add(np.array([7, 8, 9, 7]))
@@ -210,7 +210,7 @@ class Latest(Distinct):
         self.capacity = capacity
 
     def take(self) -> Ids:
-        """What is held, which is then held no more."""
+        """Return everything that is held, and empty the memory."""
         taken, self.ids = self.ids, self.ids[:0].copy()
         return taken
 
@@ -221,7 +221,7 @@ class Latest(Distinct):
 class PerTask(Distinct):
     """A random part of each finished stage: `count` examples, or `share` of them. It grows with the stages.
 
-    `add` is given all examples of a stage that is done; `groups` are the stages' numbers from 0.
+    `add` is given all examples of a finished stage; `groups` are the stages' numbers from 0.
 
     >>> memory = PerTask(seed=0, share=0.01)
     >>> memory.add(np.arange(500))
@@ -249,15 +249,15 @@ class PerTask(Distinct):
         return super().state_dict() | {"stages": self.stages}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from a saved state."""
+        """Restore a saved state."""
         super().load_state_dict(state)
         self.stages = state["stages"]
 
 
 class ExperienceBalanced(Distinct):
-    """`capacity` examples in all, an equal part of each finished stage; older parts shrink as stages come.
+    """`capacity` examples in all, an equal part of each finished stage; older parts shrink as stages are added.
 
-    `add` is given all examples of a stage that is done; `groups` are the stages' numbers from 0.
+    `add` is given all examples of a finished stage; `groups` are the stages' numbers from 0.
 
     >>> memory = ExperienceBalanced(capacity=7, seed=0)
     >>> for start in (0, 50, 100):
@@ -287,6 +287,6 @@ class ExperienceBalanced(Distinct):
         return super().state_dict() | {"stages": self.stages}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from a saved state."""
+        """Restore a saved state."""
         super().load_state_dict(state)
         self.stages = state["stages"]
