@@ -24,7 +24,7 @@ ALLOWED = {
     "settings": {"types", "errors"},
     "usercode": {"errors"},
     "foreign": {"usercode"},
-    "registry": {"errors", "usercode", "algorithms"},  # a user's file is checked to hold an Algorithm
+    "registry": {"errors", "usercode"},
     "metrics": set(),
     "papers": {"metrics"},
     "progress": set(),

@@ -1,11 +1,26 @@
-"""Names of what can be run. Looking a name up imports nothing but the thing itself."""
+"""Names of what can be run, ours and others'. Looking a name up imports nothing but the thing itself.
+
+`find(word, kind)` is the one place where a word becomes a thing. A word is
+
+| word                  | for example                    | what it names                                       |
+|-----------------------|--------------------------------|-----------------------------------------------------|
+| a name                | `replay`, `er`, `viscoll:coco` | what is built in, or what a package announces       |
+| `path/to/file.py:Name`| `mine.py:StayNear`             | a class (of datasets: an object) in a file          |
+| `package.module:Name` | `photos.readers:PHOTOS`        | the same in a module that Python can import         |
+
+A package announces what it has by entry points of the groups in `SLOTS`. A built-in name always means what is built in,
+and a name that two packages announce means neither: such things are listed, and found, as `package.module:Name`.
+"""
 
 from __future__ import annotations
 
 import importlib
+import importlib.metadata
+import importlib.util
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -13,18 +28,27 @@ from typing import Any
 from holdfast.errors import UserError, nearest
 from holdfast.usercode import load
 
+BUILT_IN = "built-in"
+
 
 @dataclass(frozen=True)
 class Entry:
-    """Where a registered thing is, what it is for, and by which other names the papers know it."""
+    """Where a thing with a name is, what it is for, and by which other names the papers know it."""
 
     place: str
+    """`package.module:Name` or `path/to/file.py:Name`; empty for plain fine-tuning, which is nothing."""
     summary: str
     aliases: tuple[str, ...] = ()
     rows: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     """Rows of the papers' tables: this thing with one setting. A K in a name and its value is any whole number."""
     within: bool = False
     """Whether runs of this benchmark are shown in its family's own section alone, and never as an experiment."""
+    name: str = ""
+    """What settings, tables and records call it: its registered name, or the name of its class."""
+    kind: str = ""
+    """What it is: a key of `SLOTS`. It is checked for things that are not built in."""
+    origin: str = BUILT_IN
+    """Where it comes from: built-in, `package NAME VERSION`, or the path of its file."""
 
     @property
     def module(self) -> str:
@@ -37,9 +61,13 @@ class Entry:
         return self.module.rpartition(".")[0]
 
     def load(self) -> Any:
-        """Import it."""
-        module, name = self.place.split(":")
-        return getattr(importlib.import_module(module), name)
+        """Import it; None for plain fine-tuning."""
+        if not self.place:
+            return None
+        module, _, name = self.place.rpartition(":")
+        if self.origin == BUILT_IN:
+            return getattr(importlib.import_module(module), name)
+        return _checked(_import(self, module), name, self)
 
 
 BENCHMARKS: dict[str, Entry] = {
@@ -212,6 +240,163 @@ TRANSFORMS: dict[str, Entry] = {
 }
 
 
+@dataclass(frozen=True)
+class Slot:
+    """A place of a run that takes a name: the tables of what is built in, and what a thing from outside must be."""
+
+    tables: tuple[Mapping[str, Entry], ...]
+    base: str
+    """The class that it extends or, for datasets, that it is an object of."""
+    group: str
+    """The group of entry points by which packages announce theirs."""
+    settings: bool = True
+    """Whether it has settings, as the fields of a dataclass."""
+
+
+SLOTS: dict[str, Slot] = {
+    "benchmark": Slot((BENCHMARKS,), "holdfast.benchmarks.base:Benchmark", "holdfast.benchmarks"),
+    "algorithm": Slot((PLAIN, ALGORITHMS, TRANSFORMS), "holdfast.algorithms.base:Algorithm", "holdfast.algorithms"),
+    "model": Slot((MODELS,), "holdfast.models.base:Model", "holdfast.models"),
+    "dataset": Slot((DATASETS,), "holdfast.datasets.base:Dataset", "holdfast.datasets", settings=False),
+    "memory": Slot((), "holdfast.memory.base:Memory", "holdfast.memories", settings=False),
+    "task": Slot((), "holdfast.types:Task", "holdfast.tasks", settings=False),
+}
+
+
+def find(word: str, kind: str) -> Entry:
+    """What a word names; see the table above. Only `Entry.load` imports it.
+
+    >>> find("er", "algorithm").name, find("er", "algorithm").origin
+    ('replay', 'built-in')
+    >>> find("reply", "algorithm")
+    Traceback (most recent call last):
+    holdfast.errors.UserError: there is no algorithm 'reply': did you mean replay?
+    """
+    word = word.strip()
+    place, colon, name = word.rpartition(":")
+    if word.endswith(".py"):
+        raise UserError(f"{word!r} names no {kind}: write it as {word}:Name")
+    if place.endswith(".py"):
+        if not Path(place).is_file():
+            raise UserError(f"there is no file {place!r} to take the {kind} {name!r} from")
+        return Entry(word, "", name=name, kind=kind, origin=place)
+    for main, entry in _built_in(kind):
+        if _plain(word) in map(_plain, (main, *entry.aliases)):
+            return replace(entry, name=main, kind=kind)
+    announced = [entry for entry in _announced(SLOTS[kind].group, kind) if _plain(entry.name) == _plain(word)]
+    if len(announced) == 1:
+        return announced[0]
+    if announced:
+        packages = " and ".join(f"{entry.origin} (as {entry.place})" for entry in announced)
+        raise UserError(f"the {kind} {word!r} is announced by {packages}: say which one, as {announced[0].place}")
+    if colon and _is_module(place):
+        return Entry(word, "", name=name, kind=kind, origin=_origin(place))
+    rows = [row for _, entry in _built_in(kind) for row in entry.rows]
+    known = [each for main, entry in entries(kind).items() for each in (main, *entry.aliases)]
+    told = f"there is no module {place!r}, and no {kind} {word!r}" if "." in place else f"there is no {kind} {word!r}"
+    raise UserError(f"{told}: {nearest(word, [*known, *rows]) if known else f'write it as file.py:{name or word}'}")
+
+
+def entries(kind: str) -> dict[str, Entry]:
+    """Everything of a kind that has a name, by the word that finds it: what is built in, then what packages announce.
+
+    >>> list(entries("dataset"))[:2]
+    ['vqav2', 'nlvr2']
+    """
+    found = {main: replace(entry, name=main, kind=kind) for main, entry in _built_in(kind)}
+    announced = _announced(SLOTS[kind].group, kind)
+    names = [_plain(entry.name) for entry in announced]
+    taken = {_plain(each) for main, entry in found.items() for each in (main, *entry.aliases)}
+    for entry in announced:
+        plain = _plain(entry.name)
+        alone = plain not in taken and names.count(plain) == 1 and row(plain) == (plain, {})
+        found[entry.name if alone else entry.place] = entry
+    return found
+
+
+def _built_in(kind: str) -> Iterator[tuple[str, Entry]]:
+    for table in SLOTS[kind].tables:
+        yield from table.items()
+
+
+@cache
+def _announced(group: str, kind: str) -> tuple[Entry, ...]:
+    """What installed packages announce, read from their metadata alone: nothing is imported."""
+    return tuple(
+        Entry(point.value.partition("[")[0].strip(), "", name=point.name, kind=kind, origin=_package(point.dist))
+        for point in sorted(importlib.metadata.entry_points(group=group), key=lambda each: (each.name, each.value))
+    )
+
+
+def _package(found: importlib.metadata.Distribution | None) -> str:
+    return f"package {found.name} {found.version}" if found is not None else "a package"
+
+
+def _is_module(name: str) -> bool:
+    """Whether Python could import it, as far as can be told without executing anything."""
+    try:
+        return importlib.util.find_spec(name.partition(".")[0]) is not None
+    except (ImportError, ValueError):  # a name with an empty part; a module without a place
+        return False
+
+
+def _origin(module: str) -> str:
+    """The package that a module belongs to; its file where it belongs to none."""
+    packages = importlib.metadata.packages_distributions().get(module.partition(".")[0], ())
+    if packages:
+        return _package(importlib.metadata.distribution(packages[0]))
+    spec = importlib.util.find_spec(module.partition(".")[0])
+    return spec.origin if spec is not None and spec.origin else module
+
+
+def _import(entry: Entry, module: str) -> ModuleType:
+    """The module of a thing that is not built in; UserError, with its origin, where it cannot be imported."""
+    if module.endswith(".py"):
+        return load(Path(module)).module
+    try:
+        return importlib.import_module(module)
+    except Exception as error:
+        raise UserError(
+            f"the {entry.kind} {entry.name!r} of {entry.origin} cannot be imported: {type(error).__name__}: {error}"
+        ) from error
+
+
+def _checked(module: ModuleType, name: str, entry: Entry) -> Any:
+    """The thing of this name in a module, if it is what its kind must be."""
+    kind, where = SLOTS[entry.kind], entry.place.rpartition(":")[0]
+    holder, _, base_name = kind.base.partition(":")
+    base = getattr(importlib.import_module(holder), base_name)
+    own = {n: thing for n, thing in vars(module).items() if _is_a(thing, base, entry.kind)}
+    if module.__name__ != where:  # a file: what it takes from elsewhere is not its own
+        own = {n: t for n, t in own.items() if not isinstance(t, type) or _package_of(t) == module.__name__}
+    if name not in own:
+        article = "an" if entry.kind[0] in "aeiou" else "a"
+        wrong = f"has no {entry.kind} {name!r}"
+        if name in vars(module) and module.__name__ == where:
+            wrong = f"has {name!r}, which is not {article} {entry.kind} (holdfast.{base_name})"
+        raise UserError(f"{where} {wrong}: {nearest(name, own)}")
+    thing = own[name]
+    if isinstance(thing, type):
+        if missing := sorted(getattr(thing, "__abstractmethods__", ())):
+            raise UserError(f"{where}: {name} does not define {' and '.join(missing)}")
+        options = vars(thing).get("__dataclass_params__")
+        # What is set up for a benchmark is kept under the benchmark itself, so it must not change.
+        if kind.settings and (options is None or (entry.kind == "benchmark" and not options.frozen)):
+            decorator = "@dataclass(frozen=True)" if entry.kind == "benchmark" else "@dataclass"
+            raise UserError(f"{where}: {name} must be a dataclass: write {decorator} above it")
+    return thing
+
+
+def _is_a(thing: Any, base: type, kind: str) -> bool:
+    if kind == "dataset":
+        return isinstance(thing, base)
+    return isinstance(thing, type) and issubclass(thing, base) and thing is not base
+
+
+def _package_of(kind: type) -> str:
+    return kind.__module__.partition(".")[0]
+
+
 def families() -> dict[str, str]:
     """The package of each family of benchmarks: everything that belongs to a benchmark is in this one folder.
 
@@ -273,22 +458,3 @@ def row(name: str) -> tuple[str, dict[str, str]]:
 
 def _plain(name: str) -> str:
     return name.strip().lower().replace("_", "-")
-
-
-def algorithm_from_file(word: str) -> Any:
-    """The class that `path/to/file.py:Class` names."""
-    path, colon, name = word.rpartition(":")
-    if not colon:
-        raise UserError(f"{word!r} names no class: write it as {word}:Class")
-    if not Path(path).is_file():
-        raise UserError(f"there is no file {path!r} to take the algorithm {name!r} from")
-    module = load(Path(path)).module
-    from holdfast.algorithms.base import Algorithm
-
-    own = {n: k for n, k in vars(module).items() if isinstance(k, type) and k.__module__ == module.__name__}
-    kinds = {n: k for n, k in own.items() if issubclass(k, Algorithm)}
-    if name not in kinds:
-        raise UserError(f"{path} has no algorithm {name!r}: {nearest(name, kinds)}")
-    if "__dataclass_fields__" not in vars(kinds[name]):
-        raise UserError(f"{path}: {name} must be a dataclass: write @dataclass above it")
-    return kinds[name]

@@ -176,7 +176,7 @@ def test_a_mistake_in_the_users_own_file_is_told_with_its_place(tmp_path, text, 
     settings = {"Mine.rate": "1"} if "has the type" in sentence else {}
     with pytest.raises(UserError, match=sentence):
         prepare(tiny(f"{path}:Mine", **settings))
-    with pytest.raises(UserError, match=r"names no class: write it as mine\.py:Class"):
+    with pytest.raises(UserError, match=r"names no algorithm: write it as mine\.py:Name"):
         prepare(tiny("mine.py"))
 
 

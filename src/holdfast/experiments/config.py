@@ -82,6 +82,11 @@ class Config:
         return self.request.seed
 
     @property
+    def model(self) -> str:
+        """The word that names the model."""
+        return self.request.model or self.benchmark.model(self.title)
+
+    @property
     def after(self) -> str | None:
         """The id of the run whose weights it begins with."""
         return self.request.start.partition("@")[0] or None
@@ -207,8 +212,8 @@ def resolve(request: Request) -> Config:
                     f"{request.algorithm!r} says {owner}.{name}={value}, and --set says {given}: give one of the two"
                 )
 
-    benchmark_name = registry.resolve(request.benchmark, "benchmark", registry.BENCHMARKS)
-    kind: type[Benchmark] = registry.BENCHMARKS[benchmark_name].load()
+    benchmark_entry = registry.find(request.benchmark, "benchmark")
+    benchmark_name, kind = benchmark_entry.name, benchmark_entry.load()
     asked = {name: getattr(request, name) for name in ("scale", "setting", "order", "data", "skip_bad")}
     given = {name: value for name, value in asked.items() if value not in (None, 0)}
     for name in given.keys() & settings["benchmark"].keys():
@@ -223,17 +228,19 @@ def resolve(request: Request) -> Config:
             raise UserError(f"{benchmark_name} draws its own data: leave --{name.replace('_', '-')} out")
     if "seed" in given:
         raise UserError("benchmark.seed is the run's seed: give it with --seed")
-    benchmark = build(kind, given | {"seed": request.seed}, benchmark_name)
+    own_seed = {"seed": request.seed} if "seed" in fields(kind) else {}
+    benchmark: Benchmark = build(kind, given | own_seed, benchmark_name)
     build(Training, settings["train"], "train")
     title = title_of(transforms, names)
-    model_name = registry.resolve(request.model or benchmark.model(title), "model", registry.MODELS)
+    model_entry = registry.find(request.model or benchmark.model(title), "model")
+    model_name = model_entry.name
     preset = by_owner(benchmark.preset(model_name, title), names)
     assert not preset["benchmark"], "a preset follows from the benchmark's settings, and changes none of them"
     for name, kind_of in entries:
         for given_name in kind_of.instead.keys() & settings[name].keys():
             preset[name].pop(kind_of.instead[given_name], None)
     settings = {owner: {**preset[owner], **own} for owner, own in settings.items()}
-    recipe: Model = build(registry.MODELS[model_name].load(), settings["model"], "model")
+    recipe: Model = build(model_entry.load(), settings["model"], "model")
     algorithms = tuple(build(kind, settings[name], name) for name, kind in entries)
     for name, algorithm in zip(names, algorithms, strict=True):
         algorithm.called = name  # what messages call it
@@ -254,7 +261,7 @@ def needed(config: Config, need: Need, run: str) -> Request:
     kept = {"model"} if "settings" in change else {"model", "benchmark", "train"}
     if "benchmark" in change:
         kept -= {"benchmark"}
-        change = {"order": None, "setting": None, "model": config.names["model"]} | change
+        change = {"order": None, "setting": None, "model": config.model} | change
     elif "settings" not in change and change.get("algorithm", given.algorithm) == given.algorithm:
         kept |= {owner_of(name)[0] for name in given.settings}
     settings = {name: value for name, value in given.settings.items() if owner_of(name)[0] in kept}

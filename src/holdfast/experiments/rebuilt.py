@@ -12,9 +12,10 @@ from holdfast.settings import build, fields
 def recipe_of(record: Record) -> Model:
     """The recipe of a run's model: its sizes from the configuration, the places of its weights from the command."""
     own = record.config["model"]
-    kind: type[Model] = registry.MODELS[own["name"]].load()
     command = record.environment.get("command", "")
-    given = Request.from_command(command).settings if command else {}
+    request = Request.from_command(command) if command else Request()
+    given = request.settings
+    kind: type[Model] = registry.find(request.model or own["name"], "model").load()
     places = {name: given[f"model.{name}"] for name in kind.places if f"model.{name}" in given}
     recipe: Model = build(kind, {name: own[name] for name in fields(kind) if name in own} | places, "model")
     return recipe

@@ -139,15 +139,12 @@ def algorithms_of(words: str) -> tuple[list[str], list[tuple[str, type[Algorithm
     transforms, entries = [], []
     names = [word.strip() for word in words.split("+")]
     for name in names:
-        if ".py" in name:
-            kind = registry.algorithm_from_file(name)
-            entries.append((kind.__name__, kind))
-            continue
-        found = registry.resolve(name, "algorithm", registry.ALGORITHMS, registry.PLAIN, registry.TRANSFORMS)
-        if found in registry.TRANSFORMS:
-            transforms.append(found)
-        elif found in registry.ALGORITHMS:
-            entries.append((found, registry.ALGORITHMS[found].load()))
+        entry = registry.find(name, "algorithm")
+        found = entry.load()
+        if isinstance(found, type):
+            entries.append((entry.name, found))
+        elif found is not None:
+            transforms.append(entry.name)
         elif len(names) > 1:
             raise UserError(f"{name!r} is plain fine-tuning: there is nothing to combine in {words!r}")
     if len({*transforms, *(name for name, _ in entries)}) < len(transforms) + len(entries):
