@@ -6,7 +6,8 @@ import pytest
 from scipy import stats
 
 import holdfast as hf
-from holdfast.benchmarks.base import Measure
+from holdfast import registry
+from holdfast.benchmarks.base import USUAL, Measure
 from holdfast.benchmarks.patterns.benchmark import Patterns
 from holdfast.experiments.store import Record
 from holdfast.reports import overview, report, tables
@@ -80,8 +81,10 @@ def test_a_users_benchmark_has_neither_arrows_nor_marks():
 
 
 def test_every_measure_of_a_benchmark_here_has_a_direction():
-    for name in ("cfst", "climb", "clvqa", "patterns", "viscoll"):
-        assert all(measure.higher is not None for measure in tables.measures(name).values()), name
+    for name, entry in registry.BENCHMARKS.items():
+        own = entry.load().measures
+        assert all(measure.higher is not None for measure in own.values()), name
+        assert entry.within or own is registry.part(name, "protocol").MEASURES, name
     assert Measure("mine").higher is None
 
 
@@ -160,9 +163,9 @@ def test_a_row_that_learned_nothing_is_not_marked_for_forgetting_nothing():
 
 def test_the_chance_of_a_mean_score_is_the_mean_of_the_chances():
     values = {**record(stages=2), "chance": {"stage-1": 0.5, "stage-2": 0.25}}
-    run, accuracy = Record.from_json(values, ""), tables.measures("patterns")["final_accuracy"]
+    run, accuracy = Record.from_json(values, ""), USUAL["final_accuracy"]
     assert chance_of([run], "final_accuracy", accuracy) == pytest.approx(0.375)
-    assert chance_of([run], "forgetting", tables.measures("patterns")["forgetting"]) is None
+    assert chance_of([run], "forgetting", USUAL["forgetting"]) is None
     partly = Record.from_json({**values, "chance": {"stage-1": 0.5}}, "")
     assert chance_of([run, partly], "final_accuracy", accuracy) is None
     runs = [

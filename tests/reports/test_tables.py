@@ -1,5 +1,8 @@
 """Tables for a terminal: a dash comes with its reason, and the reason is true."""
 
+import pytest
+
+from holdfast.errors import UserError
 from holdfast.experiments.store import Record
 from holdfast.reports import overview
 from holdfast.reports.groups import experiments
@@ -44,3 +47,35 @@ def test_a_task_that_was_never_learned_is_not_called_old():
 def test_an_old_record_is_called_old():
     for under in notes(climb("replay", final_accuracy=0.5, forward_transfer=0.1), climb(final_accuracy=0.5)):
         assert "finetune: no FWT: this record was made before there was such a measure." in under
+
+
+def outside(**measures):
+    """A made-up run of a benchmark that is not built in, whose record says how its measures are shown."""
+    value = record("Mine", "replay", 0, summary={"perplexity": 12.345, "recall": 0.5, "unsaid": 1.0})
+    return value | {"measures": measures}
+
+
+def test_a_benchmark_that_is_not_built_in_is_shown_as_its_record_says():
+    shown = {"perplexity": {"title": "PPL", "higher": False, "factor": 1, "decimals": 2}, "recall": {"title": "R@1"}}
+    found = comparison([Record.from_json(outside(**shown), "test")])
+    assert found.columns == ("algorithm", "PPL ↓", "R@1")
+    assert found.rows == (("replay", "12.35", "50.0"),)
+    assert "R@1 in percent" in found.notes[0]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {},
+        {"title": 3},
+        {"title": "R", "higher": 1},
+        {"title": "R", "decimals": 99},
+        {"title": "R", "factor": 1e300},
+        {"title": "R", "mean_of": [1]},
+        {"title": "R", "code": "import os"},
+        "R",
+    ],
+)
+def test_a_record_whose_measures_are_not_as_they_must_be_is_refused(wrong):
+    with pytest.raises(UserError, match=r"no record of a run \(measures\)"):
+        Record.from_json(outside(recall=wrong), "test")

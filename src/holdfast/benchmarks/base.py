@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast import metrics
+from holdfast.errors import UserError
 from holdfast.metrics import Undefined
 from holdfast.metrics.pooling import Shares
 from holdfast.types import Array, Inputs, Protocol, Score, Stream, Task, Wants
@@ -45,6 +47,30 @@ class Measure:
         ('BLEU-1 ↑', 'PPL ↓', 'mine')
         """
         return headed(self.title, self.higher)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON values, as a record keeps them: what is not as it is by default.
+
+        >>> Measure("BLEU-1", higher=True, decimals=2).to_json()
+        {'title': 'BLEU-1', 'higher': True, 'decimals': 2}
+        """
+        found = {each.name: getattr(self, each.name) for each in fields(self)}
+        default = {each.name: each.default for each in fields(self)}
+        return {n: list(v) if isinstance(v, tuple) else v for n, v in found.items() if v != default[n]}
+
+    @staticmethod
+    def from_json(value: Any) -> Measure:
+        """Read it again; TypeError where it is no such thing."""
+        kinds = {"higher": bool | None, "factor": int | float, "decimals": int, "mean_of": list}
+        if not isinstance(value, dict) or not all(isinstance(v, kinds.get(n, str)) for n, v in value.items()):
+            raise TypeError("no description of a measure")
+        given: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in value.items()}
+        found = Measure(**given)
+        if not (
+            abs(found.factor) < 1e9 and 0 <= found.decimals <= 12 and all(isinstance(n, str) for n in found.mean_of)
+        ):
+            raise TypeError("no description of a measure")
+        return found
 
 
 def headed(title: str, higher: bool | None) -> str:
@@ -90,15 +116,29 @@ class Setup:
     """Whether the weights at the end of each stage stay in the store, for runs that begin with them."""
 
 
+USUAL = {
+    "final_accuracy": Measure("final acc.", higher=True, mean_of=("*",)),
+    "learning_accuracy": Measure("learning acc.", higher=True, mean_of=("*",)),
+    "forgetting": Measure("forgetting", higher=False, relies_on="final_accuracy"),
+    "backward_transfer": Measure("BWT", higher=True, relies_on="final_accuracy"),
+}
+"""The field's usual measures, on the whole score matrix."""
+
+
 class Benchmark(ABC):
     """A benchmark with its settings as fields; `seed` is the run's, for what a benchmark draws at random."""
 
-    default_model: ClassVar[str]
+    default_model: ClassVar[str] = ""
+    measures: ClassVar[Mapping[str, Measure]] = USUAL
+    """How each measure that `summary` and `relative` give is shown. A record keeps this, so that tables and reports of
+    a store need no code of the benchmark."""
     places: ClassVar[frozenset[str]] = frozenset({"data", "skip_bad", "features"})
     """Settings that say where data lies, not what it is: in a run's id, the data's fingerprint stands for them."""
 
     def model(self, algorithm: str = "finetune") -> str:
         """The name of the model where a user names none, for an algorithm by its row's name."""
+        if not self.default_model:
+            raise UserError(f"{type(self).__name__} has no model of its own: give --model, or set its default_model")
         return self.default_model
 
     def preset(self, model: str, algorithm: str) -> Mapping[str, Any]:
@@ -134,9 +174,21 @@ class Benchmark(ABC):
         """Read or make the data, as far as can be as the model wants it, and lay out stream and protocol."""
 
     @staticmethod
-    @abstractmethod
     def summary(scores: Sequence[Score]) -> dict[str, float]:
-        """The benchmark's measures from a score log; one that is undefined is a NaN with a reason."""
+        """The benchmark's measures from a score log; one that is undefined is a NaN with a reason.
+
+        By default these are the usual ones; all but the final accuracy need one stage for each evaluation set.
+        """
+        _, _, matrix = score_matrix(scores)
+        found = {"final_accuracy": metrics.mean(matrix[-1])}
+        if matrix.shape[0] != matrix.shape[1]:
+            reason = f"needs one stage for each task, and there are {matrix.shape[0]} for {matrix.shape[1]}"
+            return found | {name: Undefined(reason) for name in USUAL if name not in found}
+        return found | {
+            "learning_accuracy": metrics.learning_accuracy(matrix),
+            "forgetting": metrics.forgetting(matrix),
+            "backward_transfer": metrics.backward_transfer(matrix, final=True),
+        }
 
     @staticmethod
     def relative(scores: Sequence[Score], others: Mapping[str, Sequence[Score]]) -> dict[str, float]:

@@ -71,7 +71,6 @@ def tune(
     from holdfast.experiments.tune import best, mark
     from holdfast.experiments.tune import tune as search
     from holdfast.metrics import Undefined
-    from holdfast.reports.tables import measures
 
     request = Request(
         benchmark,
@@ -87,7 +86,7 @@ def tune(
         threads=threads,
     )
     wanted = parse_grid(grid)
-    known = measures(resolve(request).names["benchmark"])
+    known = resolve(request).benchmark.measures
     if by in known and known[by].higher is None:
         raise UserError(f"it is not known whether more of {by!r} is better: choose by a measure with a direction")
     results: list[PlanResult] = []

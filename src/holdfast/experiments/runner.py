@@ -154,6 +154,7 @@ def _first_rank(
         chance=setup.chance,
         dropped=len(setup.problems),
         problems=setup.problems[:SHOWN],
+        measures={name: measure.to_json() for name, measure in config.benchmark.measures.items()},
     )
     checkpoint.write(folder.weights, learner.model.state_dict())
     write_json(folder.path / "record.json", record.to_json())

@@ -30,6 +30,7 @@ from typing import IO, Any
 
 import numpy as np
 
+from holdfast.benchmarks.base import Measure
 from holdfast.errors import RunError, Stopped, UserError, nearest
 from holdfast.types import Array, Score
 
@@ -65,6 +66,8 @@ class Record:
     """What each task adds to the measures that are pooled over tasks: `metrics.pooling.Share` as JSON."""
     tuning: Mapping[str, Any] = field(default_factory=dict)
     """How its settings were chosen, where `holdfast tune` chose them: by which measure, among how many trials."""
+    measures: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """How each measure is shown, as its benchmark said: `benchmarks.base.Measure` as JSON."""
     schema: int = SCHEMA
 
     @property
@@ -335,6 +338,13 @@ def _is_share(value: Any) -> bool:
     return numbers and _is_text(value.get("doubt")) and (value["base"] > 0 or value["doubt"] != "")
 
 
+def _is_measure(value: Any) -> bool:
+    try:
+        return isinstance(Measure.from_json(value), Measure)
+    except TypeError:
+        return False
+
+
 def _is_config(value: Any) -> bool:
     """Whether it has what every run's configuration has, of the right kinds."""
     if not isinstance(value, dict) or not value.get("training"):
@@ -364,9 +374,10 @@ _PARTS: dict[str, Callable[[Any], bool]] = {
     "others": _of(_is_text),
     "shares": _of(_of(_is_share)),
     "tuning": lambda value: isinstance(value, dict),
+    "measures": _of(_is_measure),
 }
 """What each part of a record must be."""
-_LATER = ("chance", "dropped", "problems", "others", "shares", "tuning")
+_LATER = ("chance", "dropped", "problems", "others", "shares", "tuning", "measures")
 """Parts that the first records have not got."""
 
 

@@ -12,9 +12,9 @@ from holdfast.papers import PublishedTable
 from holdfast.reports.blocks import Cell, TableBlock
 from holdfast.reports.groups import rows_of
 from holdfast.reports.marks import mark_best, measured
+from holdfast.reports.measures import measures
 from holdfast.reports.overview import is_bound, row_head
 from holdfast.reports.runs import on_world
-from holdfast.reports.tables import measures
 
 WORLD = "Ours is on the world's small data, the paper's on the real data: this is no reproduction of the paper."
 
@@ -87,7 +87,7 @@ def side_by_side(
 
 
 def _cell(column: Beside, group: Sequence[Record], theirs: PublishedTable | None) -> Cell:
-    known = measures(group[0].config["benchmark"]["name"]) if group else {}
+    known = measures(group[0]) if group else {}
     measure = known.get(column.measure) or Measure(column.title)
     cell = measured(group, column.measure, replace(measure, factor=column.factor, decimals=column.decimals))
     if len(group) == 1 and cell.number is not None and column.own_interval:

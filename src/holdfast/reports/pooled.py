@@ -9,6 +9,7 @@ from holdfast import registry
 from holdfast.benchmarks.base import Measure
 from holdfast.experiments.store import Record
 from holdfast.metrics.pooling import Share, Shares, doubtful, pool
+from holdfast.reports.measures import measures
 
 Rows = Mapping[str, tuple[Record, ...]]
 OLD = "an earlier version pooled all tasks, learned or not: run it again"
@@ -20,10 +21,9 @@ def pooled(rows: Rows) -> tuple[dict[str, tuple[Record, ...]], tuple[str, ...]]:
     The rows come back as they are where their benchmark has no such measures.
     """
     found = dict(rows)
-    benchmark = next((str(r.config["benchmark"]["name"]) for group in rows.values() for r in group), "")
-    measures: Mapping[str, Measure] = getattr(registry.part(benchmark, "protocol"), "MEASURES", {}) if benchmark else {}
+    known = {name: measure for group in rows.values() for r in group for name, measure in measures(r).items()}
     notes: list[str] = []
-    for name, measure in measures.items():
+    for name, measure in known.items():
         if not measure.pooled:
             continue
         shares = {title: [_shares(record, name) for record in group] for title, group in rows.items()}

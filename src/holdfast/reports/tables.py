@@ -9,6 +9,7 @@ from holdfast import metrics, registry
 from holdfast.benchmarks.base import Measure, score_matrix
 from holdfast.experiments.store import Record
 from holdfast.reports.groups import rows_of
+from holdfast.reports.measures import measures
 from holdfast.reports.pooled import pooled
 
 MOST = 8
@@ -25,14 +26,9 @@ class Grid:
     notes: tuple[str, ...] = ()
 
 
-def measures(benchmark: str) -> Mapping[str, Measure]:
-    """How the measures of a benchmark are shown; none where this version does not know the benchmark."""
-    return _protocol(benchmark, "MEASURES")
-
-
 def shown_measures(records: Sequence[Record]) -> dict[str, Measure]:
     """The measures that these records have, as their benchmark shows them; unknown ones as plain numbers."""
-    known = measures(records[0].config["benchmark"]["name"])
+    known = {name: measure for record in records for name, measure in measures(record).items()}
     there = {name for record in records for name in record.summary}
     found = {name: measure for name, measure in known.items() if name in there}
     return found or {name: Measure(name, factor=1.0, decimals=3) for name in sorted(there)[:MOST]}
@@ -41,7 +37,7 @@ def shown_measures(records: Sequence[Record]) -> dict[str, Measure]:
 def comparison(records: Sequence[Record]) -> Grid:
     """One row an algorithm, one column a measure: the mean over seeds, and its 95 % t-interval."""
     benchmark = records[0].config["benchmark"]["name"]
-    shown, costs = shown_measures(records), _protocol(benchmark, "COSTS")
+    shown, costs = shown_measures(records), getattr(registry.part(benchmark, "protocol"), "COSTS", {})
     shown = {**shown, **{name: m for name, m in costs.items() if any(name in record.cost for record in records)}}
     groups, left_out = pooled(rows_of(records))
     rows = []
@@ -115,12 +111,6 @@ def matrix(record: Record, split: str = "test") -> Grid:
     lines += [(f"after {i + 1}", *(show(v) for v in row)) for i, row in enumerate(rows)]
     unit = ", in percent" if shares else ""
     return Grid(f"scores on {split} data{unit}", ("stages", *names), tuple(lines))
-
-
-def _protocol(benchmark: str, table: str) -> Mapping[str, Measure]:
-    """A table of the benchmark's protocol; empty if this version does not know the benchmark."""
-    found: Mapping[str, Measure] = getattr(registry.part(benchmark, "protocol"), table, {})
-    return found
 
 
 def _value(record: Record, name: str) -> float | None:

@@ -16,7 +16,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.benchmarks.base import Benchmark, Setup
+from holdfast.benchmarks.base import Benchmark, Measure, Setup
 from holdfast.benchmarks.cache import place, version_of
 from holdfast.benchmarks.cfst import combinations, fewshot, paper, protocol, stream, tasks
 from holdfast.benchmarks.cfst.build import MARK, READERS, build
@@ -58,6 +58,7 @@ class Cfst(Benchmark):
     """What the four have in common: classes in stages."""
 
     default_model: ClassVar[str] = "resnet18-tiny"
+    measures: ClassVar[Mapping[str, Measure]] = protocol.MEASURES
     name: ClassVar[str]
 
     scale: Literal["tiny", "small", "large", "paper"] = "small"

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar, Literal
 
-from holdfast.benchmarks.base import Benchmark, Need, Setup
+from holdfast.benchmarks.base import Benchmark, Measure, Need, Setup
 from holdfast.benchmarks.climb import paper, protocol, transfer
 from holdfast.benchmarks.climb.paper import TASKS
 from holdfast.benchmarks.climb.regions import check_sight, region_inputs, with_regions
@@ -43,6 +43,7 @@ class Climb(Benchmark):
 
     version: ClassVar[int] = 1
     default_model: ClassVar[str] = "vilt-tiny"
+    measures: ClassVar[Mapping[str, Measure]] = protocol.MEASURES
     places: ClassVar[frozenset[str]] = Benchmark.places | {"downstream", "single_task", "joint"}
 
     scale: Literal["tiny", "small", "large", "paper"] = "small"

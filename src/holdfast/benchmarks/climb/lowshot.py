@@ -17,7 +17,7 @@ import numpy as np
 from torch import Tensor
 
 from holdfast import metrics
-from holdfast.benchmarks.base import Benchmark, Setup
+from holdfast.benchmarks.base import Benchmark, Measure, Setup
 from holdfast.benchmarks.climb import paper, tasks, unimodal
 from holdfast.benchmarks.climb.regions import check_sight, region_inputs, with_regions
 from holdfast.benchmarks.climb.transfer import (
@@ -78,6 +78,7 @@ class LowShot(Benchmark):
 
     version: ClassVar[int] = 1
     default_model: ClassVar[str] = "vilt-tiny"
+    measures: ClassVar[Mapping[str, Measure]] = {"score": Measure("score", higher=True)}
 
     task: str = "sst-2"
     """One of the thirteen, such as nlvr2, imdb or coco."""

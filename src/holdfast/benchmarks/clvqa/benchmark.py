@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
-from holdfast.benchmarks.base import Benchmark, Need, Setup
+from holdfast.benchmarks.base import Benchmark, Measure, Need, Setup
 from holdfast.benchmarks.clvqa import protocol, tasks
 from holdfast.benchmarks.clvqa.stream import SETTINGS, balanced, halves, task_order
 from holdfast.benchmarks.source import Source, open_source
@@ -51,6 +51,7 @@ class Clvqa(Benchmark):
 
     version: ClassVar[int] = 1
     default_model: ClassVar[str] = "san-tiny"
+    measures: ClassVar[Mapping[str, Measure]] = protocol.MEASURES
 
     scale: Literal["tiny", "small", "large", "paper"] = "small"
     setting: Literal["two", "types"] = "two"

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 
 from holdfast.benchmarks.base import Benchmark, Setup
-from holdfast.benchmarks.patterns import protocol, tasks
+from holdfast.benchmarks.patterns import tasks
 from holdfast.benchmarks.patterns.stream import stage_order
 from holdfast.data.table import Data, Table, table
 from holdfast.tasks import Classify
-from holdfast.types import Between, EvaluationSet, Example, Ids, Inputs, Protocol, Score, Stage, Stream, Training, Wants
+from holdfast.types import Between, EvaluationSet, Example, Ids, Inputs, Protocol, Stage, Stream, Training, Wants
 
 PER_CLASS = {"tiny": 40, "small": 200, "large": 1000}
 SPLITS: tuple[Literal["train", "validation", "test"], ...] = ("train", "validation", "test")
@@ -81,11 +80,6 @@ class Patterns(Benchmark):
             Inputs(image=(1, tasks.SIDE, tasks.SIDE)),
             chance={tasks.stage_name(stage): kind.chance for stage, kind in enumerate(kinds)},
         )
-
-    @staticmethod
-    def summary(scores: Sequence[Score]) -> dict[str, float]:
-        """The measures of a run."""
-        return protocol.summary(scores)
 
     def _task(self, stage: int) -> Classify:
         if self.setting == "class":

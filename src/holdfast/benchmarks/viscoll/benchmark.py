@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import numpy as np
 
-from holdfast.benchmarks.base import Benchmark, Setup
+from holdfast.benchmarks.base import Benchmark, Measure, Setup
 from holdfast.benchmarks.viscoll import paper, protocol, tasks
 from holdfast.benchmarks.viscoll.build import SOURCES, build
 from holdfast.benchmarks.viscoll.features import read_regions
@@ -61,6 +61,7 @@ class Viscoll(Benchmark):
 
     version: ClassVar[int] = 1
     default_model: ClassVar[str] = "vlbert-tiny"
+    measures: ClassVar[Mapping[str, Measure]] = protocol.MEASURES
     places: ClassVar[frozenset[str]] = Benchmark.places | {"vocabulary"}
     dataset: ClassVar[Literal["coco", "flickr"]]
 
