@@ -105,7 +105,7 @@ def test_the_same_file_gives_the_same_bytes(tmp_path):
 
 @pytest.mark.parametrize("array", [np.zeros((2, 2, 2), np.uint8), np.zeros((2, 2, 3)), np.zeros((0, 2), np.uint8)])
 def test_an_array_that_is_no_image_is_refused(array):
-    with pytest.raises(UserError, match="an image has"):
+    with pytest.raises(UserError, match="an image needs"):
         decode(array, 4)
 
 
@@ -119,7 +119,7 @@ def test_the_mean_image_is_the_mean(tmp_path):
     images = rng.integers(0, 256, (7, 8, 8, 3), dtype=np.uint8)
     paths = [save(tmp_path / f"{i}.png", Image.fromarray(image), "PNG") for i, image in enumerate(images)]
     np.testing.assert_array_equal(mean_image(paths, 8), np.rint(images.mean(axis=0)))
-    with pytest.raises(UserError, match="no images"):
+    with pytest.raises(UserError, match="at least one training image"):
         mean_image([], 8)
 
 

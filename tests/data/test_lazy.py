@@ -149,7 +149,7 @@ def test_a_missing_file_is_left_out_of_the_table_and_told(tmp_path):
         prepare("t", examples, tmp_path / "files", image_size=16, decode=False, skip=1)
     prepared = prepare("t", examples, tmp_path / "files", image_size=16, decode=False, skip=2, workers=0)
     assert prepared.ids.tolist() == ["0", "2", "3", "4"]
-    assert "größe 1.jpg cannot be decoded (it is no image)" in prepared.problems[0]
+    assert "größe 1.jpg cannot be decoded (it is not an image)" in prepared.problems[0]
     whole = prepare("t", [examples[i] for i in (0, 2, 3, 4)], tmp_path / "decoded", image_size=16)
     np.testing.assert_array_equal(column(prepared).rows(np.arange(4)), whole.table.inputs["image"].numpy())
 

@@ -33,7 +33,7 @@ def test_rows_are_arranged_and_filled_up_with_zeros(tmp_path):
 def test_features_of_two_widths_are_refused_and_leave_nothing_behind(tmp_path):
     with pytest.raises(UserError, match="the features of a are 3 wide, those of b 5"):
         open_or_write(tmp_path / "two widths", iter([row("a", 1), row("b", 1, width=5)]))
-    with pytest.raises(UserError, match="no regions at all"):
+    with pytest.raises(UserError, match="no region features found"):
         open_or_write(tmp_path / "none", iter([]))
     assert not list(tmp_path.iterdir())
 
@@ -45,7 +45,7 @@ def test_a_stretch_has_the_rows_between_its_images_and_its_columns_count_from_th
     assert part.ids.tolist() == ["b", "c", "d"]
     assert part.values.data_ptr() == whole.values[1:].data_ptr(), "no copy"
     assert part.columns([("d", "b")])["region_count"].rows(torch.tensor([0])).tolist() == [[3, 1]]
-    with pytest.raises(UserError, match="no features of the image 'a'"):
+    with pytest.raises(UserError, match="no features for the image 'a'"):
         part.columns([("a", "b")])
     assert len(whole.stretch(["x"]).ids) == 0
 

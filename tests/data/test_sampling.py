@@ -59,7 +59,7 @@ def test_a_sample_is_spread_evenly():
         ({}, "share or a count"),
         ({"share": 1.2}, "between 0 and 1"),
         ({"count": -1}, "at least 0"),
-        ({"names": ["a", "a"], "count": 1}, "'a' comes more than once"),
+        ({"names": ["a", "a"], "count": 1}, "'a' occurs more than once"),
         ({"labels": [1], "count": 1}, "as many labels"),
     ],
 )

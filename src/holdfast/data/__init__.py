@@ -1,1 +1,1 @@
-"""Examples as columnar tables, orders of them, and transforms of streams."""
+"""Examples as columnar tables, their order, and transforms of streams."""

@@ -1,11 +1,11 @@
-"""Augmentation of a batch of images, on the device where it is; each image is changed in its own way.
+"""Augmentation of a batch of images, on the device that holds it; each image is changed independently.
 
-What happens to which image is drawn on the host, from torch's global generator: a seed means the same changes on every
-device, and the host knows which images an operation takes without waiting for the device.
+The random choices are made on the host, from torch's global generator: a seed means the same changes on every device,
+and the host knows which images an operation affects without waiting for the device.
 
-RandAugment is Cubuk et al. 2020 with two of fourteen operations, random erasing is Zhong et al. 2020: what CFST trains
-its ViT with. Operations on colours give what Pillow gives. Those on places become one affine map of each image, read
-once and after the colours, so that nothing is interpolated twice.
+RandAugment is Cubuk et al. 2020 with two of fourteen operations, and random erasing is Zhong et al. 2020; CFST uses
+both to train its ViT. Colour operations give the same results as Pillow. Geometric operations are combined into one
+affine map per image, applied once and after the colours, so that nothing is interpolated twice.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from holdfast.types import Batch, Part
 
 VERSION = 1
 FILL = (124, 116, 104)
-"""ImageNet's mean colour: what stands where an image was moved away or erased."""
+"""ImageNet's mean colour: it fills the area from which an image was moved away or erased."""
 STRENGTH = 0.9
 """Magnitude 9 of 10."""
 OPERATIONS = 2
@@ -33,14 +33,14 @@ ERASED_ASPECT = (0.3, 1 / 0.3)
 
 
 def augmented(batch: Batch, kind: str) -> Batch:
-    """The batch with its images changed; what has no images stays as it is."""
+    """The batch with its images changed; parts without images are left unchanged."""
     return Batch(batch.ids, tuple(_augmented_part(part, kind) for part in batch.parts))
 
 
 def _augmented_part(part: Part, kind: str) -> Part:
     if kind == "none" or "image" not in part.inputs:
         return part
-    if "image_size" in part.inputs:  # a changed image would not lie in its corner any more
+    if "image_size" in part.inputs:  # a changed image would no longer lie in its corner
         raise UserError(
             f"task {part.task!r} has padded images, which cannot be augmented: prepare them at one size, "
             "or train with augment=none"
@@ -49,10 +49,10 @@ def _augmented_part(part: Part, kind: str) -> Part:
 
 
 def augment(images: Tensor, kind: str) -> Tensor:
-    """Images in [0, 255], uint8 (rows, [images,] channels, height, width), changed at random.
+    """Change images in [0, 255], uint8 (rows, [images,] channels, height, width), at random.
 
-    `flip` mirrors half of them; `shift` moves by up to an eighth; `crop` does both; `randaugment` makes two random
-    operations of each and erases a rectangle of every fourth.
+    `flip` mirrors half of them; `shift` moves them by up to an eighth; `crop` does both; `randaugment` applies two
+    random operations to each and erases a rectangle from every fourth.
 
     >>> images = torch.arange(6, dtype=torch.uint8).view(1, 1, 1, 6).repeat(64, 1, 1, 1)
     >>> sorted({tuple(row) for row in augment(images, "flip").flatten(1).tolist()})
@@ -105,19 +105,19 @@ def _randaugment(images: Tensor) -> Tensor:
     return erased(images)
 
 
-# Colours: images, and a strength with a sign for each. An operation that knows no sign ignores it.
+# Colours: images, and a signed strength for each. An operation without a direction ignores the sign.
 
 
 def autocontrast(images: Tensor, strength: Tensor | None = None) -> Tensor:
     """Stretch each channel over [0, 255]."""
-    x = images.to(torch.float64)  # as Pillow's floats: a product that should be whole must not fall below
+    x = images.to(torch.float64)  # like Pillow's floats: a product that should be whole must not fall below it
     low, high = x.amin((-2, -1), keepdim=True), x.amax((-2, -1), keepdim=True)
     scale = 255 / (high - low).clamp(min=1)
     return torch.where(high > low, (x * scale - low * scale).clamp(0, 255), x).to(torch.uint8)
 
 
 def equalize(images: Tensor, strength: Tensor | None = None) -> Tensor:
-    """Give each channel a flat histogram."""
+    """Equalise the histogram of each channel."""
     values = images.flatten(-2).flatten(0, 1).long()
     counts = values.new_zeros(len(values), 256).scatter_add_(1, values, torch.ones_like(values))
     last = counts.gather(1, values.amax(1, keepdim=True))
@@ -128,34 +128,34 @@ def equalize(images: Tensor, strength: Tensor | None = None) -> Tensor:
 
 
 def solarize(images: Tensor, strength: Tensor) -> Tensor:
-    """Invert what is bright: at full strength everything."""
+    """Invert bright values: at full strength, all of them."""
     threshold = (256 * (1 - strength.abs())).round()[:, None, None, None]
     return torch.where(images < threshold, images, 255 - images)
 
 
 def posterize(images: Tensor, strength: Tensor) -> Tensor:
-    """Keep the highest bits of each value: at full strength four of them."""
+    """Keep the highest bits of each value: at full strength, four of them."""
     lost = (4 * strength.abs()).round().to(torch.uint8)[:, None, None, None]
     return (images >> lost) << lost
 
 
 def color(images: Tensor, strength: Tensor) -> Tensor:
-    """Towards grey, or away from it."""
+    """Blend towards grey, or away from it."""
     return _blend(_grey(images), images, strength)
 
 
 def contrast(images: Tensor, strength: Tensor) -> Tensor:
-    """Towards the image's mean grey, or away from it."""
+    """Blend towards the image's mean grey, or away from it."""
     return _blend((_grey(images).mean((-2, -1), keepdim=True) + 0.5).floor(), images, strength)
 
 
 def brightness(images: Tensor, strength: Tensor) -> Tensor:
-    """Towards black, or away from it."""
+    """Blend towards black, or away from it."""
     return _blend(torch.zeros_like(images, dtype=torch.float32), images, strength)
 
 
 def sharpness(images: Tensor, strength: Tensor) -> Tensor:
-    """Towards a smoothed image, or away from it; the border stays, for it lacks neighbours."""
+    """Blend towards a smoothed image, or away from it; the border is unchanged, because it lacks neighbours."""
     x = images.float()
     if min(x.shape[-2:]) < 3:
         return images
@@ -173,17 +173,18 @@ def _grey(images: Tensor) -> Tensor:
 
 
 def _blend(start: Tensor, images: Tensor, strength: Tensor) -> Tensor:
-    # Pillow's enhancers: factor 1 is the image, 0 is where its absence leads.
+    # Pillow's enhancers: factor 1 is the image itself, and 0 the image without the property.
     factor = 1 + 0.9 * strength[:, None, None, None]
     return (start + factor * (images.float() - start)).clamp(0, 255).to(torch.uint8)
 
 
-# Places: where an output's point is read from, as a 3 x 3 map for each strength. Coordinates run from -1 to 1 over each
-# side, and `tall` is the height as a share of the width, so that a turn stays a turn where the sides differ.
+# Geometry: the point from which an output's point is read, as a 3 x 3 map for each strength. Coordinates run from -1 to
+# 1 along each side, and `tall` is the height as a share of the width, so that a rotation remains one if the sides
+# differ.
 
 
 def rotate(strength: Tensor, tall: float) -> Tensor:
-    """Turn by up to 30 degrees."""
+    """Rotate by up to 30 degrees."""
     angle = torch.deg2rad(30 * strength)
     maps = _identities(strength)
     maps[:, 0, 0] = maps[:, 1, 1] = angle.cos()
@@ -192,14 +193,14 @@ def rotate(strength: Tensor, tall: float) -> Tensor:
 
 
 def shear_x(strength: Tensor, tall: float) -> Tensor:
-    """Push the rows apart, by up to 0.3 of their distance."""
+    """Shift the rows against each other, by up to 0.3 of their distance."""
     maps = _identities(strength)
     maps[:, 0, 1] = 0.3 * strength * tall
     return maps
 
 
 def shear_y(strength: Tensor, tall: float) -> Tensor:
-    """Push the columns apart, by up to 0.3 of their distance."""
+    """Shift the columns against each other, by up to 0.3 of their distance."""
     maps = _identities(strength)
     maps[:, 1, 0] = 0.3 * strength / tall
     return maps
@@ -224,7 +225,7 @@ def _identities(strength: Tensor) -> Tensor:
 
 
 def transformed(images: Tensor, maps: Tensor) -> Tensor:
-    """Each image read through its own affine map (rows, 2, 3), bilinearly; `FILL` where it reads outside."""
+    """Each image read through its own affine map (rows, 2, 3), bilinearly; `FILL` for points outside it."""
     fill = _fill(images).float()
     grid = functional.affine_grid(maps, list(images.shape), align_corners=False)
     moved = functional.grid_sample(images.float() - fill, grid, align_corners=False) + fill
@@ -232,7 +233,7 @@ def transformed(images: Tensor, maps: Tensor) -> Tensor:
 
 
 def erased(images: Tensor) -> Tensor:
-    """Every fourth image with a rectangle of a random size, shape and place filled in."""
+    """Every fourth image with a rectangle of random size, shape and position filled in."""
     rows, _, height, width = images.shape
     area = torch.empty(rows, 1).uniform_(*ERASED_AREA) * height * width
     aspect = torch.empty(rows, 1).uniform_(math.log(ERASED_ASPECT[0]), math.log(ERASED_ASPECT[1])).exp()
@@ -250,7 +251,7 @@ def _fill(images: Tensor) -> Tensor:
 
 
 def _there(drawn: Tensor, images: Tensor) -> Tensor:
-    return drawn.to(images.device, non_blocking=True)  # without waiting for what the device still has to do
+    return drawn.to(images.device, non_blocking=True)  # without waiting for work still queued on the device
 
 
 _KINDS: dict[str, Callable[[Tensor], Tensor]] = {

@@ -1,11 +1,11 @@
-"""Feature maps of images from a file, for models that see a `grid` and no pixels.
+"""Feature maps of images, stored in a file, for models that take a `grid` instead of pixels.
 
 ```
 OUT.npy       the maps, (images, channels, height, width) float16
-OUT.id.npy    the images' ids: names of files, or the first example that shows each
+OUT.id.npy    the images' ids: file names, or the first example that shows each image
 ```
 
-`pretraining/features.py` writes them.
+They are written by `pretraining/features.py`.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from holdfast.errors import UserError
 
 @dataclass(frozen=True)
 class Features:
-    """Feature maps, mapped into memory, and the ids of their images."""
+    """Memory-mapped feature maps, and the ids of their images."""
 
     values: Tensor
     ids: NDArray[np.str_]
 
     def column(self, ids: Sequence[str]) -> Shared:
-        """A column with the map of one image a row.
+        """A column with the feature map of one image per row.
 
         >>> maps = Features(torch.arange(2), np.array(["a.png", "b.png"]))
         >>> maps.column(["b.png", "a.png", "b.png"]).rows(torch.arange(3)).tolist()
@@ -41,7 +41,7 @@ class Features:
         try:
             return Shared(self.values, torch.tensor([rows[name] for name in ids]))
         except KeyError as error:
-            raise UserError(f"no features of the image {error.args[0]!r}: compute them again, of all images") from None
+            raise UserError(f"no features for the image {error.args[0]!r}: recompute them for all images") from None
 
 
 def open_features(path: Path) -> Features:
@@ -50,9 +50,9 @@ def open_features(path: Path) -> Features:
         values = torch.from_numpy(np.load(path, mmap_mode="c"))
         ids: NDArray[np.str_] = np.load(path.with_suffix(".id.npy"))
     except FileNotFoundError as error:
-        raise UserError(f"there is no {error.filename}: `holdfast features` computes it") from None
+        raise UserError(f"{error.filename} does not exist: compute it with `holdfast features`") from None
     except ValueError as error:
-        raise UserError(f"{path} holds no features ({error}): compute them again") from None
+        raise UserError(f"{path} does not contain feature maps ({error}): recompute them") from None
     if len(values) != len(ids):
-        raise UserError(f"{path} has {len(values)} maps, but {len(ids)} ids: compute them again")
+        raise UserError(f"{path} has {len(values)} maps, but {len(ids)} ids: recompute them")
     return Features(values, ids)

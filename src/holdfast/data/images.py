@@ -1,4 +1,4 @@
-"""Images as arrays: decoded by their content, resized, with the boxes of named objects drawn in."""
+"""Images as arrays: decoded by content, resized, with the boxes of named objects drawn in."""
 
 from __future__ import annotations
 
@@ -38,27 +38,27 @@ PERSON_COLOURS = _person_colours()
 class Drawing:
     """Objects to draw into an image: their boxes (x1, y1, x2, y2, in pixels), names, and numbers among all objects.
 
-    The number of a person chooses its colour, as it chooses its name in the text.
+    A person's number determines its colour, and also its name in the text.
     """
 
     boxes: tuple[tuple[float, float, float, float], ...]
     names: tuple[str, ...]
     numbers: tuple[int, ...]
     line: int = LINE_WIDTH
-    """How many pixels wide the line around a box is."""
+    """The width in pixels of the line around a box."""
 
     def __post_init__(self) -> None:
         if not len(self.boxes) == len(self.names) == len(self.numbers):
             raise UserError(
-                f"a drawing needs a name and a number for each box: {len(self.boxes)} boxes, "
-                f"{len(self.names)} names, {len(self.numbers)} numbers"
+                f"a drawing needs a name and a number for each box, not {len(self.boxes)} boxes, "
+                f"{len(self.names)} names and {len(self.numbers)} numbers"
             )
 
     @classmethod
     def of(
         cls, boxes: Sequence[Sequence[float]], names: Sequence[str], numbers: Iterable[int], line: int = LINE_WIDTH
     ) -> Drawing:
-        """The objects with these numbers, from lists over all objects of an image; numbers outside them are left out.
+        """The objects with these numbers, from lists over all objects of an image; numbers out of range are left out.
 
         >>> Drawing.of([[0, 0, 9, 9, 0.98], [2, 2, 4, 4, 0.71]], ["person", "cup"], [1, 7]).names
         ('cup',)
@@ -75,11 +75,13 @@ def decode(
     longest: int | None = None,
     drawing: Drawing | None = None,
 ) -> Pixels:
-    """An image file, or an array, as RGB: (size, size, 3), or with the shorter side at `shorter` unless the longer
-    side would pass `longest`; as it is where all are None.
+    """An image file, or an array, as RGB, optionally resized.
 
-    A file is what its content says, whatever its name says. Grey, palette, CMYK and transparent images become RGB;
-    the rotation that a camera noted is left alone, for the boxes of datasets mean the pixels as they are stored.
+    With `size`, it becomes (size, size, 3). Otherwise its shorter side becomes `shorter`, unless the longer side would
+    then exceed `longest`. If all three are None, the size is unchanged.
+
+    A file is identified by its content, whatever its name. Grey, palette, CMYK and transparent images become RGB; a
+    rotation noted by the camera is ignored, because the boxes of datasets refer to the pixels as stored.
 
     >>> decode(np.full((40, 20), 7, np.uint8), None, shorter=10, longest=16).shape
     (16, 8, 3)
@@ -91,18 +93,18 @@ def decode(
         with Image.open(source) as image:
             wanted = _size(image.size, size, shorter, longest)
             if drawing is None:
-                # A JPEG can be decoded at 1/2, 1/4 or 1/8 for much less work; at twice the final size, nobody sees it.
+                # A JPEG can be decoded at 1/2, 1/4 or 1/8 for much less work; at twice the final size, nobody can tell.
                 image.draft(image.mode, (2 * wanted[0], 2 * wanted[1]))
             rgb = _to_rgb(image)
             return _resize(rgb, wanted) if drawing is None else _finish(rgb, size, shorter, longest, drawing)
-    except Exception as error:  # broken files make the decoder fail in a dozen ways; all mean the same to a user
+    except Exception as error:  # broken files make the decoder fail in a dozen ways, all the same to a user
         raise _broken(source, error) from None
 
 
 def header_size(
     file: Path, size: int | None, shorter: int | None = None, longest: int | None = None
 ) -> tuple[int, int]:
-    """The width and height that `decode` will give a file, from its header alone.
+    """The width and height of the image that `decode` would return for a file, from its header alone.
 
     >>> header_size(Path("lost.jpg"), 8)
     Traceback (most recent call last):
@@ -120,12 +122,12 @@ def _broken(source: Path, error: Exception) -> UserError:
         return error
     if isinstance(error, FileNotFoundError):
         return UserError(f"{source}: there is no such image")
-    reason = "it is no image" if type(error).__name__ == "UnidentifiedImageError" else str(error)
+    reason = "it is not an image" if type(error).__name__ == "UnidentifiedImageError" else str(error)
     return UserError(f"{source} cannot be decoded ({reason}): download it again, or leave it out")
 
 
 def mean_image(sources: Iterable[Source], size: int) -> Pixels:
-    """The mean of the training images, each at (size, size): the vacuous image of tasks that have only text.
+    """The mean of the training images, each at (size, size): the placeholder image of tasks that have only text.
 
     >>> mean_image([np.full((4, 4, 3), level, np.uint8) for level in (10, 30)], 2)[0, 0].tolist()
     [20, 20, 20]
@@ -135,7 +137,7 @@ def mean_image(sources: Iterable[Source], size: int) -> Pixels:
         total += decode(source, size)
         count += 1
     if count == 0:
-        raise UserError("the mean of no images: give at least one training image")
+        raise UserError("the mean image needs at least one training image")
     return np.rint(total / count).astype(np.uint8)
 
 
@@ -179,7 +181,7 @@ def _resize(image: Image.Image, wanted: tuple[int, int]) -> Pixels:
 
 def _size(
     have: tuple[int, int], size: int | None, shorter: int | None, longest: int | None
-) -> tuple[int, int]:  # both are width, height, as Pillow has them
+) -> tuple[int, int]:  # both are width, height, as in Pillow
     given = [number for number in (size, shorter, longest) if number is not None]
     if any(number < 1 for number in given) or (size is not None and len(given) > 1):
         raise UserError("an image is resized to a size, or by its shorter and longest sides, of at least one pixel")
@@ -192,7 +194,7 @@ def _size(
 
 
 def _to_rgb(image: Image.Image) -> Image.Image:
-    if image.mode.startswith(("I", "F")):  # 16 bits a pixel: Pillow would cut at 255 where we want the high byte
+    if image.mode.startswith(("I", "F")):  # 16 bits per pixel: Pillow would clip at 255, but we want the high byte
         values = np.asarray(image, np.float64)
         top = 65535.0 if values.max(initial=0) > 255 else 255.0
         return Image.fromarray(np.clip(values * (255 / top), 0, 255).astype(np.uint8)).convert("RGB")
@@ -205,7 +207,7 @@ def _from_array(array: Pixels) -> Image.Image:
     if array.ndim == 3 and array.shape[2] in (1, 3, 4):
         array = array[:, :, 0] if array.shape[2] == 1 else array[:, :, :3]
     elif array.ndim != 2:
-        raise UserError(f"an image has height, width and 1, 3 or 4 channels, but this array has shape {array.shape}")
+        raise UserError(f"an image needs height, width and 1, 3 or 4 channels, but this array has shape {array.shape}")
     if array.dtype != np.uint8 or 0 in array.shape:
-        raise UserError(f"an image has at least one pixel, as uint8, but this array is {array.dtype} {array.shape}")
+        raise UserError(f"an image needs at least one pixel, as uint8, but this array is {array.dtype} {array.shape}")
     return Image.fromarray(np.ascontiguousarray(array)).convert("RGB")

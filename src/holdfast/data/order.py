@@ -1,4 +1,4 @@
-"""Orders and seeds as pure functions of where a run stands: nothing to save, and nothing to replay on resuming."""
+"""Orders and seeds as pure functions of the position in a run: nothing to save, and nothing to replay on resuming."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _MASK = (1 << 64) - 1
 
 
 def mix(*numbers: int) -> int:
-    """One well-spread 63-bit seed from several numbers (splitmix64 over each in turn).
+    """One well-mixed 63-bit seed from several numbers (splitmix64 over each in turn).
 
     >>> mix(0, 1) == mix(0, 1), mix(0, 1) == mix(1, 0)
     (True, False)

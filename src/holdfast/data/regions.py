@@ -1,12 +1,12 @@
-"""Region features: of each image, what is in each of its boxes, kept once for all examples that share the image.
+"""Region features: the content of each box of each image, stored once for all examples that share the image.
 
-They come from official HDF5 and TSV files (`datasets/region_features.py`), or a benchmark computes them. Boxes keep
+They come from official HDF5 and TSV files (`datasets/region_features.py`), or are computed by a benchmark. Boxes keep
 their order.
 
 ```
 FOLDER/regions.npy   (images, boxes, width) float16, zeros where an image has fewer boxes
        boxes.npy     (images, boxes, 4) float32: corners, as shares of the image's sides
-       count.npy     (images,) how many boxes there are
+       count.npy     (images,) the number of boxes
        id.npy        (images,) the images' ids
 ```
 """
@@ -30,15 +30,15 @@ from holdfast.errors import UserError
 
 VERSION = 1
 BOXES = 36
-"""The most boxes of an image, unless a benchmark says otherwise."""
+"""The maximum number of boxes per image, unless a benchmark specifies it."""
 ImageRegions: TypeAlias = tuple[str, NDArray[Any], NDArray[np.float32]]
 """An image's id, its features (boxes, width) and its boxes (boxes, 4)."""
-_ALIKE = "give files that one detector made"
+_ALIKE = "use files from a single detector"
 
 
 @dataclass(frozen=True)
 class Regions:
-    """The regions of images, mapped into memory."""
+    """The memory-mapped regions of images."""
 
     values: Tensor
     boxes: Tensor
@@ -47,15 +47,15 @@ class Regions:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """The most boxes of an image, and the width of a feature, as `types.Inputs` has them."""
+        """The maximum number of boxes per image, and the width of a feature, as in `types.Inputs`."""
         return self.values.shape[1], self.values.shape[2]
 
     def has(self, ids: Sequence[str]) -> NDArray[np.bool_]:
-        """Which images have regions: the official files lack a few."""
+        """Which images have regions: a few are missing from the official files."""
         return np.isin(np.asarray(ids, np.str_), self.ids)
 
     def columns(self, ids: Sequence[str] | Sequence[Sequence[str]]) -> dict[str, Shared]:
-        """The columns of a table with one image a row, or with several; the features themselves are not copied.
+        """The columns of a table with one image per row, or with several; the features themselves are not copied.
 
         >>> values, boxes, counts = torch.tensor([[[0.0]], [[1.0]]]), torch.zeros(2, 1, 4), torch.ones(2)
         >>> regions = Regions(values, boxes, counts, np.array(["7", "9"]))
@@ -69,7 +69,7 @@ class Regions:
             index = torch.tensor([rows[row] if isinstance(row, str) else [rows[name] for name in row] for row in ids])
         except KeyError as error:
             raise UserError(
-                f"there are no features of the image {error.args[0]!r}: give the files of all images"
+                f"no features for the image {error.args[0]!r}: provide the feature files of all images"
             ) from None
         named = {"regions": self.values, "boxes": self.boxes, "region_count": self.counts}
         return {name: Shared(values, index) for name, values in named.items()}
@@ -88,9 +88,9 @@ class Regions:
 
 
 def open_or_write(folder: Path, rows: Iterator[ImageRegions], order: Iterable[str] | None = None) -> Regions:
-    """Open the regions in a folder; if there is none, write the rows first, whole or not at all.
+    """Open the regions in a folder, first writing the rows (whole or not at all) if there are none.
 
-    Images stand in the order of the rows, or in that of `order`, which names all of them.
+    Images are stored in the order of the rows, or in that of `order`, which must name all of them.
     """
     if not folder.is_dir():
         part = folder.with_name(f".{folder.name}.{os.getpid()}")
@@ -100,7 +100,7 @@ def open_or_write(folder: Path, rows: Iterator[ImageRegions], order: Iterable[st
             _write(part, rows, order)
             part.rename(folder)
         except OSError:
-            if not folder.is_dir():  # else another process was quicker
+            if not folder.is_dir():  # otherwise another process was faster
                 raise
         finally:
             shutil.rmtree(part, ignore_errors=True)
@@ -112,7 +112,7 @@ def open_or_write(folder: Path, rows: Iterator[ImageRegions], order: Iterable[st
 
 
 def _write(folder: Path, rows: Iterator[ImageRegions], order: Iterable[str] | None) -> None:
-    """One row after the other, as long as each is; then, once the longest is known, as arrays."""
+    """Write the rows one after another, each at its own length; then, once the maximum is known, as arrays."""
     ids: list[str] = []
     counts: list[int] = []
     width = 0
@@ -128,7 +128,7 @@ def _write(folder: Path, rows: Iterator[ImageRegions], order: Iterable[str] | No
             values.write(np.ascontiguousarray(found, np.float16).data)
             corners.write(np.ascontiguousarray(boxes, np.float32).data)
     if not ids:
-        raise UserError("there are no regions at all: the files of features are of other images than the data")
+        raise UserError("no region features found: the feature files belong to other images than the data")
     starts = np.cumsum([0, *counts])
     places = {name: place for place, name in enumerate(order or ids)}
     arranged = sorted(range(len(ids)), key=lambda row: places[ids[row]])

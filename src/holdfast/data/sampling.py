@@ -1,7 +1,8 @@
-"""Which examples: low-shot samples, cuts of a split into two, and the answers that VQA is asked to choose from.
+"""Selecting examples: low-shot samples, splitting a split in two, and the answer vocabulary of VQA.
 
-An example's hashed id decides, never its place: the same examples in another order, or on another file system, give the
-same sample. Where some examples are added or taken away, most of the others stay where they were.
+An example is selected by its hashed id, never by its position: the same examples in a different order, or on a
+different file system, give the same sample. If a few examples are added or removed, most of the selection stays the
+same.
 """
 
 from __future__ import annotations
@@ -26,9 +27,10 @@ def low_shot(
     count: int | None = None,
     seed: int,
 ) -> Ids:
-    """Places of a small sample: a share or a count, of all examples or, with labels, of each class.
+    """Positions of a small sample: a share or a count, of all examples or, with labels, of each class.
 
-    A class with fewer than `count` examples gives all that it has. A larger count with the same seed holds the smaller.
+    A class with fewer than `count` examples contributes all of them. With the same seed, a larger count includes a
+    smaller.
 
     >>> low_shot(["a", "b", "c", "d"], [0, 0, 1, 1], count=1, seed=0)
     array([1, 3])
@@ -47,14 +49,14 @@ def cut(
     groups: Sequence[str] | None = None,
     seed: int = 0,
 ) -> tuple[Ids, Ids]:
-    """Places in two parts: the rest, and the share or count cut out, of all examples or, with labels, of each class.
+    """Positions in two parts: the rest, and the share or count cut out, of all examples or, with labels, of each class.
 
-    Where both a share and a count are given, the smaller holds. So `cut(names, share=0.3)` is a language task's
-    train and dev, `cut(names, labels, count=50)` ImageNet's train and validation, `cut(names, labels, share=0.1,
+    If both a share and a count are given, the smaller applies. For example, `cut(names, share=0.3)` gives a language
+    task's train and dev, `cut(names, labels, count=50)` ImageNet's train and validation, `cut(names, labels, share=0.1,
     count=50)` iNaturalist's, and `cut(names, share=0.5)` the two halves of a validation split.
 
-    With groups (the image of each question, say) whole groups are cut out, until the share or count is reached as
-    nearly as it can be: then no image is in both parts. Classes are not counted then.
+    With groups (such as the image of each question), whole groups are cut out until the share or count is matched as
+    closely as possible, so that no image is in both parts. Classes are then ignored.
 
     >>> cut(["a", "b", "c", "d"], share=0.5)
     (array([0, 1]), array([2, 3]))
@@ -69,10 +71,10 @@ def cut(
 
 
 def answer_vocabulary(answers: Iterable[str], normalise: Callable[[str], str], minimum: int = 9) -> tuple[str, ...]:
-    """The normalised answers that are given at least `minimum` times, the most frequent first, ties by the alphabet.
+    """The normalised answers that occur at least `minimum` times, the most frequent first, ties in alphabetical order.
 
-    Over the `multiple_choice_answer`s of VQAv2's train and val splits, with the metric's normal form less any comma
-    that it leaves, these are the 3129 answers of CLiMB. The empty answer is one of them (people answered "a").
+    Over the `multiple_choice_answer`s of VQAv2's train and val splits, with the metric's normal form minus any
+    remaining comma, these are the 3129 answers of CLiMB. The empty answer is one of them (people answered "a").
 
     >>> answer_vocabulary(["Red", "red", "blue", "no", "no"], str.lower, minimum=2)
     ('no', 'red')
@@ -84,8 +86,10 @@ def answer_vocabulary(answers: Iterable[str], normalise: Callable[[str], str], m
 def soft_answers(
     annotators: Sequence[Sequence[str]], vocabulary: Mapping[str, int] | Sequence[str], normalise: Callable[[str], str]
 ) -> NDArray[np.float32]:
-    """What each answer of the vocabulary would score, a row for each question: 0.3, 0.6, 0.9 for one, two, three
-    annotators who gave it, 1 from four on. Answers outside the vocabulary count for nothing.
+    """The score of each answer of the vocabulary, one row per question.
+
+    An answer given by one, two or three annotators scores 0.3, 0.6 or 0.9, and by four or more 1. Answers outside the
+    vocabulary are ignored.
 
     >>> soft_answers([["Red"] * 3 + ["blue"] * 6 + ["teal"]], ["blue", "red"], str.lower)
     array([[1. , 0.9]], dtype=float32)
@@ -112,12 +116,12 @@ def _choose(
     if share is None and count is None:
         raise UserError("a sample needs a share or a count")
     if share is not None and not 0 <= share <= 1:
-        raise UserError(f"a share lies between 0 and 1, but this one is {share}")
+        raise UserError(f"a share must lie between 0 and 1, not {share}")
     if count is not None and count < 0:
-        raise UserError(f"a count is at least 0, but this one is {count}")
+        raise UserError(f"a count must be at least 0, not {count}")
     if len(set(names)) < len(names):
         twice = Counter(names).most_common(1)[0][0]
-        raise UserError(f"the id {twice!r} comes more than once: a sample is drawn by id, so each needs its own")
+        raise UserError(f"the id {twice!r} occurs more than once: samples are drawn by id, so ids must be unique")
     if labels is not None and len(labels) != len(names):
         raise UserError(f"{len(names)} examples need as many labels, but there are {len(labels)}")
     classes: dict[Any, list[int]] = {}
@@ -145,7 +149,7 @@ def _choose_groups(
     if len(groups) != len(names):
         raise UserError(f"{len(names)} examples need as many groups, but there are {len(groups)}")
     sizes = Counter(groups)
-    wanted = len(_choose("cut", names, None, share, count, seed))  # which also checks the call
+    wanted = len(_choose("cut", names, None, share, count, seed))  # which also validates the arguments
     order = sorted(sizes, key=lambda group: _rank("cut", seed, group))
     reached = np.cumsum([0, *(sizes[group] for group in order)])
     chosen = set(order[: int(np.abs(reached - wanted).argmin())])
@@ -153,13 +157,13 @@ def _choose_groups(
 
 
 def _rank(purpose: str, seed: int, name: str) -> bytes:
-    """Where a name stands in a sample's order, which for a low-shot sample has nothing to do with that for a cut."""
+    """The sort key of a name; its order for a low-shot sample is independent of that for a cut."""
     key = f"{purpose}/{seed}".encode()
     return hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8, key=key).digest()
 
 
 def _remembered(normalise: Callable[[str], str]) -> Callable[[str], str]:
-    """An answer's normal form less its commas, made once for each text: millions of answers are few different ones."""
+    """An answer's normal form without commas, cached: millions of answers contain few distinct ones."""
     seen: dict[str, str] = {}
 
     def normal(answer: str) -> str:

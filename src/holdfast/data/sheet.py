@@ -1,4 +1,4 @@
-"""Contact sheets: examples as a person would look at them, with their text and what is right."""
+"""Contact sheets: examples for a person to look at, with their text and the correct answer."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from holdfast.types import Example
 
 CELL, GAP, LINE = 240, 12, 13
 LINES = 12
-"""How many lines a question or a review may take; what is beyond is cut, while choices and targets are always whole."""
+"""The maximum number of lines of a question or review; the rest is cut, but choices and targets are always complete."""
 INK, FAINT, RIGHT, PAPER = (20, 20, 20), (120, 120, 120), (0, 120, 40), (255, 255, 255)
 _NAMES = ("gold_label", "fine_label_name", "name", "category", "comb", "label", "wnid")
-"""Where readers put the name of a class, in their datasets' own words."""
+"""The fields in which readers put the name of a class, in their datasets' own words."""
 
 Font: TypeAlias = ImageFont.FreeTypeFont | ImageFont.ImageFont
 _Line: TypeAlias = tuple[str, tuple[int, int, int]]
@@ -27,7 +27,7 @@ _Line: TypeAlias = tuple[str, tuple[int, int, int]]
 
 @dataclass(frozen=True)
 class Card:
-    """One example on a sheet: its pictures, a text, choices of which one may be right, the target in words, the id."""
+    """One example on a sheet: its pictures, a text, choices (one may be correct), the target in words, the id."""
 
     images: tuple[Path | NDArray[np.uint8], ...]
     text: str
@@ -38,7 +38,7 @@ class Card:
 
 
 def card(example: Example, names: Mapping[int, str] | None = None) -> Card:
-    """What a person needs to see of an example; `names` are those of its classes where the example itself has none.
+    """What a person needs to see of an example; `names` are the class names to use if the example has none.
 
     >>> shown = card(Example("7", 1, text="Which one?", choices=("this", "that")))
     >>> shown.choices, shown.right
@@ -54,7 +54,7 @@ def card(example: Example, names: Mapping[int, str] | None = None) -> Card:
 
 
 def _target(example: Example, names: Mapping[int, str]) -> Iterator[str]:
-    """The target in words, or what the picture is said to show where there is none."""
+    """The target in words, or a description of the picture if there is no target."""
     target, extra = example.target, example.extra
     things = [name for name in extra.get("labels", ()) if isinstance(name, str)]
     if isinstance(target, str):
@@ -71,7 +71,7 @@ def _target(example: Example, names: Mapping[int, str]) -> Iterator[str]:
 
 
 def sheet(cards: Sequence[Card], columns: int = 4) -> Image.Image:
-    """The cards as one picture, row by row; a row is as high as its fullest card."""
+    """The cards as one picture, row by row; a row is as high as its tallest card."""
     font = ImageFont.load_default()
     rows = [_Row.of(cards[first : first + columns], font) for first in range(0, len(cards), columns)]
     page = Image.new("RGB", (columns * (CELL + GAP) + GAP, sum(row.height + GAP for row in rows) + GAP), PAPER)
@@ -89,7 +89,7 @@ def sheet(cards: Sequence[Card], columns: int = 4) -> Image.Image:
 
 @dataclass(frozen=True)
 class _Row:
-    """A row of cards: the pictures of each, as large as their cell allows, and the lines below them."""
+    """A row of cards: the pictures of each, as large as the cell allows, with lines of text below."""
 
     pictures: list[list[Image.Image]]
     lines: list[list[_Line]]
@@ -118,7 +118,7 @@ def _pictures(each: Card) -> list[Image.Image]:
 
 
 def _lines(each: Card, font: Font) -> list[_Line]:
-    """What stands below the pictures, line by line, each in its colour: the right choice and the target in green."""
+    """The text below the pictures, line by line, each with its colour: the right choice and the target in green."""
     text = wrapped(each.text, font)
     if len(text) > LINES:
         text = [*text[: LINES - 1], f"{text[LINES - 1]} …"]
@@ -131,7 +131,7 @@ def _lines(each: Card, font: Font) -> list[_Line]:
 
 
 def wrapped(text: str, font: Font, width: int = CELL) -> list[str]:
-    """A text in lines that fit; a word that is too long by itself is broken.
+    """A text in lines that fit; a word that is too long for a line is broken.
 
     >>> font = ImageFont.load_default()
     >>> lines = wrapped("a long question " * 5 + "x" * 90, font)

@@ -1,4 +1,4 @@
-"""Transforms of streams: what is no algorithm because it changes only which data a stage has."""
+"""Transforms of streams: they are not algorithms, because they change only which data a stage has."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from holdfast.types import Stage, Stream
 
 VERSION = 1
 OFFLINE = 10
-"""How many times the epochs of joint training offline training takes."""
+"""Offline training takes this many times the epochs of joint training."""
 
 
 def joint(stream: Stream) -> Stream:
-    """All stages as one, in random order, trained as the first of them is: the usual upper bound.
+    """All stages merged into one, in random order, trained like the first of them: the usual upper bound.
 
-    It is also called multi-task training and, of a stream that comes by once, offline training in one pass.
+    It is also called multi-task training and, for a stream that is seen only once, offline training in one pass.
 
     >>> from holdfast.types import Training
     >>> a, b = (Stage(n, np.array([i]), Training()) for i, n in enumerate("ab"))
@@ -28,7 +28,7 @@ def joint(stream: Stream) -> Stream:
 
 
 def offline(stream: Stream) -> Stream:
-    """Joint training of ten times as many epochs: VisCOLL's other upper bound, for streams that come by once.
+    """Joint training for ten times as many epochs: VisCOLL's other upper bound, for streams that are seen only once.
 
     >>> from holdfast.types import Training
     >>> stage = Stage("a", np.array([0]), Training(epochs=1, shuffle=False))
@@ -41,7 +41,7 @@ def offline(stream: Stream) -> Stream:
 
 
 def cumulative(stream: Stream) -> Stream:
-    """Each stage with the data of all stages before it, going on from the same weights.
+    """Each stage with the data of all earlier stages added, continuing from the same weights.
 
     >>> from holdfast.types import Training
     >>> a, b = (Stage(n, np.array([i]), Training()) for i, n in enumerate("ab"))

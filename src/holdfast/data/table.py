@@ -1,4 +1,4 @@
-"""Columnar tables: a batch is a few array gathers, whatever the number of examples."""
+"""Columnar tables: fetching a batch takes a few array gathers, whatever the number of examples."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from holdfast.types import Batch, Example, Ids, Part
 class Shared:
     """A column whose rows share values, as questions share an image: row r holds `values[index[r]]`.
 
-    An index of two dimensions gives each row several values.
+    A two-dimensional index gives each row several values.
 
     >>> Shared(torch.tensor([10, 20]), torch.tensor([1, 1, 0])).rows(torch.tensor([0, 2])).tolist()
     [20, 10]
@@ -37,7 +37,7 @@ class Shared:
         return self.at(self.index.index_select(0, rows))
 
     def at(self, index: Tensor) -> Tensor:
-        """The values at some places: one, or several, a row."""
+        """The values at some indices: one, or several, per row."""
         if index.ndim == 1:
             return self.values.index_select(0, index)
         found = self.values.index_select(0, index.flatten())
@@ -53,7 +53,7 @@ Column: TypeAlias = Tensor | Shared | ImageFileColumn
 
 @dataclass(frozen=True)
 class Table:
-    """The examples of one task and split: one tensor a column, one row an example."""
+    """The examples of one task and split: one tensor per column, one row per example."""
 
     task: str
     inputs: Mapping[str, Column]
@@ -64,19 +64,19 @@ class Table:
 
     @property
     def row_bytes(self) -> int:
-        """The bytes of one example, as it is stored here."""
+        """The bytes of one example, as stored in this table."""
         return sum(_row_bytes(column) for column in (*self.inputs.values(), self.targets)) if len(self) else 0
 
     @property
     def nbytes(self) -> int:
-        """The bytes of all columns; what rows share counts once."""
+        """The bytes of all columns; values that rows share count once."""
         columns = (*self.inputs.values(), self.targets)
         return sum(c.values.nbytes + c.index.nbytes if isinstance(c, Shared) else c.nbytes for c in columns)
 
     def to(self, device: torch.device) -> Table:
-        """The same table with its columns on a device; images that are files stay where they are."""
+        """The same table with its columns on a device; image files stay on disk."""
         inputs = {name: c if isinstance(c, ImageFileColumn) else c.to(device) for name, c in self.inputs.items()}
-        moved: dict[int, Tensor] = {}  # columns that share an index go on sharing it
+        moved: dict[int, Tensor] = {}  # columns that share an index keep sharing it
         for name, column in self.inputs.items():
             if isinstance(column, Shared) and isinstance(there := inputs[name], Shared):
                 inputs[name] = Shared(there.values, moved.setdefault(id(column.index), there.index))
@@ -121,11 +121,11 @@ class Data:
         return np.arange(self.offsets[index], self.offsets[index + 1], dtype=np.int64)
 
     def example_bytes(self, ids: Ids) -> int:
-        """How many bytes these examples take, as a memory that kept them would count them."""
+        """The number of bytes these examples take, as counted for a memory that keeps them."""
         return int(self._row_bytes[np.searchsorted(self._inner, ids, side="right")].sum())
 
     def targets(self, ids: Ids) -> Tensor:
-        """The targets of examples that have targets of one shape, in the order of the ids, on the CPU."""
+        """The targets of examples, in the order of the ids, on the CPU; the targets must all have the same shape."""
         which = np.searchsorted(self._inner, ids, side="right")
         out: Tensor | None = None
         for index in np.unique(which):
@@ -144,7 +144,7 @@ class Data:
     def fetch(self, ids: Ids, device: torch.device, rank: int = 0, size: int = 1) -> Batch:
         """Gather this rank's tensors for a batch: one part for each table that it touches.
 
-        Each rank has at least one row of each part, of weight 0 where it has no row of its own: so every rank runs
+        Each rank has at least one row of each part, with weight 0 if it has no row of its own, so that every rank runs
         the same graph, and a gradient is unused on all ranks or on none.
         """
         if len(self._inner) == 0:
@@ -157,7 +157,7 @@ class Data:
         return Batch(ids, tuple(self._part(int(i), ids[which == i], device, rank, size) for i in touched))
 
     def prefetch(self, ids: Ids, rank: int = 0, size: int = 1) -> None:
-        """Begin to decode this rank's images of a batch that will be fetched soon; what it gets does not change."""
+        """Start to decode this rank's images of a batch that will be fetched soon; the result does not change."""
         which = np.searchsorted(self._inner, ids, side="right")
         for index in np.unique(which):
             rows = ids[which == index][rank::size] - self.offsets[index]
@@ -189,7 +189,7 @@ class Data:
         return Part(source.task, inputs, _gather(source.targets, rows, device), weights)
 
     def fingerprint(self) -> str:
-        """A hash of every value of every table: the same data gives the same runs.
+        """A hash of every value of every table: equal hashes mean equal data, and equal runs.
 
         >>> small = table("colours", [Example("a", 3, (np.zeros((2, 2, 1), np.uint8),))])
         >>> Data([small]).fingerprint() == Data([small]).fingerprint()
@@ -211,7 +211,7 @@ def _contents(column: Column) -> Sequence[Tensor]:
 
 
 def _row_bytes(column: Column) -> int:
-    """The bytes of a row on its own: a memory that keeps it keeps its image too, whoever else shares it."""
+    """The bytes of a row on its own: a memory that keeps it also keeps its image, even if others share it."""
     if isinstance(column, ImageFileColumn):
         return column.row_bytes
     if isinstance(column, Shared):
@@ -225,7 +225,7 @@ def sent(rows: Tensor, device: torch.device) -> Tensor:
 
 
 def _gather(column: Tensor | ImageFileColumn, rows: Tensor, device: torch.device) -> Tensor:
-    """Rows of a column on the device where they are needed, by whichever call is the quicker one there."""
+    """Rows of a column on the device that needs them, using whichever call is faster there."""
     if isinstance(column, ImageFileColumn):
         return torch.from_numpy(column.rows(rows.numpy())).to(device, non_blocking=True)
     if column.is_cuda:

@@ -1,4 +1,4 @@
-"""Targets as numbers: classes, words under a vocabulary of their own, or several labels at once."""
+"""Targets as numbers: classes, words of a separate vocabulary, or several labels at once."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ UNLABELLED = -1
 
 
 def numbered(examples: Sequence[Example]) -> tuple[Callable[[Sequence[Example]], Array], tuple[str, ...]]:
-    """How the targets of a dataset become numbers, and the names behind these where targets are words.
+    """A function that turns the targets of a dataset into numbers, and the names of these numbers if targets are words.
 
-    A class number stays; a word becomes its place among the words of these examples, sorted; several labels become a
-    row of zeros and ones. A missing target is -1, and so is a word that these examples do not have: number the training
-    split, and use what that gives for all.
+    A class number is unchanged; a word becomes its index among the sorted words of these examples; several labels
+    become a row of zeros and ones. A missing target is -1, and so is a word that does not occur in these examples:
+    number the training split, and use the result for all splits.
 
     >>> turn, names = numbered([Example("a", "yes"), Example("b", "no"), Example("c", None)])
     >>> names, turn([Example("d", "yes"), Example("e", None), Example("f", "perhaps")])
@@ -26,7 +26,7 @@ def numbered(examples: Sequence[Example]) -> tuple[Callable[[Sequence[Example]],
     kinds = {type(example.target) for example in examples if example.target is not None}
     if len(kinds) > 1:
         found = ", ".join(sorted(kind.__name__ for kind in kinds))
-        raise UserError(f"the targets are of several kinds ({found}): a task has one")
+        raise UserError(f"the targets are of several kinds ({found}): a task needs a single kind")
     if kinds == {tuple}:
         width = 1 + max((label for e in examples if isinstance(e.target, tuple) for label in e.target), default=0)
         return lambda rows: _indicators(rows, width), ()

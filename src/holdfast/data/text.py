@@ -1,4 +1,4 @@
-"""Text as word pieces, and the words that stand for pictured objects."""
+"""Text as word pieces, and the words used for objects in a picture."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 VACUOUS_TEXT = "This is an image."
 """The text beside an image in tasks that have only images."""
 
-# Fifty given names that say nothing of gender; an object's number, counted from 0, chooses among them.
+# Fifty gender-neutral given names; an object's number, counted from 0, selects one of them.
 _NAMES = """Casey Riley Jessie Jackie Avery Jaime Peyton Kerry Jody Kendall Skyler Frankie Pat Quinn Morgan Reese Jordan
 Taylor Alex Rowan Robin Dana Sidney Emerson Finley Harper Hayden Logan Parker Sage Blake Cameron Charlie Dakota
 Drew Elliot Ellis Jules Kai Lane Lee Marlowe Micah Nico Phoenix River Sam Shawn Terry Toby"""
 NEUTRAL_NAMES = tuple(_NAMES.split())
-_CHUNK = 8192  # texts at a time: the library's own records of a text are a hundred times the numbers we keep
+_CHUNK = 8192  # texts at a time: the library's own data about a text takes a hundred times the numbers we keep
 
 
 @dataclass(frozen=True)
 class Tokenizer:
-    """Lower-case English text to numbers of word pieces, as BERT has them; the number of a piece is its line."""
+    """Lower-case English text as numbers of word pieces, like those of BERT; the number of a piece is its line."""
 
     vocabulary: tuple[str, ...]
 
@@ -52,7 +52,7 @@ class Tokenizer:
 
     @classmethod
     def load(cls, path: Path) -> Tokenizer:
-        """The vocabulary of a `vocab.txt`, one piece a line, such as the one of bert-base-uncased.
+        """Load a `vocab.txt`, one piece per line, such as that of bert-base-uncased.
 
         >>> import tempfile
         >>> path = Path(tempfile.mkdtemp()) / "vocab.txt"
@@ -65,9 +65,9 @@ class Tokenizer:
         except OSError as error:
             raise UserError(f"{path} cannot be read: {error.strerror}") from None
         except UnicodeDecodeError:
-            raise UserError(f"{path} is not UTF-8 text: give a vocab.txt with one word piece a line") from None
+            raise UserError(f"{path} is not UTF-8 text: use a vocab.txt with one word piece per line") from None
         try:
-            # Not splitlines: a piece may be one of the characters that Unicode counts as a line end.
+            # Not splitlines: a piece may be a character that Unicode counts as a line end.
             return cls(tuple(line.removesuffix("\r") for line in text.split("\n")))
         except UserError as error:
             raise UserError(f"{path}: {error}") from None
@@ -84,9 +84,9 @@ class Tokenizer:
     def encode(
         self, texts: Sequence[str], length: int, pairs: Sequence[str] | None = None
     ) -> tuple[Numbers, NDArray[np.int32]]:
-        """Texts as an array (texts, length) of pieces with [CLS] and [SEP], padded, and the true lengths.
+        """Encode texts as an array (texts, length) of pieces with [CLS] and [SEP], padded, and return the true lengths.
 
-        Longer texts lose their ends. With `pairs`, each text is followed by its pair and another [SEP].
+        Longer texts are truncated. With `pairs`, each text is followed by its pair and another [SEP].
 
         >>> pieces = Tokenizer((*SPECIAL, "red", "cup", "##s"))
         >>> pieces.encode(["Red cups", "zebra"], 6)[0].tolist()
@@ -133,15 +133,15 @@ class Tokenizer:
         found: Backend = backend
         return found
 
-    def __getstate__(self) -> dict[str, Any]:  # without the library's object: a worker makes its own
+    def __getstate__(self) -> dict[str, Any]:  # without the library's object: each worker creates its own
         return {"vocabulary": self.vocabulary}
 
 
 def train(texts: Iterable[str], size: int) -> Tokenizer:
-    """A vocabulary of at most `size` pieces: every character of the texts, then the most frequent merges.
+    """Learn a vocabulary of at most `size` pieces: every character of the texts, then the most frequent merges.
 
-    The same texts, in any order, give the same vocabulary (ties go by the alphabet), which is why we merge here: the
-    library's own training depends on the order of a hash table.
+    The same texts, in any order, give the same vocabulary (ties are broken alphabetically). That is why this function
+    does its own merging: the library's training depends on the order of a hash table.
 
     >>> train(["red cups", "Red cup"], 14).vocabulary[5:]
     ('c', 'r', '##d', '##e', '##p', '##s', '##u', '##ed', '##up')
@@ -173,7 +173,7 @@ def _merge(words: list[list[str]], counts: list[int], pieces: dict[str, None], s
     heapq.heapify(heap)
     while heap and len(pieces) < size:
         count, best = heapq.heappop(heap)
-        if frequency[best] != -count:  # an entry from before a merge changed it; the true one is in the heap as well
+        if frequency[best] != -count:  # an entry from before a merge changed it; the current one is in the heap as well
             continue
         joined = best[0] + best[1].removeprefix("##")
         pieces[joined] = None
@@ -204,9 +204,9 @@ def _joined(word: list[str], best: Pair, joined: str) -> list[str]:
 
 
 def neutral_text(tokens: Sequence[str | Sequence[int]], objects: Sequence[str]) -> str:
-    """VCR's tokens as a sentence: a person becomes the neutral name of its number, another object "the gray X".
+    """VCR's tokens as a sentence: a person becomes the neutral name for its number, another object "the gray X".
 
-    A tag of several objects names them all; a number beyond the objects of the image becomes "someone".
+    A tag of several objects names them all; a number beyond the last object of the image becomes "someone".
 
     >>> neutral_text(["Are", [0, 51], "at", [2], "?"], ["person", "dog", "diningtable"] + ["person"] * 49)
     'Are Casey and Riley at the gray diningtable ?'

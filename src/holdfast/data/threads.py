@@ -1,4 +1,4 @@
-"""How many threads PyTorch computes with: a sum over several threads is rounded in another order than over one."""
+"""The number of PyTorch's threads: a sum over several threads is rounded in a different order than over one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch
 
 @contextmanager
 def threads(count: int) -> Iterator[None]:
-    """Compute with so many threads; the caller's own number returns at the end.
+    """Compute with `count` threads; the caller's own number is restored at the end.
 
     >>> before = torch.get_num_threads()
     >>> with threads(2):
@@ -28,6 +28,6 @@ def threads(count: int) -> Iterator[None]:
 
 
 def own_process() -> None:
-    """Set PyTorch's inter-op pool to one thread. PyTorch allows this once, so only our own processes do it."""
-    with suppress(RuntimeError):  # it was set, or used, before
+    """Set PyTorch's inter-op pool to one thread. PyTorch allows this only once, so only our own processes do it."""
+    with suppress(RuntimeError):  # it was already set, or used
         torch.set_num_interop_threads(1)

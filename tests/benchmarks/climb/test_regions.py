@@ -179,7 +179,7 @@ def test_a_missing_file_and_a_missing_picture_are_named(features, place, tmp_pat
     (folder / "valid_obj36.tsv").symlink_to(features / "nlvr2_imgfeat" / "valid_obj36.tsv")
     lines = (features / "nlvr2_imgfeat" / "test_obj36.tsv").read_bytes().splitlines(keepends=True)
     (folder / "test_obj36.tsv").write_bytes(b"".join(lines[:5] + lines[6:]))
-    with pytest.raises(UserError, match=f"no features of the image '{lines[5].partition(bytes([9]))[0].decode()}'"):
+    with pytest.raises(UserError, match=f"no features for the image '{lines[5].partition(bytes([9]))[0].decode()}'"):
         learned("nlvr2", place, tmp_path)
 
 

@@ -95,7 +95,7 @@ def test_columns_share_the_features_of_an_image(regions):
     rows = columns["regions"].rows(torch.tensor([0, 2]))
     assert torch.equal(rows[0], rows[1])
     assert torch.equal(rows[0], regions.values[3])
-    with pytest.raises(UserError, match="no features of the image 'nine'"):
+    with pytest.raises(UserError, match="no features for the image 'nine'"):
         regions.columns(["nine"])
     assert regions.has(["nine", names[0]]).tolist() == [False, True]
 
