@@ -48,6 +48,6 @@ def test_one_stage_by_pieces_is_enough_to_refuse(pieces):
     stages = [
         replace(s, training=replace(s.training, accumulate=n)) for s, n in zip(stream.stages, pieces, strict=True)
     ]
-    with pytest.raises(UserError, match="mine looks at a batch as a whole"):
+    with pytest.raises(UserError, match="mine needs each batch as a whole"):
         refuse_accumulation("mine", replace(stream, stages=tuple(stages)))
     refuse_accumulation("mine", stream)

@@ -55,7 +55,7 @@ def test_new_examples_alone_do_not_touch_the_units_of_other_classes():
 def test_tasks_without_one_class_for_each_example_are_refused():
     learner = make_learner(prepared())
     learner.data = Data([Table(t.task, t.inputs, torch.zeros(len(t), 4)) for t in learner.data.tables])
-    with pytest.raises(UserError, match="er-ace needs one class for each example, and task 'patterns' has none"):
+    with pytest.raises(UserError, match="er-ace needs one class for each example, but task 'patterns' has none"):
         AsymmetricReplay().setup(learner)
 
 

@@ -195,8 +195,8 @@ def test_empirical_fisher_is_the_loop_over_examples(encoder, chunk, monkeypatch,
     found = fisher(learner, IDS, learner.trainable(), "empirical")
     assert learner.examples_backward == ROWS
     assert learner.model.training
-    assert [record.message[:47] for record in caplog.records] == (
-        ["gradients of single examples are taken one by o"] if encoder in (Peeking, Recurrent) else []
+    assert [record.message[:48] for record in caplog.records] == (
+        ["gradients of single examples are computed one by"] if encoder in (Peeking, Recurrent) else []
     )
     same(found, one_by_one(learner, lambda part: [(part.targets[0], lambda out: torch.ones(()))]))
 
@@ -421,7 +421,9 @@ def test_refusals_come_before_training_in_one_sentence(monkeypatch):
         EWC(fisher="exact").setup(learner_of("phrase"))
     EWC(fisher="exact").setup(learner_of("classify"))
     for kind in ("exact", "sampled"):
-        with pytest.raises(UserError, match=r"task 'bowl' \(Bowl\) draws an answer is not known: choose empirical"):
+        with pytest.raises(
+            UserError, match=r"task 'bowl' \(Bowl\) does not define how to draw an answer: set ewc.fisher=empirical"
+        ):
             EWC(fisher=kind).setup(bowls()[0])
 
 

@@ -284,7 +284,7 @@ def test_old_heads_refuse_an_encoder_with_parts_for_each_head():
     lwf.setup(learner)
     lwf.begin(learner, ready.setup.stream.stages[0])
     block.added["stage-1"] = nn.ModuleDict()
-    with pytest.raises(UserError, match=r"parts of this one belong to single heads: set lwf\.on=seen"):
+    with pytest.raises(UserError, match=r"parts of this encoder belong to single heads: set lwf\.on=seen"):
         lwf.begin(learner, ready.setup.stream.stages[0])
     plain = LwF(on="seen")
     plain.setup(learner)

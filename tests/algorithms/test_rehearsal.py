@@ -114,5 +114,5 @@ def test_a_stream_of_which_some_stages_hold_the_one_before_is_served():
     both = replace(second, train=np.concatenate([first.train, second.train]))
     Rehearsal().check(replace(stream, stages=(first, both, third)))
     every = replace(third, train=np.concatenate([both.train, third.train]))
-    with pytest.raises(UserError, match="already holds all of them"):
+    with pytest.raises(UserError, match="already contains all of them"):
         Rehearsal().check(replace(stream, stages=(first, both, every)))

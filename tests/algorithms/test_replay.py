@@ -279,7 +279,7 @@ def test_every_form_resumes_exactly(form, tmp_path):
     [
         ({"share": 0.1}, "share is for memory=per-task"),
         ({"source": "one", "memory": "class-balanced"}, "does not know stages"),
-        ({"fidelity": "released"}, "about separate steps"),
+        ({"fidelity": "released"}, "applies to separate steps"),
         ({"by": "word", "memory": "class-balanced"}, "an example has many words"),
     ],
 )
@@ -291,7 +291,7 @@ def test_settings_that_contradict_each_other_are_refused(settings, words):
 def test_what_a_stream_cannot_give_is_refused_before_training():
     with pytest.raises(UserError, match=r"replay\.capacity is 20, less than the 32"):
         trained(prepared(), [Replay(capacity=20)])
-    with pytest.raises(UserError, match=r"keeps 2 examples of the smallest stage, less than the 32 of replay\.size"):
+    with pytest.raises(UserError, match=r"keeps 2 examples of the smallest stage, less than replay\.size, which is 32"):
         trained(prepared(), [Replay(memory="per-task", share=0.02, size=32)])
     with pytest.raises(UserError, match=r"replay\.share"):
         build(Replay, {"memory": "per-task", "share": 0.0}, "replay")

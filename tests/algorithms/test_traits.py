@@ -66,7 +66,7 @@ def test_a_penalty_that_comes_first_or_also_looks_at_the_batch_is_not_taken_for_
     [
         (SI(), "extra-steps", "SI follows one step for each batch, and Mine takes optimiser steps of its own"),
         (SI(), "several-fits", "SI follows one path .*, and Mine fits a stage several times"),
-        (LwF(), "encoder-per-stage", "LwF keeps the encoder to what it was, and Mine keeps an encoder"),
+        (LwF(), "encoder-per-stage", "LwF distils from the encoder of the last stage, and Mine keeps an encoder"),
         (LwF(on="old-heads"), "encoder-per-head", r"one pass .*, and Mine gives each head .*: set lwf\.on=seen, or"),
         (Adapters(), "adds-to-blocks", "Adapters needs the transformer blocks to itself, and Mine adds modules"),
     ],

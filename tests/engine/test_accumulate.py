@@ -50,7 +50,7 @@ def test_pieces_give_the_weights_scores_and_passes_of_the_whole_batch(name, sett
     ("name", "own"), [("er-ace", {}), ("derpp", {}), ("replay", {"replay__memory": "balanced-forget"})]
 )
 def test_a_loss_over_the_whole_batch_is_refused_in_pieces(name, own):
-    with pytest.raises(UserError, match=r"looks at a batch as a whole.*set train.accumulate=1"):
+    with pytest.raises(UserError, match=r"needs each batch as a whole.*set train.accumulate=1"):
         trained(prepared(name, train__accumulate=2, **own))
 
 

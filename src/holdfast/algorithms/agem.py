@@ -1,9 +1,9 @@
-"""A-GEM: where a step would raise the mean loss of kept examples, take that part out of it.
+"""A-GEM: if a step would raise the mean loss of kept examples, remove the part of the gradient that does so.
 
 Papers: Chaudhry et al. 2019, "Efficient Lifelong Learning with A-GEM"; VisCOLL uses it without boundaries.
-Equation: with g the gradient of the batch and r that of a batch from memory, g - (g.r / r.r) r where g.r < 0, else g.
+Equation: with g the gradient of the batch and r that of a batch from memory, g - (g.r / r.r) r if g.r < 0, else g.
 Units: no strength.
-Cost: two forward and two backward passes a step, once something is kept. Memory: `capacity` examples.
+Cost: two forward and two backward passes per step, once something is kept. Memory: `capacity` examples.
 """
 
 from __future__ import annotations
@@ -25,18 +25,19 @@ if TYPE_CHECKING:
 
 @dataclass
 class AGem(Algorithm):
-    """The gradient is projected so that the mean loss of kept examples does not rise.
+    """Projects the gradient so that the mean loss of kept examples does not rise.
 
-    Where the stream shows boundaries, what is kept is of past stages only; elsewhere it is of all that was seen.
-    A head that only the memory reads has the gradient that the equation gives it: 0 where nothing is taken out. Unlike
-    no gradient, that lets AdamW's momentum and weight decay move it: keep the decay small, as with CLiMB's 0.01.
+    If the stream shows boundaries, only examples of past stages are kept; otherwise, examples of everything seen so
+    far. A head that only the memory reads gets the gradient that the equation assigns to it, which is 0 if nothing is
+    removed. Unlike no gradient, that lets AdamW's momentum and weight decay move it: keep the decay small, as with
+    CLiMB's 0.01.
     """
 
     version: ClassVar[int] = 1
 
     capacity: Annotated[int, Between(1)] = 200
     size: Annotated[int, Between(1)] | None = None
-    """How many kept examples are asked; None: as many as are in the batch."""
+    """How many kept examples the reference gradient uses; None: as many as are in the batch."""
     memory: Reservoir = field(init=False, repr=False, compare=False)
     bounded: bool = field(init=False, repr=False, compare=False)
 
@@ -45,19 +46,19 @@ class AGem(Algorithm):
         return (Reservoir,)
 
     def check(self, stream: Stream) -> None:
-        """Refuse a memory that cannot fill a batch."""
+        """Raise a UserError if the memory cannot fill a batch."""
         refuse_small("agem", self.capacity, self.size, stream)
 
     def setup(self, learner: Learner) -> None:
-        """An empty memory."""
+        """Start with an empty memory."""
         self.memory, self.bounded = Reservoir(self.capacity, mix(learner.seed, 0xA6E3)), False
 
     def begin(self, learner: Learner, stage: Stage) -> None:
-        """The stream shows boundaries."""
+        """Note that the stream shows boundaries."""
         self.bounded = True
 
     def grads(self, learner: Learner, batch: Batch) -> None:
-        """Take out what would raise the loss of kept examples."""
+        """Remove the part of the gradient that would raise the loss of kept examples."""
         if len(self.memory) == 0:
             return
         own = gradients(learner)
@@ -65,16 +66,16 @@ class AGem(Algorithm):
         assign(learner, projected(own, reference))
 
     def after(self, learner: Learner, batch: Batch) -> None:
-        """Without boundaries, offer the new examples at once."""
+        """Without boundaries, offer the new examples immediately."""
         if not self.bounded:
             self.memory.add(batch.ids)
 
     def end(self, learner: Learner, stage: Stage) -> None:
-        """With boundaries, offer a stage's examples when it is past."""
+        """With boundaries, offer a stage's examples when the stage is over."""
         self.memory.add(stage.train)
 
     def memory_bytes(self, learner: Learner) -> int:
-        """The kept examples and their ids."""
+        """The size of the kept examples and their ids."""
         return learner.data.example_bytes(self.memory.ids) + self.memory.nbytes
 
     def state_dict(self) -> dict[str, Any]:
@@ -82,15 +83,15 @@ class AGem(Algorithm):
         return {"memory": self.memory.state_dict(), "bounded": self.bounded}
 
     def load_state_dict(self, learner: Learner, state: dict[str, Any]) -> None:
-        """The memory, and whether boundaries were shown."""
+        """Restore the memory, and whether boundaries were shown."""
         self.memory.load_state_dict(state["memory"])
         self.bounded = state["bounded"]
 
 
 def projected(own: Gradients, reference: Gradients) -> Gradients:
-    """The nearest gradients that do not oppose the reference; both are changed in place.
+    """The nearest gradients that do not oppose the reference; both arguments are changed in place.
 
-    The decision stays on the device, and every sum is over one vector: a kernel for each tensor would be hundreds.
+    The decision stays on the device, and every sum is over one vector: one kernel per tensor would mean hundreds.
 
     >>> own, reference = {"weight": torch.tensor([1.0, -1.0])}, {"weight": torch.tensor([0.0, 2.0])}
     >>> projected(own, reference)["weight"].tolist()

@@ -1,4 +1,4 @@
-"""The hooks of an algorithm, and the one rule by which each combines."""
+"""The hooks of an algorithm, and the rule by which each of them combines."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ if TYPE_CHECKING:
 
 
 TRAITS: Mapping[str, str] = {
-    "weight-penalty": "adds nothing but a penalty on the weights, in `grads`, to gradients that are whole by then",
+    "weight-penalty": "adds only a penalty on the weights, in `grads`, to gradients that are complete by then",
     "extra-steps": "takes optimiser steps of its own, beside the one for each batch",
     "several-fits": "fits a stage several times and keeps one of the results",
     "encoder-per-stage": "keeps an encoder, or parts of one, for each stage",
     "encoder-per-head": "gives each head an encoder, or parts of one, of its own",
     "adds-to-blocks": "adds modules to the transformer blocks",
 }
-"""What an algorithm can say about itself, so that others can tell whether the two go together: after its name, in
-messages."""
+"""What an algorithm can declare about itself, so that others can tell whether the two are compatible. In messages, the
+text follows the algorithm's name."""
 
 
 class Fit(Protocol):
     """Trains the current stage, as the loop would.
 
-    `start` runs just before the first step, and not again where a resumed run is already past it: what must happen
-    once for each fit (restoring weights, choosing a path) belongs there.
+    `start` runs just before the first step, and not again if a resumed run is already past it. Whatever must happen
+    once per fit (restoring weights, choosing a path) belongs there.
     """
 
     def __call__(self, start: Callable[[], None] | None = None) -> None:
@@ -40,11 +40,11 @@ class Fit(Protocol):
 
 
 class Algorithm:
-    """What changes about plain fine-tuning, as hooks. A run takes a list of algorithms; list order is execution order.
+    """A set of hooks that change plain fine-tuning. A run takes a list of algorithms and runs them in that order.
 
     | hook              | combines by                 | for                                      |
     |-------------------|-----------------------------|------------------------------------------|
-    | check, beside     | each in order               | refusing what cannot be served           |
+    | check, beside     | each in order               | refusing unsupported streams or partners |
     | setup, begin, end | each in order               | freezing, adapters, Fisher, teachers     |
     | stage             | chain                       | rehearsal                                |
     | batch             | chain                       | replay                                   |
@@ -53,113 +53,114 @@ class Algorithm:
     | after             | each (sees new data only)   | memory, separate replay steps            |
     | learn             | nesting, the first outermost| procedures of several fits               |
 
-    `setup` builds all structure, for every stage to come. `begin` and `end` are called only where the stream shows
-    boundaries, and an algorithm with "boundaries" in `needs` is refused where it does not. A resumed run calls
-    `setup`, then `load_state_dict`, and not `begin` again: what `begin` computed must be in the state. What is
-    trainable, and the weights, are the learner's state, not the algorithm's.
+    `setup` builds all structure, for every stage to come. `begin` and `end` are called only if the stream shows
+    boundaries; an algorithm with "boundaries" in `needs` is refused if it does not. A resumed run calls `setup`, then
+    `load_state_dict`, and not `begin` again: anything that `begin` computed must be in the state. The weights, and
+    which of them are trainable, are part of the learner's state, not the algorithm's.
 
     `setup`, `begin`, `end` and `batch` may draw random numbers from torch's global generator, which the loop seeds by
-    where the run stands, alike on every rank; the other hooks, from a generator of their own, whose state they save.
+    the position in the run, alike on every rank. The other hooks draw from a generator of their own, whose state they
+    save.
     """
 
     needs: ClassVar[frozenset[str]] = frozenset()
     instead: ClassVar[Mapping[str, str]] = {}
-    """A setting that, where a user gives it, takes the place of another that a benchmark has set."""
+    """Settings that, if the user specifies them, replace another setting made by a benchmark."""
     strengths: ClassVar[tuple[str, ...]] = ()
-    """The settings that weigh what it adds to the loss or its gradient: where a run diverges, the error names them."""
+    """The settings that weight its terms in the loss or gradient: if a run diverges, the error message names them."""
     traits: frozenset[str] = frozenset()
     """What other algorithms of a run need to know about it: names from `TRAITS`. Declare them in the class, or in
-    `__post_init__` where they depend on settings."""
+    `__post_init__` if they depend on settings."""
     remedies: ClassVar[Mapping[str, str]] = {}
-    """Which setting does without a trait, for messages: `{"extra-steps": "set replay.mode=joint"}`."""
+    """For messages, which setting avoids a trait: `{"extra-steps": "set replay.mode=joint"}`."""
     recordable: ClassVar[bool] = False
-    """Whether `loss` follows from the tensors of the batch alone: see `engine/stepper.py`. No subclass inherits it."""
+    """Whether `loss` depends on the tensors of the batch alone: see `engine/stepper.py`. It is not inherited."""
     called: str = ""
-    """The name that a run asked for, for messages."""
+    """The name under which the run requested it, for messages."""
 
     def __str__(self) -> str:
         return self.called or type(self).__name__
 
     def uses(self) -> tuple[type, ...]:
-        """The kinds of memory and the other algorithms that it makes: a run's id covers their versions as well."""
+        """The memory classes and other algorithms that it creates: a run's id covers their versions as well."""
         return ()
 
     def check(self, stream: Stream) -> None:
-        """Refuse, with a `UserError`, a stream that it cannot serve: before anything is built."""
+        """Raise a `UserError`, before anything is built, if the stream is not supported."""
 
     def beside(self, algorithms: Sequence[Algorithm]) -> None:
-        """See all algorithms of the run, itself included, in order; refuse, with a `UserError`, what it cannot go with.
+        """Inspect all algorithms of the run, itself included, in order; raise a `UserError` for incompatible ones.
 
-        Called after every `check`, before anything is built, and again where a run is resumed. Ask the others for
-        their `traits`, not for their class: see `refuse_trait`.
+        Called after every `check`, before anything is built, and again when a run is resumed. Ask the others for their
+        `traits`, not for their class: see `refuse_trait`.
         """
 
     def setup(self, learner: Learner) -> None:
-        """Once, before the first step of a run or of its resumption."""
+        """Called once, before the first step of a new or resumed run."""
 
     def begin(self, learner: Learner, stage: Stage) -> None:
-        """Before the first step of a stage."""
+        """Called before the first step of a stage."""
 
     def stage(self, learner: Learner, stage: Stage) -> Stage:
-        """The stage as it is trained, where the stream shows boundaries: with other examples, say.
+        """Change the stage to be trained, for example by adding examples, if the stream shows boundaries.
 
-        Called after `begin`, and again where a run is resumed within the stage: it must follow from the state alone.
+        Called after `begin`, and again if a run is resumed within the stage: the result must depend on the state alone.
         `learn` sees the changed stage; `begin` and `end` see the stream's own.
         """
         return stage
 
     def batch(self, learner: Learner, batch: Batch) -> Batch:
-        """Which examples to learn from: by id, before their tensors are fetched."""
+        """Choose the examples to learn from, by id, before their tensors are fetched."""
         return batch
 
     def loss(self, learner: Learner, batch: Batch, outputs: tuple[Tensor, ...]) -> Tensor | None:
-        """An addition to the loss, given the model's output for each part of the batch; None adds nothing.
+        """A term to add to the loss, given the model's output for each part of the batch; None adds nothing.
 
-        It is averaged over the ranks: see `Learner.share` for what is summed over this rank's rows. With
-        `train.accumulate` it is asked for each piece of the batch, and weighed by the piece's share: see
-        `refuse_accumulation` where that is not the same.
+        It is averaged over the ranks: see `Learner.share` for sums over this rank's rows. With `train.accumulate` it is
+        computed for each piece of the batch and weighted by the piece's share: see `refuse_accumulation` if that would
+        not give the same result.
         """
-        raise AssertionError("called only where it is overridden")
+        raise AssertionError("called only if it is overridden")
 
     def grads(self, learner: Learner, batch: Batch) -> None:
-        """Change the gradients in place; they are already averaged over the ranks. Of the batch, it sees the ids."""
+        """Change the gradients in place; they are already averaged over the ranks. The batch has only its ids."""
 
     def after(self, learner: Learner, batch: Batch) -> None:
-        """After the optimiser's step, with the ids of the new examples only."""
+        """Called after the optimiser's step, with the ids of the new examples only."""
 
     def end(self, learner: Learner, stage: Stage) -> None:
-        """After the last step of a stage, before it is evaluated."""
+        """Called after the last step of a stage, before it is evaluated."""
 
     def learn(self, learner: Learner, stage: Stage, fit: Fit) -> None:
-        """The procedure of a stage: one fit.
+        """Train a stage; by default, with one fit.
 
-        A run that is killed inside calls it again on resuming, after `load_state_dict`: keep in the state how far
-        it came, and the first `fit` goes on from the step that was saved.
+        If a run is killed inside this method, resuming calls it again, after `load_state_dict`: keep its progress in
+        the state, and the first `fit` continues from the step that was saved.
         """
         fit()
 
     def memory_bytes(self, learner: Learner) -> int:
-        """What it keeps beside the model, in bytes: examples at their stored size, and tensors."""
+        """The size in bytes of everything kept beside the model: examples at their stored size, and tensors."""
         return 0
 
     def state_dict(self) -> dict[str, Any]:
-        """What a resumed run needs: numbers, strings, lists, dicts, arrays and tensors; never a pickled object."""
+        """The state for resuming a run: numbers, strings, lists, dicts, arrays and tensors; no pickled objects."""
         return {}
 
     def load_state_dict(self, learner: Learner, state: dict[str, Any]) -> None:
-        """Go on from a saved state; called after `setup`, before the weights are restored."""
+        """Restore a saved state; called after `setup`, before the weights are restored."""
 
 
 def check_traits(algorithm: Algorithm) -> None:
-    """Refuse, before training, a trait that no rule knows: it would be passed over in silence."""
+    """Raise a UserError, before training, for an unknown trait, which would otherwise be ignored silently."""
     for trait in sorted(algorithm.traits - TRAITS.keys()):
         raise UserError(f"{algorithm} declares the trait {trait!r}, which does not exist: {nearest(trait, TRAITS)}")
 
 
 def refuse_trait(algorithm: Algorithm, others: Iterable[Algorithm], trait: str, why: str, instead: str = "") -> None:
-    """Refuse, before training, any other algorithm that has a trait.
+    """Raise a UserError, before training, if any other algorithm has a trait.
 
-    The message says `why`, after the name of the algorithm that refuses, and by which settings both can stay:
+    The message says `why`, after the name of the algorithm that refuses, and which settings would let both stay:
     `instead`, and the other's remedy.
     """
     for other in others:
@@ -169,18 +170,18 @@ def refuse_trait(algorithm: Algorithm, others: Iterable[Algorithm], trait: str, 
 
 
 def refuse_accumulation(name: str, stream: Stream) -> None:
-    """Refuse, before training, to be asked by pieces: for a loss that is no mean over examples, each for itself."""
+    """Raise a UserError, before training, if batches would be split although the loss is not a mean over examples."""
     if any(stage.training.accumulate > 1 for stage in stream.stages):
         raise UserError(
-            f"{name} looks at a batch as a whole, and train.accumulate takes it in pieces: set train.accumulate=1"
+            f"{name} needs each batch as a whole, but train.accumulate splits it into pieces: set train.accumulate=1"
         )
 
 
 def overridden(algorithms: list[Algorithm], hook: str) -> list[Algorithm]:
-    """The algorithms that say something at a hook, so that the loop asks no other."""
+    """The algorithms that override a hook, so that the loop calls no others."""
     return [algorithm for algorithm in algorithms if overrides(algorithm, hook)]
 
 
 def overrides(algorithm: Algorithm, hook: str) -> bool:
-    """Whether an algorithm says something at a hook."""
+    """Whether an algorithm overrides a hook."""
     return getattr(type(algorithm), hook) is not getattr(Algorithm, hook)

@@ -1,16 +1,16 @@
-"""DER++: kept examples are learned again by their targets, and by the logits that they had when they were kept.
+"""DER++: kept examples are learned again from their targets, and from the logits at the time they were kept.
 
 Paper: Buzzega et al. 2020, "Dark Experience for General Continual Learning: a Strong, Simple Baseline".
 Equation: L = loss(B_new) + alpha * mean over B_1 of |z - h(x)|^2 + beta * loss(B_2), where B_1 and B_2 are drawn from
 memory one after the other, and z are the stored logits. B_1 and B_2 go through the model together. The memory is a
-reservoir of all that is seen, in every epoch: z are the logits of the step at which the example took its place, and an
-example that took two has both.
-Units: `beta` is the paper's, Mammoth's and Avalanche's. `alpha` is the paper's, of a sum over the logits; Mammoth
-(derpp) and Avalanche (DER) take the mean over all C classes: with fidelity=paper, alpha = theirs / C; with
-fidelity=released, alpha = theirs. Where a head grows, C counts the classes that were open. Avalanche stores logits at
+reservoir of everything seen, in every epoch: z are the logits of the step at which the example took its place, and an
+example that took two places has two rows of logits.
+Units: `beta` is the same in the paper, Mammoth and Avalanche. `alpha` is that of the paper, which sums over the logits;
+Mammoth (derpp) and Avalanche (DER) take the mean over all C classes: with fidelity=paper, alpha = theirs / C; with
+fidelity=released, alpha = theirs. For a growing head, C counts the classes that were open. Avalanche stores logits at
 the end of a stage, and draws one batch for both terms.
-Cost: forward and backward passes over (new + 2 size) examples a step; on several ranks, logits of new examples are
-gathered. Memory: `capacity` examples, and a row of logits for each, as wide as the widest output so far.
+Cost: forward and backward passes over (new + 2 size) examples per step; on several ranks, the logits of new examples
+are gathered. Memory: `capacity` examples, and a row of logits for each, as wide as the widest output so far.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class DarkReplay(Algorithm):
-    """Kept examples with their targets and the logits of their time."""
+    """Replays kept examples with their targets and their logits at the time they were kept."""
 
     version: ClassVar[int] = 1
     strengths: ClassVar[tuple[str, ...]] = ("alpha", "beta")
@@ -44,11 +44,11 @@ class DarkReplay(Algorithm):
     size: Annotated[int, Between(1)] | None = None
     """How many kept examples are in each of the two batches; None: as many as are new."""
     alpha: Annotated[float, Between(0)] = 0.1
-    """The weight of the logits."""
+    """The weight of the distance from the stored logits."""
     beta: Annotated[float, Between(0)] = 0.5
-    """The weight of the targets; 0 is DER."""
+    """The weight of the loss on the targets; 0 is DER."""
     fidelity: Literal["paper", "released"] = "paper"
-    """released: the mean of the squared differences over the logits, as in the authors' code, in place of their sum."""
+    """released: the mean of the squared differences over the logits, as in the authors' code, instead of their sum."""
     memory: Reservoir = field(init=False, repr=False, compare=False)
     logits: StoredLogits = field(init=False, repr=False, compare=False)
 
@@ -57,12 +57,12 @@ class DarkReplay(Algorithm):
         return (Reservoir,)
 
     def check(self, stream: Stream) -> None:
-        """Refuse a memory that cannot fill one batch, and pieces: kept examples are drawn once for the whole batch."""
+        """Raise a UserError if the memory cannot fill a batch, or if batches would be split: it draws per batch."""
         refuse_small("derpp", self.capacity, self.size, stream)
         refuse_accumulation("derpp", stream)
 
     def setup(self, learner: Learner) -> None:
-        """An empty memory."""
+        """Start with an empty memory."""
         refuse_large(learner, "derpp", self.capacity)
         self.memory, self.logits = Reservoir(self.capacity, mix(learner.seed, 0xDE2)), StoredLogits(self.capacity)
         self._new: list[tuple[Ids, Tensor]] = []
@@ -100,7 +100,7 @@ class DarkReplay(Algorithm):
         self.logits.store(taken, self.memory.ids[taken], self._new)
 
     def memory_bytes(self, learner: Learner) -> int:
-        """The kept examples, their ids and their logits."""
+        """The size of the kept examples, their ids and their logits."""
         return learner.data.example_bytes(self.memory.ids) + self.memory.nbytes + self.logits.rows.nbytes
 
     def state_dict(self) -> dict[str, Any]:
@@ -108,6 +108,6 @@ class DarkReplay(Algorithm):
         return {"memory": self.memory.state_dict(), "logits": self.logits.rows}
 
     def load_state_dict(self, learner: Learner, state: dict[str, Any]) -> None:
-        """The memory and the logits."""
+        """Restore the memory and the logits."""
         self.memory.load_state_dict(state["memory"])
         self.logits.rows = state["logits"].to(learner.device)

@@ -1,11 +1,12 @@
 """ER-ACE: experience replay with an asymmetric cross-entropy, so that new classes do not push old ones aside.
 
 Paper: Caccia et al. 2022, "New Insights on Reducing Abrupt Representation Change in Online Continual Learning".
-Equation: L = CE(B_new; over the classes in B_new) + CE(B_memory; over all classes). CE over some classes is CE over all
-plus logsumexp over some minus logsumexp over all, since the target's logit is in both: that difference is added.
-Units: no strength. Mammoth (er_ace) lets new examples also compete with classes that have not come, replays from the
-second task on, and has a classifier of cosines; Avalanche (ER_ACE) has a memory balanced by classes.
-Cost: one forward and one backward pass over (new + size) examples a step. Memory: `capacity` examples.
+Equation: L = CE(B_new; over the classes in B_new) + CE(B_memory; over all classes). The CE over some classes is the CE
+over all plus logsumexp over some minus logsumexp over all, since the target's logit is in both; the code adds this
+difference.
+Units: no strength. Mammoth (er_ace) also lets new examples compete with classes that have not appeared yet, replays
+from the second task on, and uses a cosine classifier; Avalanche (ER_ACE) uses a class-balanced memory.
+Cost: one forward and one backward pass over (new + size) examples per step. Memory: `capacity` examples.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class AsymmetricReplay(Algorithm):
-    """New examples compete only with the classes of their own batch; kept ones with all."""
+    """New examples compete only with the classes of their own batch; kept ones with all classes."""
 
     version: ClassVar[int] = 1
 
@@ -42,17 +43,17 @@ class AsymmetricReplay(Algorithm):
         return (Reservoir,)
 
     def check(self, stream: Stream) -> None:
-        """Refuse a memory that cannot fill one batch, and pieces: the loss is over the classes of the whole batch."""
+        """Raise a UserError if the memory cannot fill a batch, or if batches would be split: classes are per batch."""
         refuse_small("er-ace", self.capacity, self.size, stream)
         refuse_accumulation("er-ace", stream)
 
     def setup(self, learner: Learner) -> None:
-        """An empty memory."""
+        """Start with an empty memory."""
         refuse_without_classes(learner, "er-ace")
         self.memory = Reservoir(self.capacity, mix(learner.seed, 0xACE))
 
     def loss(self, learner: Learner, batch: Batch, outputs: tuple[Tensor, ...]) -> Tensor:
-        """What turns the new examples' loss into the asymmetric one, and the loss of kept examples."""
+        """The difference between the asymmetric and the plain loss of new examples, plus the loss of kept examples."""
         present = on_all_ranks(learner, batch, tuple(part.targets for part in batch.parts))
         changes = []
         for part, output, (_, targets) in zip(batch.parts, outputs, present, strict=True):
@@ -72,7 +73,7 @@ class AsymmetricReplay(Algorithm):
         self.memory.add(batch.ids)
 
     def memory_bytes(self, learner: Learner) -> int:
-        """The kept examples and their ids."""
+        """The size of the kept examples and their ids."""
         return learner.data.example_bytes(self.memory.ids) + self.memory.nbytes
 
     def state_dict(self) -> dict[str, Any]:
@@ -80,5 +81,5 @@ class AsymmetricReplay(Algorithm):
         return {"memory": self.memory.state_dict()}
 
     def load_state_dict(self, learner: Learner, state: dict[str, Any]) -> None:
-        """The memory."""
+        """Restore the memory."""
         self.memory.load_state_dict(state["memory"])

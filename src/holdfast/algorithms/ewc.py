@@ -8,10 +8,11 @@ one of them), or online (F = decay * F + F_k, and only the last stage's weights)
 Presets: CLiMB strength=100 half=false where=encoder past=one share=0.01; Greco et al. strength=100, 1000 or 10000;
 CFST past=sum half=false fisher=batched share=1 with strength from 0.1 to 100 by dataset.
 Units: `strength` is the paper's lambda. Avalanche (EWCPlugin) has no half and a Fisher of whole batches: ewc_lambda =
-strength with half=false fisher=batched share=1; with half=true, strength = 2 ewc_lambda. Squares of batches' gradients
-are smaller than the mean of examples' squares, up to as many times as a batch has examples: kept at the same strength,
-another Fisher holds that much more. Mammoth (ewc-on): e_lambda = strength with half=false past=online decay=gamma
-fisher=empirical share=1, but for its Fisher, in which an example's square counts times the probability of its answer.
+strength with half=false fisher=batched share=1; with half=true, strength = 2 ewc_lambda. Squared gradients of batches
+are smaller than the mean of the examples' squared gradients, by up to a factor of the batch size: at the same strength,
+the other Fisher constrains that much more. Mammoth (ewc-on): e_lambda = strength with half=false past=online
+decay=gamma fisher=empirical share=1, except that its Fisher weights an example's square by the probability of its
+answer.
 Cost: a step takes no more passes than fine-tuning, only three sweeps over the weights; the end of a stage takes the
 passes of the Fisher (see fisher.py) over `most` of its examples, or a `share` of them.
 Memory: two numbers for each weight; with past=one, two for each weight and past stage.
@@ -54,33 +55,33 @@ class EWC(Algorithm):
     of a batch's gradient."""
     past: Literal["sum", "one", "online"] = "sum"
     decay: Annotated[float, Between(0, 1)] = 1.0
-    """How much of the earlier Fisher stays at the end of a stage, where `past` is online."""
+    """How much of the earlier Fisher remains at the end of a stage, if `past` is online."""
     half: bool = True
     where: Literal["all", "encoder"] = "all"
     most: Annotated[int, Between(1)] = 1000
-    """The Fisher is of at most so many of a stage's examples, drawn at random: each costs passes of its own."""
+    """The maximum number of a stage's examples for the Fisher, drawn at random: each one costs extra passes."""
     share: Annotated[float, Between(0, 1)] | None = None
-    """In place of `most`: which share of a stage's examples, and at least one."""
+    """Instead of `most`: the share of a stage's examples to use (at least one example)."""
     fidelity: Literal["paper", "released"] = "paper"
-    """released: CLiMB's code, whose gradients run on over the batches of a batched Fisher."""
+    """released: as in CLiMB's code, gradients accumulate over the batches of a batched Fisher."""
     penalties: list[Penalty] = field(init=False, repr=False, compare=False)
     stages: int = field(init=False, repr=False, compare=False)
     in_all: int | None = field(init=False, default=None, repr=False, compare=False)
-    """How many stages the stream has; None where nobody has said."""
+    """The number of stages in the stream; None if unknown."""
 
     def __post_init__(self) -> None:
         if self.fidelity == "released" and self.fisher != "batched":
             raise UserError(
-                f"ewc.fidelity is released, which has only a batched Fisher, but ewc.fisher is {self.fisher}: "
+                f"ewc.fidelity is released, which supports only a batched Fisher, but ewc.fisher is {self.fisher}: "
                 "set ewc.fisher=batched"
             )
 
     def check(self, stream: Stream) -> None:
-        """Note how many stages there are: nothing comes after the last one, so nothing of it is held."""
+        """Note the number of stages: nothing follows the last one, so no penalty is made for it."""
         self.in_all = len(stream.stages)
 
     def setup(self, learner: Learner) -> None:
-        """No past stage yet."""
+        """Start without past stages."""
         check_fisher(learner, self.fisher)
         self.penalties, self.stages = [], 0
         self._random = np.random.default_rng(mix(learner.seed, 0xE3C))
@@ -92,7 +93,7 @@ class EWC(Algorithm):
             chosen.add_gradient(learner.model, self.strength * (0.5 if self.half else 1.0))
 
     def end(self, learner: Learner, stage: Stage) -> None:
-        """Take the stage's Fisher and its weights, where another stage follows."""
+        """Compute the stage's Fisher and keep its weights, if another stage follows."""
         if self.stages + 1 == self.in_all:
             self.stages += 1
             return
@@ -119,7 +120,7 @@ class EWC(Algorithm):
         return fisher(learner, ids, parameters, self.fisher, seed)
 
     def memory_bytes(self, learner: Learner) -> int:
-        """The Fishers and the weights that they hold."""
+        """The size of the Fishers and of the weights they anchor."""
         return sum(penalty.nbytes for penalty in self.penalties)
 
     def state_dict(self) -> dict[str, Any]:
@@ -131,7 +132,7 @@ class EWC(Algorithm):
         }
 
     def load_state_dict(self, learner: Learner, state: dict[str, Any]) -> None:
-        """Go on from a saved state."""
+        """Restore a saved state."""
         self.penalties = [Penalty.from_state(saved, learner.device) for saved in state["penalties"]]
         self.stages = state["stages"]
         self._random.bit_generator.state = state["random"]

@@ -1,12 +1,13 @@
 """The diagonal of the Fisher information: how much a model's answers depend on each weight.
 
-Paper: the kinds are told apart by Kunstner et al. 2019, "Limitations of the Empirical Fisher Approximation", and for
+Paper: the kinds are distinguished by Kunstner et al. 2019, "Limitations of the Empirical Fisher Approximation", and for
 continual learning by van de Ven 2025, "On the Computation of the Fisher Information in Continual Learning".
-Equation: F_i = E_x E_{y ~ model(x)} (d loss(x, y) / d theta_i)^2, where the task's own loss stands for -log p(y | x):
-for independent classes (MultiLabel) and for several words (MaskedPhrase) it is their mean, as in training.
-Cost: for each example one forward pass, and one more with one backward pass for each vector that is carried back:
-sampled and empirical 1, exact as many as there are outputs (for a phrase: places times words). batched: one forward
-and one backward pass for each batch, in as many pieces as a training step's. Memory: one number for each weight.
+Equation: F_i = E_x E_{y ~ model(x)} (d loss(x, y) / d theta_i)^2, where the task's own loss takes the place of
+-log p(y | x): for independent classes (MultiLabel) and for several words (MaskedPhrase) it is their mean, as in
+training.
+Cost: for each example one forward pass, plus one forward and one backward pass for each vector that is backpropagated:
+one for sampled and empirical, as many as there are outputs for exact (for a phrase: places times words). batched: one
+forward and one backward pass for each batch, in as many pieces as a training step. Memory: one number for each weight.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 Kind: TypeAlias = Literal["exact", "sampled", "empirical", "batched"]
 
 MOST = 4096
-"""The most backward passes for one example: an exact Fisher of more would take days."""
+"""The maximum number of backward passes per example: an exact Fisher with more would take days."""
 
 
 def fisher(learner: Learner, ids: Ids, parameters: Mapping[str, nn.Parameter], kind: Kind, seed: int = 0) -> Named:
@@ -48,7 +49,7 @@ def fisher(learner: Learner, ids: Ids, parameters: Mapping[str, nn.Parameter], k
 def batched(
     learner: Learner, ids: Ids, parameters: Mapping[str, nn.Parameter], size: int, running: bool = False
 ) -> Named:
-    """The mean over batches of the square of the batch's gradient: no Fisher, but what some code computes.
+    """The mean over batches of the batch's squared gradient: not a Fisher, but what some published code computes.
 
     `running` is CLiMB's released code: the gradients are not cleared between batches, so each square is of the sum
     so far, and the squares are divided by the number of examples.
@@ -67,24 +68,24 @@ def batched(
 
 
 def check_fisher(learner: Learner, kind: Kind) -> None:
-    """Refuse, before training, a kind of Fisher that a task has not got, or that would take days."""
+    """Raise a UserError, before training, if a task does not support this kind of Fisher, or if it would take days."""
     for task in learner.tasks.values():
         known = isinstance(task, OneRight | SoftLabel | MultiLabel | MaskedPhrase)
         if kind in ("exact", "sampled") and not known:
             raise UserError(
-                f"ewc.fisher is {kind}, but how task {task.name!r} ({type(task).__name__}) draws an answer is not "
-                "known: choose empirical, which needs only its loss"
+                f"ewc.fisher is {kind}, but task {task.name!r} ({type(task).__name__}) does not define how to draw an "
+                "answer: set ewc.fisher=empirical, which needs only its loss"
             )
         shapes = [table.targets.shape for table in learner.data.tables if table.task == task.name]
         places = max((shape[1] for shape in shapes), default=1) if isinstance(task, MaskedPhrase) else 1
         if kind == "exact" and task.outputs * places > MOST:
             raise UserError(
                 f"ewc.fisher is exact, which takes {task.outputs * places} backward passes for each example of task "
-                f"{task.name!r}, and {MOST} are the most: choose sampled, which is right on average and takes one"
+                f"{task.name!r}; the maximum is {MOST}: choose sampled, which is right on average and takes one"
             )
 
 
-# The vectors that are carried back to the weights: each the slope of a loss at the outputs.
+# The vectors that are backpropagated to the weights: slopes of a loss at the outputs.
 
 
 def _empirical(task: Task, part: Part, output: Tensor, ids: Ids) -> Iterator[Tensor]:
@@ -96,11 +97,11 @@ def _sampled(task: Task, part: Part, output: Tensor, ids: Ids, seed: int) -> Ite
 
 
 def _exact(task: Task, part: Part, output: Tensor, ids: Ids) -> Iterator[Tensor]:
-    """Vectors whose squares, carried back, add up to the expectation over all answers.
+    """Vectors whose squares, after backpropagation, add up to the expectation over all answers.
 
     The loss's slope at the outputs has the covariance M = sum_k v_k v_k^T under the model's own answers, so the sum of
-    (J^T v_k)^2 is the diagonal of J^T M J. For a softmax v_k = sqrt(p_k) (e_k - p); for a Bernoulli the deviation of
-    its own. Places of a phrase are independent, so each has vectors of its own.
+    (J^T v_k)^2 is the diagonal of J^T M J. For a softmax v_k = sqrt(p_k) (e_k - p); for a Bernoulli it is the standard
+    deviation. The places of a phrase are independent, so each has vectors of its own.
     """
     if isinstance(task, SoftLabel | MultiLabel):
         chances = output.sigmoid()
@@ -126,7 +127,7 @@ def _exact(task: Task, part: Part, output: Tensor, ids: Ids) -> Iterator[Tensor]
 
 
 def _word_weights(part: Part) -> Tensor:
-    """What each place of a phrase weighs in its loss: 1 / (hidden words), and 0 where there is no word."""
+    """The weight of each place of a phrase in its loss: 1 / (hidden words), and 0 if there is no word."""
     present = part.targets >= 0
     return present / present.sum(-1, keepdim=True)
 
@@ -140,7 +141,7 @@ def _slope(task: Task, part: Part, output: Tensor) -> Tensor:
 
 
 def drawn(task: Task, part: Part, output: Tensor, ids: Ids, seed: int) -> Tensor:
-    """Targets drawn from the model's own answers: by the example's id, so that it matters not which rank draws."""
+    """Targets drawn from the model's own answers, seeded by the example's id, so that any rank draws the same."""
 
     def uniform(columns: int) -> Tensor:
         rows = [np.random.default_rng(mix(seed, int(number))).random(columns) for number in ids]
@@ -152,7 +153,7 @@ def drawn(task: Task, part: Part, output: Tensor, ids: Ids, seed: int) -> Tensor
             return right
         answers = torch.arange(task.outputs, device=output.device).expand(len(output), -1)
         return torch.stack([answers.to(output.dtype), right.to(output.dtype)], dim=1)
-    below = output.double().softmax(-1).cumsum(-1)  # the inverse of the distribution function
+    below = output.double().softmax(-1).cumsum(-1)  # inverse transform sampling
     if isinstance(task, MaskedPhrase):
         words = (below <= uniform(output.shape[1]).unsqueeze(-1)).sum(-1).clamp(max=output.shape[-1] - 1)
         return torch.where(part.targets >= 0, words, part.targets.long())

@@ -1,9 +1,9 @@
-"""GDumb: keep a balanced memory of the stream, and train anew from the starting weights on nothing else.
+"""GDumb: keep a balanced memory of the stream, and train from the starting weights on nothing else.
 
 Paper: Prabhu et al. 2020, "GDumb: A Simple Approach that Questions Our Progress in Continual Learning".
-Equation: after each stage, the weights are those of a training from scratch on the memory, as the stage is trained.
-Cost: passes over the memory in place of the stage's data. Memory: `capacity` examples. The starting weights are not
-counted: they are those of the run's seed or checkpoint, which a resumed run reads again.
+Equation: after each stage, the weights are the result of training from scratch on the memory, in the way the stage is
+trained. Cost: passes over the memory instead of the stage's data. Memory: `capacity` examples. The starting weights do
+not count: they come from the run's seed or checkpoint, which a resumed run reads again.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class GDumb(Algorithm):
-    """Each stage trains anew on a class-balanced memory of all stages so far."""
+    """Trains each stage from scratch on a class-balanced memory of all stages so far."""
 
     version: ClassVar[int] = 1
     needs: ClassVar[frozenset[str]] = frozenset({"boundaries"})
@@ -41,28 +41,28 @@ class GDumb(Algorithm):
         return (GreedyBalanced,)
 
     def check(self, stream: Stream) -> None:
-        """Refuse a memory that cannot fill one batch."""
+        """Raise a UserError if the memory cannot fill a batch."""
         refuse_small("gdumb", self.capacity, None, stream, sized=False)
 
     def setup(self, learner: Learner) -> None:
-        """An empty memory."""
+        """Start with an empty memory."""
         group = grouping(learner, "class", "gdumb")
         self.memory = GreedyBalanced(self.capacity, mix(learner.seed, 0xD04B), group)
         self.stages, self.start = 0, {}
 
     def begin(self, learner: Learner, stage: Stage) -> None:
-        """Note the weights to start from; offer the stage's examples to the memory, in random order."""
+        """Note the starting weights; offer the stage's examples to the memory, in random order."""
         if not self.start:
             self._note(learner)
         self.memory.add(shuffled(stage.train, seed=learner.seed, stage=self.stages, epoch=0))
         self.stages += 1
 
     def stage(self, learner: Learner, stage: Stage) -> Stage:
-        """The memory alone."""
+        """Replace the stage's data by the memory."""
         return replace(stage, train=self.memory.ids.copy())
 
     def learn(self, learner: Learner, stage: Stage, fit: Fit) -> None:
-        """One fit, from the starting weights."""
+        """Run one fit, from the starting weights."""
 
         def restart() -> None:
             learner.model.load_state_dict(self.start, strict=False)
@@ -70,7 +70,7 @@ class GDumb(Algorithm):
         fit(restart)
 
     def memory_bytes(self, learner: Learner) -> int:
-        """The kept examples and their ids."""
+        """The size of the kept examples and their ids."""
         return learner.data.example_bytes(self.memory.ids) + self.memory.nbytes
 
     def state_dict(self) -> dict[str, Any]:
@@ -78,12 +78,12 @@ class GDumb(Algorithm):
         return {"memory": self.memory.state_dict(), "stages": self.stages}
 
     def load_state_dict(self, learner: Learner, state: dict[str, Any]) -> None:
-        """The memory, and how many stages it has seen. The weights are still those of the run's start."""
+        """Restore the memory, and how many stages it has seen. The weights are still those of the run's start."""
         self.memory.load_state_dict(state["memory"])
         self.stages = state["stages"]
         self._note(learner)
 
     def _note(self, learner: Learner) -> None:
-        """Copy the weights when every algorithm is set up: all but which classes are open, which is a bool."""
+        """Copy the weights once every algorithm is set up, except which classes are open (a bool)."""
         weights = learner.model.state_dict().items()
         self.start = {name: value.clone() for name, value in weights if value.dtype != torch.bool}

@@ -1,11 +1,11 @@
 """GEM: the nearest gradient along which the loss of no past stage rises.
 
-Papers: Lopez-Paz and Ranzato 2017, "Gradient Episodic Memory"; CFST with 32 examples a stage and a strength of 0.3.
+Papers: Lopez-Paz and Ranzato 2017, "Gradient Episodic Memory"; CFST with 32 examples per stage and a strength of 0.3.
 Equation: with the rows of G the gradients of past stages' kept examples, g + G'v, where v minimises
-v'GG'v / 2 + g'G'v under v >= strength; only where some entry of Gg is negative, else g. (The first paper adds the
-strength to v; its code and CFST bound v by it, which keeps every inequality.)
-Units: `strength` is the bound on v, as memory_strength in the authors' code and Avalanche and gamma in Mammoth.
-Cost: one forward and one backward pass over the batch and one over each past stage's kept examples, and the wait for
+v'GG'v / 2 + g'G'v under v >= strength; this applies only if some entry of Gg is negative, else g. (The first paper adds
+the strength to v; its code and CFST bound v by it, which preserves every inequality.)
+Units: `strength` is the bound on v, called memory_strength in the authors' code and Avalanche, and gamma in Mammoth.
+Cost: one forward and one backward pass over the batch and one over each past stage's kept examples, and waiting for
 one small matrix from the device. Memory: `examples` of each stage.
 """
 
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from holdfast.engine.learner import Learner
 
 PIECE, TOGETHER = 2**14, 2**8
-"""How many numbers of each gradient are multiplied as one piece, and how many pieces are taken in float64 at once."""
+"""How many numbers of each gradient are multiplied in one piece, and how many pieces are held in float64 at once."""
 
 
 @dataclass
 class Gem(Algorithm):
-    """The gradient is projected so that the mean loss of each past stage's kept examples does not rise."""
+    """Projects the gradient so that the mean loss of each past stage's kept examples does not rise."""
 
     version: ClassVar[int] = 1
     needs: ClassVar[frozenset[str]] = frozenset({"boundaries"})
@@ -41,9 +41,9 @@ class Gem(Algorithm):
     examples: Annotated[int, Between(1)] = 32
     """How many examples of each stage are kept."""
     strength: Annotated[float, Between(0)] = 0.3
-    """The least weight of each past stage's gradient in a projected one: above 0, past stages gain."""
+    """The minimum weight of each past stage's gradient in a projected one: above 0, past stages gain."""
     keep: Literal["last", "random"] = "last"
-    """Which examples are kept: those seen last of a stage, by when they were first seen, or any."""
+    """Which examples are kept: the last ones of a stage, in the order they were first seen, or random ones."""
     kept: list[Ids] = field(init=False, repr=False, compare=False)
     recent: Latest = field(init=False, repr=False, compare=False)
 
@@ -52,11 +52,11 @@ class Gem(Algorithm):
         return (Latest,)
 
     def setup(self, learner: Learner) -> None:
-        """No past stage."""
+        """Start without past stages."""
         self.kept, self.recent = [], Latest(self.examples, mix(learner.seed, 0x6E3))
 
     def grads(self, learner: Learner, batch: Batch) -> None:
-        """Take out what would raise the loss of a past stage."""
+        """Remove whatever would raise the loss of a past stage."""
         if not self.kept:
             return
         own = gradients(learner)
@@ -76,28 +76,28 @@ class Gem(Algorithm):
         kept = self.recent.take()
         if self.keep == "random":
             kept = stage.train[torch.randperm(len(stage.train))[: self.examples].numpy()]
-        if len(kept):  # none where a stage brought nothing new
+        if len(kept):  # empty if a stage brought nothing new
             self.kept = [*self.kept, kept]
 
     def memory_bytes(self, learner: Learner) -> int:
-        """The kept examples and their ids."""
+        """The size of the kept examples and their ids."""
         kept = sum(learner.data.example_bytes(ids) + ids.nbytes for ids in self.kept)
         return kept + learner.data.example_bytes(self.recent.ids) + self.recent.nbytes
 
     def state_dict(self) -> dict[str, Any]:
-        """What is kept of each stage, and of this one."""
+        """The examples kept of each stage, and of the current one."""
         return {"kept": [{"ids": ids} for ids in self.kept], "recent": self.recent.state_dict()}
 
     def load_state_dict(self, learner: Learner, state: dict[str, Any]) -> None:
-        """What is kept of each stage, and of this one."""
+        """Restore the examples kept of each stage, and of the current one."""
         self.kept = [entry["ids"] for entry in state["kept"]]
         self.recent.load_state_dict(state["recent"])
 
 
 def _products(past: list[Gradients], own: Gradients) -> tuple[Array, Array]:
-    """GG' and Gg in float64, brought from the device in one go.
+    """GG' and Gg in float64, fetched from the device at once.
 
-    By pieces: the product of two long and narrow matrices leaves most of a device, and of a cache, without work.
+    Computed in pieces: the product of two long and narrow matrices would leave most of a device, or of a cache, idle.
     """
     everyone = [*past, own]
     shapes = {name: gradient for found in everyone for name, gradient in found.items()}
@@ -114,7 +114,7 @@ def _products(past: list[Gradients], own: Gradients) -> tuple[Array, Array]:
 
 
 def _add(own: Gradients, past: list[Gradients], weights: Array) -> None:
-    """Add past stages' gradients, each by its weight, in place."""
+    """Add the past stages' gradients, weighted, in place."""
     for found, weight in zip(past, weights.tolist(), strict=True):
         if shared := [name for name in found if name in own]:
             torch._foreach_add_([own[name] for name in shared], [found[name] for name in shared], alpha=weight)
@@ -124,19 +124,19 @@ def _add(own: Gradients, past: list[Gradients], weights: Array) -> None:
 def dual(gram: Array, products: Array, strength: float) -> Array:
     """The v >= strength that minimises v'(gram)v / 2 + products'v.
 
-    What v has above `strength` is a least-squares problem with non-negative weights; it is solved exactly by Lawson
-    and Hanson's active set (1974), which also serves gradients that depend on each other.
+    The part of v above `strength` solves a least-squares problem with non-negative weights. It is computed exactly by
+    Lawson and Hanson's active-set method (1974), which also handles linearly dependent gradients.
 
     >>> dual(np.eye(2), np.array([-1.0, 2.0]), strength=0.0).tolist()
     [1.0, 0.0]
     """
     lengths = np.sqrt(np.diag(gram))
-    scale = 1 / np.where(lengths > 0, lengths, 1)  # gradients of unit length, so that one tolerance serves all
+    scale = 1 / np.where(lengths > 0, lengths, 1)  # gradients of unit length, so that one tolerance fits all
     matrix = gram * np.outer(scale, scale)
     target = -scale * (products + strength * gram.sum(1))
     tolerance = 1e-12 * max(np.abs(target).max(), np.finfo(np.float64).tiny)
     above, free = np.zeros(len(gram)), np.zeros(len(gram), dtype=bool)
-    for _ in range(10 * len(gram)):  # each turn lowers the objective; rounding alone could make it go on
+    for _ in range(10 * len(gram)):  # each round lowers the objective; only rounding could keep it going
         slope = np.where(free, -np.inf, target - matrix @ above)
         if slope.max() <= tolerance:
             break
@@ -150,7 +150,7 @@ def dual(gram: Array, products: Array, strength: float) -> Array:
             shares = above[blocked] / np.maximum(above[blocked] - best[blocked], np.finfo(np.float64).tiny)
             above = above + shares.min() * (best - above)
             free &= ~(blocked & (above <= tolerance))
-            free[np.flatnonzero(blocked)[shares.argmin()]] = False  # the first to reach 0, whatever rounding says
+            free[np.flatnonzero(blocked)[shares.argmin()]] = False  # the first to reach 0, regardless of rounding
             above[~free] = 0
         above = best
     weights: Array = strength + scale * above

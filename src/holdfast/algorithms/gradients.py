@@ -1,4 +1,4 @@
-"""Gradients by the name of their parameter: what A-GEM and GEM compare and put together."""
+"""Gradients by parameter name, as compared and combined by A-GEM and GEM."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ if TYPE_CHECKING:
     from holdfast.engine.learner import Learner
 
 Gradients = dict[str, Tensor]
-"""Gradients by the name of their parameter; one that is not there is 0."""
+"""Gradients by parameter name; a missing one is 0."""
 
 
 def gradients(learner: Learner) -> Gradients:
-    """The gradients that the learner holds now."""
+    """The learner's current gradients."""
     return {name: p.grad for name, p in learner.parameters.items() if p.grad is not None}
 
 
 def memory_gradients(learner: Learner, ids: Ids) -> Gradients:
-    """The gradients of the mean loss of these examples, averaged over the ranks; the learner then holds these."""
+    """The gradients of the mean loss of these examples, averaged over the ranks, also set as the learner's."""
     learner.gradients(ids)
     return gradients(learner)
 
 
 def assign(learner: Learner, found: Gradients) -> None:
-    """Give the learner these gradients."""
+    """Set the learner's gradients."""
     for name, parameter in learner.parameters.items():
         parameter.grad = found.get(name)
 

@@ -1,4 +1,4 @@
-"""What EWC, SI and MAS share: how much each weight matters, and a penalty that holds what matters where it was."""
+"""The common part of EWC, SI and MAS: the importance of each weight, and a penalty that anchors important weights."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ Named: TypeAlias = dict[str, Tensor]
 """One tensor for each parameter, by the parameter's name."""
 
 Slopes: TypeAlias = Callable[[Task, Part, Tensor, Ids], Iterable[Tensor]]
-"""For the outputs of some rows: vectors of the same shape, each of which is carried back to the weights."""
+"""Maps the outputs of some rows to vectors of the same shape, each of which is backpropagated to the weights."""
 
 ROWS = 64
-"""Examples that are fetched together, over all ranks."""
+"""How many examples are fetched together, over all ranks."""
 NUMBERS = 2**28
 """How many numbers the gradients of single examples may take at once: 1 GiB as float32."""
 
 
 class Penalty:
-    """The sum of weight (parameter - anchor)^2, kept by parameter name and felt as a gradient, without autograd.
+    """The sum of weight (parameter - anchor)^2, stored by parameter name and applied as a gradient, without autograd.
 
     >>> model = nn.Linear(1, 1, bias=False)
     >>> model.weight.grad = torch.zeros(1, 1)
@@ -49,7 +49,7 @@ class Penalty:
         self._pulled: list[tuple[nn.Parameter, Tensor, Tensor]] | None = None
 
     def plus(self, weights: Named, anchors: Named) -> Penalty:
-        """The sum of this penalty and another, as one: the square is completed, and a constant dropped.
+        """The sum of this penalty and another, as a single one: complete the square, and drop a constant.
 
         w (p - a)^2 + v (p - b)^2 = (w + v) (p - c)^2 + constant, where c is the mean of a and b by weight.
         """
@@ -67,7 +67,7 @@ class Penalty:
     def add_gradient(self, model: nn.Module, strength: float) -> None:
         """Add strength times the gradient, in two passes over the weights whatever the number of past stages.
 
-        A parameter that the batch did not use has no gradient and gets none: it stays where it is.
+        A parameter that the batch did not use has no gradient, gets none, and so does not move.
         """
         if self._pulled is None:
             parameters = dict(model.named_parameters())
@@ -83,28 +83,28 @@ class Penalty:
         return sum(value.nbytes for value in (*self.weights.values(), *self.anchors.values()))
 
     def state_dict(self) -> dict[str, Named]:
-        """Both, by name."""
+        """The weights and the anchors, by name."""
         return {"weights": self.weights, "anchors": self.anchors}
 
     @staticmethod
     def from_state(state: Mapping[str, Any], device: torch.device) -> Penalty:
-        """A saved penalty, on a device."""
+        """Restore a saved penalty, on a device."""
         return Penalty(on_device(state["weights"], device), on_device(state["anchors"], device))
 
 
 def on_device(tensors: Mapping[str, Tensor], device: torch.device) -> Named:
-    """Saved tensors, where the model is."""
+    """Saved tensors, moved to the model's device."""
     return {name: value.to(device) for name, value in tensors.items()}
 
 
 def copies(tensors: Mapping[str, Tensor]) -> Named:
-    """The values of parameters, or of a whole model's state, as they are now."""
+    """Copies of the current values of parameters, or of a whole model's state."""
     return {name: value.detach().clone() for name, value in tensors.items()}
 
 
 @contextmanager
 def as_trained(learner: Learner) -> Iterator[None]:
-    """Evaluation mode, but asked as in training: what is trained answers, not a choice among sets that are kept."""
+    """Evaluation mode, but with the routing of training: the set being trained answers, not a choice among sets."""
     model = learner.model
     route, model.route = model.route, None
     model.eval()
@@ -116,7 +116,7 @@ def as_trained(learner: Learner) -> Iterator[None]:
 
 
 def some_of(stage: Stage, share: float | None, most: int, seed: int) -> Ids:
-    """A random part of a stage's examples: a share of them, at least one, or at most so many."""
+    """A random part of a stage's examples: a share of them (at least one), or at most `most`."""
     count = min(most, len(stage.train)) if share is None else max(round(share * len(stage.train)), 1)
     some: Ids = np.random.default_rng(seed).permutation(stage.train)[:count]
     return some
@@ -125,9 +125,9 @@ def some_of(stage: Stage, share: float | None, most: int, seed: int) -> Ids:
 def importance(
     learner: Learner, ids: Ids, parameters: Mapping[str, nn.Parameter], slopes: Slopes, size: Callable[[Tensor], Tensor]
 ) -> Named:
-    """The mean over examples of `size` of each vector that `slopes` gives, carried back to the weights.
+    """The mean over examples of `size` of each vector that `slopes` returns, backpropagated to the weights.
 
-    Each example's own gradient counts, in evaluation mode, from images as they are stored. Every rank takes a share
+    Each example's own gradient counts, in evaluation mode, for images as they are stored. Every rank computes a share
     of the examples, and all get the sum.
     """
     model, ranks = learner.model, learner.ranks
@@ -158,10 +158,10 @@ def importance(
 
 
 class _Carry:
-    """Carries vectors from single examples' outputs back to the weights: many examples at once where it can.
+    """Backpropagates vectors from single examples' outputs to the weights, many examples at once if possible.
 
-    A model cannot where its forward pass looks at values (`.item()`, an `if` on a tensor), changes a tensor in place
-    or has an LSTM: then one example goes after another, and the log says so.
+    It is not possible if the model's forward pass inspects values (`.item()`, an `if` on a tensor), changes a tensor in
+    place or has an LSTM. Examples are then processed one by one, and a log message says so.
     """
 
     def __init__(self, model: nn.Module, parameters: Mapping[str, nn.Parameter]) -> None:
@@ -171,7 +171,7 @@ class _Carry:
 
     @torch.no_grad()
     def add(self, totals: Named, task: Task, part: Part, vectors: Tensor, size: Callable[[Tensor], Tensor]) -> None:
-        """Add what these rows give to the totals."""
+        """Add the contribution of these rows to the totals."""
         asked = _OneExample(self.model, task)
 
         def along(weights: Named, inputs: Named, targets: Tensor, vector: Tensor) -> Tensor:
@@ -183,7 +183,7 @@ class _Carry:
             inside = slice(start, start + self.chunk)
             inputs = {name: column[inside] for name, column in part.inputs.items()}
             found = None
-            with sdpa_kernel(SDPBackend.MATH), plain_recurrence(self.model):  # made of operations on batches
+            with sdpa_kernel(SDPBackend.MATH), plain_recurrence(self.model):  # both support batched operations
                 if self.at_once:
                     try:
                         found = vmap(one, in_dims=(None, 0, 0, 0))(
@@ -192,7 +192,9 @@ class _Carry:
                     except torch.OutOfMemoryError:
                         raise
                     except RuntimeError as error:
-                        logger.info("gradients of single examples are taken one by one: %s", str(error).split("\n")[0])
+                        logger.info(
+                            "gradients of single examples are computed one by one: %s", str(error).split("\n")[0]
+                        )
                         self.at_once = False
                 if found is not None:
                     for name, total in totals.items():
@@ -206,7 +208,7 @@ class _Carry:
 
 
 class _OneExample(nn.Module):
-    """A model asked by one task about one example: what `functional_call` needs."""
+    """A model called by one task on one example, in the form that `functional_call` needs."""
 
     def __init__(self, model: nn.Module, task: Task) -> None:
         super().__init__()
@@ -220,7 +222,7 @@ class _OneExample(nn.Module):
 
 @contextmanager
 def plain_recurrence(model: nn.Module) -> Iterator[None]:
-    """Run recurrent layers by plain operations: cuDNN's have no backward pass in evaluation mode."""
+    """Run recurrent layers with plain operations: cuDNN's have no backward pass in evaluation mode."""
     if not any(isinstance(module, nn.RNNBase) for module in model.modules()):
         yield
         return

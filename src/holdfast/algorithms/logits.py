@@ -1,4 +1,4 @@
-"""Logits that are stored beside the places of a memory: as old as the offer by which an example took its place."""
+"""Logits stored beside the places of a memory: as old as the offer by which an example took its place."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ if TYPE_CHECKING:
     from holdfast.engine.learner import Learner
 
 LARGEST = 2 << 30
-"""The most bytes of logits."""
+"""The maximum number of bytes of logits."""
 
 
 class StoredLogits:
     """A row of logits for each place, as wide as the widest output so far.
 
-    NaN: a unit that was not there, a class that was not open, or a place of a phrase that hides no word.
+    NaN marks a unit that did not exist, a class that was not open, or a place of a phrase that hides no word.
     """
 
     def __init__(self, capacity: int) -> None:
         self.capacity, self.rows = capacity, torch.empty(0)
 
     def squares(self, outputs: Tensor, places: Ids) -> tuple[Tensor, Tensor]:
-        """The squared distance of each output from the logits at its place, and over how many of them it is summed."""
+        """The squared distance of each output from the logits at its place, and the number of logits in the sum."""
         now = outputs.flatten(1)
         then = self.rows[sent(torch.from_numpy(places), now.device)][:, : now.shape[1]]
         stored = ~then.isnan()
         return torch.where(stored, now - then.nan_to_num(), 0).square().sum(-1), stored.sum(-1)
 
     def store(self, places: Ids, wanted: Ids, new: Sequence[tuple[Ids, Tensor]]) -> None:
-        """Keep the logits of the examples `wanted` at these places, as found among the new ones: ids and their rows."""
+        """Store the logits of the examples `wanted` at these places, found among the new ones: ids and their rows."""
         if not len(places):
             return
         new = [(ids, rows.flatten(1)) for ids, rows in new]
@@ -54,7 +54,7 @@ class StoredLogits:
             found = rows[source_]
             found = found.masked_fill(found <= CLOSED / 2, torch.nan)
             self.rows[to] = functional.pad(found, (0, width - found.shape[1]), value=torch.nan)
-        if not stored.all():  # another algorithm has taken them out of the batch
+        if not stored.all():  # another algorithm has removed them from the batch
             self.rows[torch.from_numpy(places[~stored]).to(self.rows.device)] = torch.nan
 
     def _widen(self, width: int, like: Tensor) -> None:
@@ -67,7 +67,7 @@ class StoredLogits:
 
 
 def meaning(learner: Learner, batch: Batch, outputs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-    """The outputs, NaN where they mean nothing: at the places of a phrase that hide no word."""
+    """The outputs, with NaN where they have no meaning: at the places of a phrase that hide no word."""
     return tuple(
         output.detach().masked_fill((part.targets < 0).unsqueeze(-1), torch.nan)
         if learner.tasks[part.task].reads.kind == "phrase"
@@ -77,7 +77,7 @@ def meaning(learner: Learner, batch: Batch, outputs: tuple[Tensor, ...]) -> tupl
 
 
 def refuse_large(learner: Learner, name: str, capacity: int) -> None:
-    """Refuse, before training, a memory whose logits would be too large."""
+    """Raise a UserError, before training, if a memory's logits would be too large."""
     widths = [1]
     for table in learner.data.tables:
         task = learner.tasks[table.task]
@@ -86,5 +86,5 @@ def refuse_large(learner: Learner, name: str, capacity: int) -> None:
     if (bytes_ := capacity * row) > LARGEST:
         raise UserError(
             f"{name}.capacity is {capacity}, whose logits would take {bytes_:,} bytes on the device, {row:,} "
-            f"for each example, and {LARGEST:,} are the most: set it to {LARGEST // row} or less"
+            f"for each example; the maximum is {LARGEST:,}: set it to {LARGEST // row} or less"
         )

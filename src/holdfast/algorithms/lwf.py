@@ -1,12 +1,12 @@
-"""Learning without forgetting: the new model is kept to what the model of the last stage says, on the new data.
+"""Learning without forgetting: on the new data, the new model is kept close to the model of the last stage.
 
-Paper: Li and Hoiem 2016, "Learning without Forgetting" (temperature 2, strength 1; there a new head is first trained
-alone, which is left out here). CFST uses it with `on=seen`, temperature 1 and strength 1.
+Paper: Li and Hoiem 2016, "Learning without Forgetting" (temperature 2, strength 1; the paper first trains a new head
+alone, which is omitted in this implementation). CFST uses it with `on=seen`, temperature 1 and strength 1.
 Equation: loss + strength * KL(softmax(teacher(x) / T) || softmax(model(x) / T)), the mean over the batch; each
-kind of task has its own divergence (see `Task.divergence`). The paper writes the cross-entropy, which has the same
+kind of task has its own divergence (see `Task.divergence`). The paper uses the cross-entropy, which has the same
 gradient, and no T^2: to keep the gradient's size as T grows (Hinton et al. 2015), multiply the strength by T^2.
 
-| on        | which outputs are compared                                                                          |
+| on        | compared outputs                                                                                    |
 |-----------|-----------------------------------------------------------------------------------------------------|
 | seen      | the units of the batch's own head that past stages have taught                                      |
 | all       | all units so far, as in RPSnet's code: see `completed`                                              |
@@ -14,8 +14,8 @@ gradient, and no T^2: to keep the gradient's size as T grows (Hinton et al. 2015
 
 Units: `strength` and `temperature` are the paper's lambda_o and T, Avalanche's (LwFPlugin) alpha and temperature, and
 Mammoth's (lwf) alpha and softmax_temp, whose cross-entropy has the same gradient; Mammoth's alpha is 0.5 by default,
-and it trains the new classes' units alone first. Codes with a factor T^2 in the loss: strength = T^2 times theirs.
-Cost: one more forward pass of the encoder (the teacher's) a step, whatever the number of old heads.
+and it first trains the new classes' units alone. For code with a factor T^2 in the loss: strength = T^2 times theirs.
+Cost: one additional forward pass of the encoder (the teacher's) per step, whatever the number of old heads.
 Memory: a copy of the model.
 """
 
@@ -54,19 +54,19 @@ class LwF(Algorithm):
     _old_heads: OldHeads | None = field(init=False, repr=False, compare=False)
 
     def beside(self, algorithms: Sequence[Algorithm]) -> None:
-        """Refuse algorithms that keep an encoder for each stage, or for each head where all are asked at once."""
-        refuse_trait(self, algorithms, "encoder-per-stage", "keeps the encoder to what it was")
+        """Refuse algorithms that keep an encoder for each stage, or for each head if all heads are asked at once."""
+        refuse_trait(self, algorithms, "encoder-per-stage", "distils from the encoder of the last stage")
         if self.on == "old-heads":
             refuse_trait(self, algorithms, "encoder-per-head", ONE_PASS, "set lwf.on=seen")
 
     def setup(self, learner: Learner) -> None:
-        """No teacher yet."""
+        """Start without a teacher."""
         refuse_undistilled(learner)
         self.teacher = Teacher()
         self._old_heads = OldHeads(learner, self.teacher) if self.on == "old-heads" else None
 
     def begin(self, learner: Learner, stage: Stage) -> None:
-        """Refuse an encoder that is another one for each head; warn where nothing will be kept."""
+        """Refuse an encoder that differs between heads; warn if nothing will be preserved."""
         if self._old_heads is not None:
             self._old_heads.begin()
         elif self.on == "seen":
@@ -86,7 +86,7 @@ class LwF(Algorithm):
         return self.strength * learner.share(torch.cat(rows), len(batch.ids))
 
     def _divergence(self, learner: Learner, part: Part, output: Tensor) -> Tensor:
-        """How far each row's answer is from the teacher's."""
+        """The divergence of each row's answer from the teacher's."""
         if self._old_heads is not None:
             return self._old_heads.divergence(part, self.temperature)
         task = learner.tasks[part.task]
@@ -99,11 +99,11 @@ class LwF(Algorithm):
         return task.divergence(taught, output, part, self.temperature, units)
 
     def end(self, learner: Learner, stage: Stage) -> None:
-        """The model as it is now teaches the next stage what this one and those before have taught."""
+        """Make the current model the teacher of the next stage, for everything learned up to now."""
         self.teacher.become(learner, stage)
 
     def memory_bytes(self, learner: Learner) -> int:
-        """The teacher."""
+        """The size of the teacher."""
         return self.teacher.nbytes
 
     def state_dict(self) -> dict[str, Any]:
@@ -111,5 +111,5 @@ class LwF(Algorithm):
         return self.teacher.state_dict()
 
     def load_state_dict(self, learner: Learner, state: dict[str, Any]) -> None:
-        """The teacher."""
+        """Restore the teacher."""
         self.teacher.load_state_dict(learner, state)

@@ -1,12 +1,12 @@
-"""Memory aware synapses: weights to which the outputs are sensitive are held where the last stage left them.
+"""Memory aware synapses: weights to which the outputs are sensitive are held at their values after the last stage.
 
 Paper: Aljundi et al. 2018, "Memory Aware Synapses: Learning what (not) to forget".
 Equation: loss + strength * sum_i Omega_i (theta_i - theta*_i)^2, with theta* the weights at the end of the last stage
 and Omega the sum over past stages of the mean over examples of |d ||f(x)||^2 / d theta_i|; f is the task's output
 before any softmax, and the places of a phrase that hide no word do not count.
 Units: `strength` is the paper's lambda. Avalanche (MASPlugin): lambda_reg = strength in the second stage with batches
-of one example and share=1; its Omega is of whole batches' gradients, |mean| in place of mean of |.|, so smaller, and
-from the third stage on a moving mean (alpha), not a sum. Mammoth has no MAS.
+of one example and share=1; its Omega uses whole batches' gradients, |mean| instead of the mean of |.|, and so is
+smaller; from the third stage on it is a moving average (alpha), not a sum. Mammoth has no MAS.
 Cost: a step takes no more passes than fine-tuning; the end of a stage takes two forward passes and one backward pass
 over `most` of its examples, or a `share` of them. Memory: two numbers for each weight.
 """
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class MAS(Algorithm):
-    """A quadratic penalty weighted by how much the outputs' norm moves with each weight."""
+    """A quadratic penalty weighted by how much the outputs' norm changes with each weight."""
 
     version: ClassVar[int] = 1
     needs: ClassVar[frozenset[str]] = frozenset({"boundaries"})
@@ -41,20 +41,20 @@ class MAS(Algorithm):
 
     strength: Annotated[float, Between(0)] = 1.0
     most: Annotated[int, Between(1)] = 1000
-    """The importance is of at most so many of a stage's examples, drawn at random: each costs passes of its own."""
+    """The maximum number of a stage's examples for the importance, drawn at random: each one costs extra passes."""
     share: Annotated[float, Between(0, 1)] | None = None
-    """In place of `most`: which share of a stage's examples, and at least one."""
+    """Instead of `most`: the share of a stage's examples to use (at least one example)."""
     penalty: Penalty | None = field(init=False, repr=False, compare=False)
     stages: int = field(init=False, repr=False, compare=False)
     in_all: int | None = field(init=False, default=None, repr=False, compare=False)
-    """How many stages the stream has; None where nobody has said."""
+    """The number of stages in the stream; None if unknown."""
 
     def check(self, stream: Stream) -> None:
-        """Note how many stages there are: nothing comes after the last one, so nothing of it is held."""
+        """Note the number of stages: nothing follows the last one, so no penalty is made for it."""
         self.in_all = len(stream.stages)
 
     def setup(self, learner: Learner) -> None:
-        """No past stage yet."""
+        """Start without past stages."""
         self.penalty, self.stages = None, 0
 
     def grads(self, learner: Learner, batch: Batch) -> None:
@@ -63,7 +63,7 @@ class MAS(Algorithm):
             self.penalty.add_gradient(learner.model, self.strength)
 
     def end(self, learner: Learner, stage: Stage) -> None:
-        """Add the stage's importance, and hold the weights as they are now, where another stage follows."""
+        """Add the stage's importance, and anchor the weights at their current values, if another stage follows."""
         if self.stages + 1 == self.in_all:
             self.stages += 1
             return
@@ -77,7 +77,7 @@ class MAS(Algorithm):
         self.penalty, self.stages = Penalty(weights, anchors), self.stages + 1
 
     def memory_bytes(self, learner: Learner) -> int:
-        """The importance and the weights that it holds."""
+        """The size of the importance and of the anchored weights."""
         return 0 if self.penalty is None else self.penalty.nbytes
 
     def state_dict(self) -> dict[str, Any]:
@@ -85,7 +85,7 @@ class MAS(Algorithm):
         return {"penalty": None if self.penalty is None else self.penalty.state_dict(), "stages": self.stages}
 
     def load_state_dict(self, learner: Learner, state: dict[str, Any]) -> None:
-        """Go on from a saved state."""
+        """Restore a saved state."""
         saved = state["penalty"]
         self.penalty = None if saved is None else Penalty.from_state(saved, learner.device)
         self.stages = state["stages"]

@@ -1,12 +1,13 @@
-"""ER-MIR: replay the kept examples that the step to come would harm most.
+"""ER-MIR: replay the kept examples that the next step would harm most.
 
 Papers: Aljundi et al. 2019, "Online Continual Learning with Maximally Interfered Retrieval"; VisCOLL, with 64 or 80
-candidates for a batch of 32, and as ER-MIR-max (`by=max`), by the word of a phrase that is harmed most.
-Equation: of the candidates, those with the largest loss(x; w') - loss(x; w), where w' is what the optimiser would
-make of w by a step on the new examples alone; the step is then on the new and the chosen examples together.
-Cost: a forward and a backward pass over the new and as many chosen examples, two forward passes over the candidates,
-one more optimiser's step, and the wait for one small vector from the device. Beside algorithms that look at the batch
-or its gradients, and with batch normalisation, a second pass over the new examples. Memory: `capacity` examples.
+candidates for a batch of 32, and as ER-MIR-max (`by=max`), which ranks a phrase by the word that is harmed most.
+Equation: of the candidates, those with the largest loss(x; w') - loss(x; w), where w' are the weights after an
+optimiser step on the new examples alone; the real step is then on the new and the chosen examples together.
+Cost: a forward and a backward pass over the new and the same number of chosen examples, two forward passes over the
+candidates, an additional optimiser step, and waiting for one small vector from the device. With algorithms that inspect
+the batch or its gradients, and with batch normalisation, a second pass over the new examples. Memory: `capacity`
+examples.
 """
 
 from __future__ import annotations
@@ -34,16 +35,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class _New:
-    """What the virtual step has found out about the new examples: the gradients of their mean loss, in order."""
+    """What the virtual step has computed about the new examples: the gradients of their mean loss, in order."""
 
     share: float
-    """Their part of the mean over them and the chosen ones."""
+    """Their share of the mean over them and the chosen examples."""
     gradients: list[Tensor | None]
 
 
 @dataclass
 class Mir(Algorithm):
-    """The kept examples whose loss a step on the new ones would raise most join the batch."""
+    """Adds to each batch the kept examples whose loss a step on the new ones would raise most."""
 
     version: ClassVar[int] = 1
     remedies: ClassVar[Mapping[str, str]] = {"extra-steps": "set mir.fidelity=paper"}
@@ -53,15 +54,15 @@ class Mir(Algorithm):
     size: Annotated[int, Between(1)] | None = None
     """How many kept examples join a batch; None: as many as are new."""
     candidates: Annotated[int, Between(1)] | None = None
-    """Among how many, drawn at random, they are chosen; None: twice as many."""
+    """The number of random candidates to choose from; None: twice the number of new examples."""
     by: Literal["mean", "max"] = "mean"
-    """A phrase is harmed by the mean over its words, or by its worst word; elsewhere an example is one word."""
+    """Rank a phrase by the mean over its words, or by its worst word; other examples count as a single word."""
     fidelity: Literal["paper", "released"] = "paper"
-    """released: VisCOLL's code takes two steps, one on the new examples and then one on the chosen ones."""
+    """released: like VisCOLL's code, take two steps, one on the new examples and then one on the chosen ones."""
     memory: Reservoir = field(init=False, repr=False, compare=False)
     steps: int = field(init=False, repr=False, compare=False)
     alone: bool = field(init=False, default=False, repr=False, compare=False)
-    """Whether nobody else looks at the batch or its gradients before they are whole."""
+    """Whether no other algorithm inspects the batch, or its gradients before they are complete."""
     _new: _New | None = field(init=False, repr=False, compare=False)
     _scored: tuple[Batch, int, list[Tensor]] | None = field(init=False, repr=False, compare=False)
 
@@ -74,7 +75,7 @@ class Mir(Algorithm):
         return (Reservoir,)
 
     def check(self, stream: Stream) -> None:
-        """Refuse a memory, or candidates, that cannot fill a batch."""
+        """Raise a UserError if the memory, or the number of candidates, cannot fill a batch."""
         refuse_small("mir", self.capacity, self.size, stream)
         wanted = self.size or max(stage.training.batch_size for stage in stream.stages)
         if self.candidates is not None and self.candidates < wanted:
@@ -84,7 +85,7 @@ class Mir(Algorithm):
             )
 
     def beside(self, algorithms: Sequence[Algorithm]) -> None:
-        """See whether the others allow a batch without the new examples: penalties do, once gradients are whole."""
+        """Determine whether the others allow a batch without the new examples: penalties do, on complete gradients."""
         self.alone, before = True, True
         for other in algorithms:
             if other is self:
@@ -94,10 +95,11 @@ class Mir(Algorithm):
             self.alone &= not (changes or overrides(other, "batch") or overrides(other, "loss"))
 
     def setup(self, learner: Learner) -> None:
-        """An empty memory.
+        """Start with an empty memory.
 
-        The new examples' gradient is known from the virtual step. It is their share of the joint batch's, and saves a
-        pass, where no row of a batch changes another's output and no other algorithm wants to see them in the batch.
+        The virtual step yields the gradient of the new examples. If no row of a batch affects another's output and no
+        other algorithm needs to see them in the batch, this gradient serves as their share of the joint one, which
+        saves a pass.
         """
         self._norms = [m for m in learner.model.modules() if isinstance(m, _BatchNorm)]
         self._reuses = self.alone and not self._norms and self.fidelity == "paper"
@@ -107,7 +109,7 @@ class Mir(Algorithm):
         """The share and the loss of the new examples, as tensors: a share of 0 adds nothing to the loss."""
 
     def learn(self, learner: Learner, stage: Stage, fit: Fit) -> None:
-        """Count the steps of each fit: they set the learning rate of the virtual step."""
+        """Count the steps of each fit: they determine the learning rate of the virtual step."""
         fit(self._restart)
 
     def batch(self, learner: Learner, batch: Batch) -> Batch:
@@ -117,7 +119,7 @@ class Mir(Algorithm):
             return batch
         count = self.size or len(batch.ids)
         candidates = _fetched(learner, self.memory.sample(self.candidates or 2 * count))
-        if self.fidelity == "released":  # the real step on the new examples will be the virtual one
+        if self.fidelity == "released":  # the real step on the new examples also serves as the virtual one
             with learner.evaluating():
                 self._scored = candidates, count, self._losses(learner, candidates)
             return batch
@@ -137,7 +139,7 @@ class Mir(Algorithm):
         return Batch(chosen)
 
     def loss(self, learner: Learner, batch: Batch, outputs: tuple[Tensor, ...]) -> Tensor | None:
-        """Report the mean over the batch and the new examples; their gradients are put together in `grads`."""
+        """Report the mean over the batch and the new examples; their gradients are combined in `grads`."""
         if not self._reuses:
             return None
         with torch.no_grad():
@@ -146,7 +148,7 @@ class Mir(Algorithm):
             return torch.mul(share, loss - own)
 
     def grads(self, learner: Learner, batch: Batch) -> None:
-        """Make the mean over the batch a mean over it and the new examples, whose gradient is known."""
+        """Extend the mean over the batch by the new examples, whose gradient is known."""
         if self._new is None:
             return
         share, both = self._new.share, []
@@ -163,7 +165,7 @@ class Mir(Algorithm):
         self._new = None
 
     def after(self, learner: Learner, batch: Batch) -> None:
-        """Offer the new examples to the memory; with the released code, first a step on the chosen ones."""
+        """Offer the new examples to the memory; with the released code, first take a step on the chosen ones."""
         if self._scored is not None:
             candidates, count, before = self._scored
             self._scored = None
@@ -175,15 +177,15 @@ class Mir(Algorithm):
         self.memory.add(batch.ids)
 
     def memory_bytes(self, learner: Learner) -> int:
-        """The kept examples and their ids."""
+        """The size of the kept examples and their ids."""
         return learner.data.example_bytes(self.memory.ids) + self.memory.nbytes
 
     def state_dict(self) -> dict[str, Any]:
-        """The memory, and the steps of this fit."""
+        """The memory, and the number of steps of this fit."""
         return {"memory": self.memory.state_dict(), "steps": self.steps}
 
     def load_state_dict(self, learner: Learner, state: dict[str, Any]) -> None:
-        """The memory, and the steps of this fit."""
+        """Restore the memory, and the number of steps of this fit."""
         self.memory.load_state_dict(state["memory"])
         self.steps = state["steps"]
 
@@ -202,11 +204,11 @@ class Mir(Algorithm):
         if self.by == "mean" or task.reads.kind != "phrase":
             return task.losses(output, part)
         words = cast("MaskedPhrase", task).word_losses(output, part)
-        return words.masked_fill(part.targets < 0, torch.nan)  # no word: not one that keeps its loss
+        return words.masked_fill(part.targets < 0, torch.nan)  # no word, as opposed to a word whose loss is unchanged
 
 
 def _fetched(learner: Learner, ids: Ids) -> Batch:
-    """All ids, in order, with the tensors of those that are this rank's; rows, part after part, are in order too."""
+    """All ids, in order, with the tensors of this rank's examples; rows, part after part, are in order too."""
     ids = np.sort(ids)
     own = ids[learner.ranks.rank :: learner.ranks.size]
     return Batch(ids, learner.data.fetch(own if len(own) else ids[:1], learner.device).parts)
@@ -226,7 +228,7 @@ def most_harmed(learner: Learner, batch: Batch, count: int, before: list[Tensor]
 
 @contextmanager
 def _own_draws(learner: Learner) -> Iterator[None]:
-    """Draw for dropout and augmentation here as this rank; hooks that follow draw alike on every rank again."""
+    """Seed this rank's own draws for dropout and augmentation; hooks that follow draw alike on every rank again."""
     seed = int(torch.randint(1 << 62, ()))
     learner.draw_at(seed, learner.ranks.rank)
     yield
@@ -235,7 +237,7 @@ def _own_draws(learner: Learner) -> Iterator[None]:
 
 @contextmanager
 def _still(norms: list[_BatchNorm]) -> Iterator[None]:
-    """Normalise by the batch without a trace in the running statistics: the step is not a real one."""
+    """Normalise by the batch without updating the running statistics: the step is not a real one."""
     tracked = [norm.track_running_stats for norm in norms]
     for norm in norms:
         norm.track_running_stats = norm.track_running_stats and not norm.training
@@ -248,7 +250,7 @@ def _still(norms: list[_BatchNorm]) -> Iterator[None]:
 
 @contextmanager
 def virtual_step(learner: Learner, step: int) -> Iterator[None]:
-    """The weights as the step with the present gradients would leave them, schedule and moments included."""
+    """The weights as a step with the current gradients would leave them, schedule and moments included."""
     learner.set_rate(step)
     with learner.optimiser.virtual_step():  # not `learner.step`, which ends a step: the gradients are still needed
         yield

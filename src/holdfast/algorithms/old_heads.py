@@ -1,6 +1,6 @@
-"""LwF with `on=old-heads`: every head that was taught before answers about the new inputs, as in the paper.
+"""LwF with `on=old-heads`: every previously learned head answers about the new inputs, as in the paper.
 
-All old heads read one pass of the encoder, the step's own, and the teacher's heads one pass of the teacher's encoder.
+All old heads share one pass of the encoder, the step's own, and the teacher's heads one pass of the teacher's encoder.
 """
 
 from __future__ import annotations
@@ -38,20 +38,20 @@ class OldHeads:
         learner.model.encoder.register_forward_hook(note)
 
     def begin(self) -> None:
-        """Refuse an encoder that has parts for each head by now."""
+        """Raise a UserError if the encoder has parts for single heads by now."""
         if any(len(block.added) for block in self._learner.model.encoder.blocks()):
-            raise UserError(f"lwf {ONE_PASS}, and parts of this one belong to single heads: set lwf.on=seen")
+            raise UserError(f"lwf {ONE_PASS}, but parts of this encoder belong to single heads: set lwf.on=seen")
 
     def forget(self) -> None:
-        """Let go of what the encoder gave."""
+        """Release the encoder's outputs."""
         self._noted.clear()
 
     def divergence(self, part: Part, temperature: float) -> Tensor:
-        """How far each row's answers are from the teacher's, summed over the old heads."""
+        """The divergence of each row's answers from the teacher's, summed over the old heads."""
         learner, teacher = self._learner.model, self._teacher.model
         assert teacher is not None, "no head is old before there is a teacher"
         features = next((output for inputs, output in reversed(self._noted) if _same(inputs, part.inputs)), None)
-        if features is None:  # the task gave the encoder other inputs than the part's
+        if features is None:  # the task gave the encoder inputs other than the part's
             features = learner.encoder(part.inputs)
         with torch.no_grad():
             taught_features = teacher.encoder(part.inputs)
@@ -66,7 +66,7 @@ class OldHeads:
 
 
 def _reading(model: Network, features: Tensor) -> Callable[[Mapping[str, Tensor], str], Tensor]:
-    """The heads of a model, reading what its encoder gave."""
+    """The heads of a model, applied to its encoder's output."""
 
     def asked(inputs: Mapping[str, Tensor], head: str) -> Tensor:
         output: Tensor = model.heads[head](Given(features), inputs)
@@ -76,16 +76,16 @@ def _reading(model: Network, features: Tensor) -> Callable[[Mapping[str, Tensor]
 
 
 def _same(inputs: Mapping[str, Tensor], others: Mapping[str, Tensor]) -> bool:
-    """Whether two mappings hold the very same columns; the mappings may be copies."""
+    """Whether two mappings hold the identical columns; the mappings themselves may be copies."""
     return inputs.keys() == others.keys() and all(inputs[name] is column for name, column in others.items())
 
 
 def _refuse_kinds(learner: Learner) -> None:
-    """Refuse, before training, heads that cannot answer about each other's inputs."""
+    """Raise a UserError, before training, if heads cannot answer about each other's inputs."""
     kinds = {(task.reads.kind, task.reads.images) for task in learner.tasks.values()}
     if len(kinds) > 1 or any(kind == "phrase" for kind, _ in kinds):
         found = ", ".join(sorted(f"{kind} with {images} image(s)" for kind, images in kinds))
         raise UserError(
             "lwf.on is old-heads, which asks each old head about new inputs, so all heads must be of one kind, "
-            f"classify or choose, and here they are: {found}; set lwf.on=seen"
+            f"classify or choose, but this run has {found}; set lwf.on=seen"
         )

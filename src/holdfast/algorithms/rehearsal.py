@@ -4,7 +4,7 @@ Paper: Robins 1995, "Catastrophic Forgetting, Rehearsal and Pseudorehearsal"; as
 10000 examples of the first task.
 Equation: stage k trains on D_k and on a random part of `count` examples of each D_j, j < k, shuffled together anew in
 each epoch.
-Cost: longer epochs, by the kept examples; no other passes. Memory: `count` examples of each stage.
+Cost: epochs are longer by the kept examples; no other passes. Memory: `count` examples of each stage.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ if TYPE_CHECKING:
 
 
 def joined(stage: Stage, memory: Memory) -> Stage:
-    """The stage with its own examples, and kept ones that are not among them."""
+    """The stage with its own examples, plus kept ones that are not among them."""
     kept = memory.ids[~np.isin(memory.ids, stage.train)]
     return replace(stage, train=np.concatenate([stage.train, kept]))
 
 
 @dataclass
 class Rehearsal(Algorithm):
-    """Some examples of each stage are mixed into the data of all later ones."""
+    """Mixes some examples of each stage into the data of all later ones."""
 
     version: ClassVar[int] = 1
     needs: ClassVar[frozenset[str]] = frozenset({"boundaries"})
 
     count: Annotated[int, Between(1)] = 1000
-    """How many examples of each stage are kept; all, where it has fewer."""
+    """How many examples of each stage are kept; all, if it has fewer."""
     memory: PerTask = field(init=False, repr=False, compare=False)
 
     def uses(self) -> tuple[type, ...]:
@@ -47,20 +47,20 @@ class Rehearsal(Algorithm):
         return (PerTask,)
 
     def check(self, stream: Stream) -> None:
-        """Refuse a stream whose stages already hold all that came before."""
+        """Raise a UserError for a stream whose stages already contain all earlier examples."""
         stages = stream.stages
         if len(stages) > 1 and all(np.isin(a.train, b.train).all() for a, b in pairwise(stages)):
             raise UserError(
-                "rehearsal adds examples of earlier stages, and each stage of this stream already holds all of them "
+                "rehearsal adds examples of earlier stages, but each stage of this stream already contains all of them "
                 "(cumulative): leave rehearsal out"
             )
 
     def setup(self, learner: Learner) -> None:
-        """An empty memory."""
+        """Start with an empty memory."""
         self.memory = PerTask(mix(learner.seed, 0x2E4E), self.count)
 
     def stage(self, learner: Learner, stage: Stage) -> Stage:
-        """The stage's own examples, and kept ones."""
+        """Add kept examples to the stage's own."""
         return joined(stage, self.memory)
 
     def end(self, learner: Learner, stage: Stage) -> None:
@@ -68,7 +68,7 @@ class Rehearsal(Algorithm):
         self.memory.add(stage.train)
 
     def memory_bytes(self, learner: Learner) -> int:
-        """The kept examples and their ids."""
+        """The size of the kept examples and their ids."""
         return learner.data.example_bytes(self.memory.ids) + self.memory.nbytes
 
     def state_dict(self) -> dict[str, Any]:
@@ -76,5 +76,5 @@ class Rehearsal(Algorithm):
         return {"memory": self.memory.state_dict()}
 
     def load_state_dict(self, learner: Learner, state: dict[str, Any]) -> None:
-        """The memory."""
+        """Restore the memory."""
         self.memory.load_state_dict(state["memory"])

@@ -1,4 +1,4 @@
-"""VisCOLL's balanced-forget memory needs to know how much is forgotten: `replay` tells it the losses of training."""
+"""Reports training losses to VisCOLL's balanced-forget memory, which needs to know how much is forgotten."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def observe(replay: Replay, learner: Learner, batch: Batch, outputs: tuple[Tensor, ...]) -> None:
-    """Tell the memory the loss of each example of a batch or, by words, of each of its words."""
+    """Report to the memory the loss of each example of a batch or, by words, of each of its words."""
     assert isinstance(replay.kept, TargetBalanced)
     own = []
     for part, output in zip(batch.parts, outputs, strict=True):
@@ -25,7 +25,7 @@ def observe(replay: Replay, learner: Learner, batch: Batch, outputs: tuple[Tenso
         losses = cast("MaskedPhrase", task).word_losses if replay.by == "word" else task.losses
         own.append(losses(output.detach(), part))
     for ids, rows in on_all_ranks(learner, batch, tuple(own)):
-        # Rounded, so that one rank and many, whose last digits differ, take the same decisions.
+        # Rounded, so that one rank and several, whose last digits differ, make the same decisions.
         found = rows.double().cpu().numpy().round(6)  # waits for the device
         if replay.by == "word":
             words = learner.data.targets(ids).numpy()

@@ -1,9 +1,9 @@
-"""What `replay` keeps, and which settings and streams go with it; what it does with them is in `replay.py`.
+"""What `replay` keeps, and with which settings and streams; what it does with the examples is in `replay.py`.
 
 Papers: Chaudhry et al. 2019, VisCOLL, CLiMB and CFST.
-Cost: none. Memory: `capacity` examples; with per-task, so many, or a `share`, of each stage.
+Cost: none. Memory: `capacity` examples; with per-task, that number, or a `share`, of each stage.
 
-| memory                          | of whom                      | takes                                          |
+| memory                          | source                       | takes                                          |
 |---------------------------------|------------------------------|------------------------------------------------|
 | reservoir                       | Chaudhry et al., VisCOLL     | each new example, by chance                    |
 | per-task                        | CLiMB                        | a count, or a share, of each stage at its end  |
@@ -54,28 +54,28 @@ BY_GROUP = ("class-balanced", "balanced-sqrt", "balanced-forget")
 
 @dataclass
 class KeepsExamples(Algorithm, ABC):
-    """Has a memory, offers it examples when it is due, saves and counts it."""
+    """An algorithm with a memory, which it fills at the right moments, saves and counts."""
 
     instead: ClassVar[Mapping[str, str]] = {"capacity": "share"}
 
     capacity: Annotated[int, Between(1)] = 200
     """How many examples are kept; with per-task, of each stage."""
     share: Annotated[float, Between(1e-6, 1)] | None = None
-    """With per-task: which share of each stage's training data is kept, in place of a count; at least one example.
+    """With per-task: the share of each stage's training data to keep, instead of a count; at least one example.
 
-    Where that is less than a batch, all of it is replayed, unless `size` asks for more: that is refused."""
+    If that is less than a batch, all of it is replayed; a `size` larger than that is an error."""
     memory: Literal[
         "reservoir", "per-task", "experience-balanced", "class-balanced", "balanced-sqrt", "balanced-forget"
     ] = "reservoir"
     by: Literal["class", "task", "word"] = "class"
     """What the last three memories balance: classes, tasks, or, in the last two, the words of phrases (VisCOLL)."""
     source: Literal["all", "one"] = "all"
-    """Replay from all that is kept, or from one past stage, each as likely as another."""
+    """Replay from everything that is kept, or from one past stage, chosen uniformly."""
     kept: Memory = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.share is not None and self.memory != "per-task":
-            raise UserError(f"replay.share is for memory=per-task, and memory is {self.memory}: set replay.capacity")
+            raise UserError(f"replay.share is for memory=per-task, but memory is {self.memory}: set replay.capacity")
         if self.source == "one" and self.memory in BY_GROUP:
             raise UserError(
                 f"replay.source is 'one', but memory={self.memory} does not know stages: "
@@ -91,10 +91,10 @@ class KeepsExamples(Algorithm, ABC):
     @property
     @abstractmethod
     def now(self) -> int:
-        """The number of the stage that is being learned; -1 where the stream shows none."""
+        """The number of the stage that is being learned; -1 if the stream shows none."""
 
     def setup(self, learner: Learner) -> None:
-        """An empty memory, as the settings ask for it."""
+        """Start with an empty memory, according to the settings."""
         self.kept = self._new_memory(learner, mix(learner.seed, 0x5EED))
 
     def _new_memory(self, learner: Learner, seed: int) -> Memory:
@@ -124,20 +124,20 @@ class KeepsExamples(Algorithm, ABC):
             self.kept.add(stage.train)
 
     def memory_bytes(self, learner: Learner) -> int:
-        """The kept examples and their ids."""
+        """The size of the kept examples and their ids."""
         return learner.data.example_bytes(self.kept.ids) + self.kept.nbytes
 
 
 def refuse_stream(replay: Replay, stream: Stream) -> None:
-    """Refuse a memory that cannot fill a batch, and settings that ask for stages where there are none to see."""
+    """Raise a UserError if the memory cannot fill a batch, or if settings need stage boundaries that are not shown."""
     asks = [f"memory={replay.memory}"] * (replay.memory in BY_STAGE) + ["source=one"] * (replay.source == "one")
     asks += ["fidelity=released"] * (replay.fidelity == "released")
     if asks and not stream.boundaries:
         raise UserError(
             f"replay with {asks[0]} needs to know where one stage ends and the next begins, "
-            "and this stream does not show it: choose memory=reservoir, source=all and fidelity=paper"
+            "but this stream does not show it: choose memory=reservoir, source=all and fidelity=paper"
         )
-    if replay.memory == "balanced-forget":  # it takes the mean loss of a word in a batch
+    if replay.memory == "balanced-forget":  # it uses the mean loss of a word in a batch
         refuse_accumulation("replay with memory=balanced-forget", stream)
     if replay.share is None:
         refuse_small("replay", replay.capacity, replay.size, stream)
@@ -146,5 +146,5 @@ def refuse_stream(replay: Replay, stream: Stream) -> None:
         if least < replay.size:
             raise UserError(
                 f"replay.share is {replay.share:g}, which keeps {least} examples of the smallest stage, less than "
-                f"the {replay.size} of replay.size: raise the share, or set replay.size to {least} or less"
+                f"replay.size, which is {replay.size}: raise the share, or set replay.size to {least} or less"
             )

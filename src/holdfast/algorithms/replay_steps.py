@@ -1,9 +1,9 @@
 """Separate steps of `replay` (CLiMB, and VisCOLL's code), and draws from one past stage (CLiMB).
 
-Equation: after the step on B_new, a step on B_memory alone. With source=one, B_memory is of one past stage, each as
-likely as another, in batches of that stage's own size. The step is the learner's optimiser's, at the rate of the step
-before; with fidelity=released, a fresh AdamW's, at the full learning rate of the past stage, as in CLiMB's code.
-Cost: one forward and one backward pass over B_memory, and an optimiser's step.
+Equation: after the step on B_new, a step on B_memory alone. With source=one, B_memory comes from one past stage, chosen
+uniformly, in batches of that stage's own size. The step uses the learner's optimiser, at the rate of the step before;
+with fidelity=released, a fresh AdamW at the full learning rate of the past stage, as in CLiMB's code.
+Cost: one forward and one backward pass over B_memory, and an optimiser step.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def from_one_stage(replay: Replay) -> tuple[Ids, int]:
-    """Kept examples of one past stage, and its number; none where no stage is past."""
+    """Kept examples of one past stage, and its number; none if there is no past stage."""
     stage = replay.kept.draw_group(but=replay.now)
     if stage is None:
         return np.empty(0, dtype=np.int64), replay.now
@@ -29,7 +29,7 @@ def from_one_stage(replay: Replay) -> tuple[Ids, int]:
 
 
 def separate_step(replay: Replay, learner: Learner, ids: Ids, stage: int) -> None:
-    """Learn from kept examples alone; `stage` is the one that they are of, or else the present one."""
+    """Learn from kept examples alone; `stage` is the stage they come from, or else the current one."""
     if len(ids) == 0:
         return
     learner.gradients(ids, [replay])

@@ -1,4 +1,4 @@
-"""The rows of a batch: which examples they are, what other ranks have of them, and which group each belongs to."""
+"""The rows of a batch: which examples they are, what other ranks hold for them, and which group each belongs to."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 
 def places_by_part(data: Data, ids: Ids) -> list[Ids]:
-    """For each part of the batch of these ids, where its examples stand among them, on all ranks."""
+    """For each part of the batch of these ids, the positions of its examples among them, on all ranks."""
     which = np.searchsorted(data.offsets[1:-1], ids, side="right")
     return [np.flatnonzero(which == table) for table in np.unique(which)]
 
 
 def own_places(learner: Learner, ids: Ids) -> list[Ids]:
-    """For each part, where this rank's rows stand among the ids; a padding row stands where the part's first does."""
+    """For each part, the positions of this rank's rows among the ids; a padding row has that of the part's first."""
     rank, size = learner.ranks.rank, learner.ranks.size
     parts = places_by_part(learner.data, ids)
     return [own if len(own := places[rank::size]) else places[:1] for places in parts]
@@ -40,20 +40,20 @@ def on_all_ranks(learner: Learner, batch: Batch, rows: tuple[Tensor, ...]) -> li
 
 
 def some_rows(part: Part, some: slice) -> Part:
-    """Some rows of a part."""
+    """A selection of rows of a part."""
     weights = None if part.weights is None else part.weights[some]
     return Part(part.task, {name: column[some] for name, column in part.inputs.items()}, part.targets[some], weights)
 
 
 def weighted(rows: Tensor, part: Part) -> Tensor:
-    """One number for each row of a part; a padding row's is 0."""
+    """One number for each row of a part, with padding rows set to 0."""
     return rows if part.weights is None else rows * part.weights.to(rows.dtype)
 
 
 def grouping(learner: Learner, by: Literal["class", "task"], name: str) -> Group:
     """The group of each example: its class within its task, or its task.
 
-    The numbers of all examples are gathered once, so that asking for a batch's waits for no device.
+    The groups of all examples are gathered once, so that looking up those of a batch never waits for a device.
     """
     tables, numbers, first = learner.data.tables, [], 0
     tasks = {task: index for index, task in enumerate(learner.tasks)}
@@ -72,12 +72,12 @@ def grouping(learner: Learner, by: Literal["class", "task"], name: str) -> Group
 
 
 def phrasing(learner: Learner, name: str) -> tuple[Group, Ids]:
-    """What each example says, as a number, and the words of each such number, -1 where there are fewer.
+    """The phrase of each example as a number, and the words of each phrase, padded with -1.
 
-    Two phrases of the same words, in whichever order, are the same.
+    Two phrases with the same words, in any order, are the same.
     """
     if any(learner.tasks[table.task].reads.kind != "phrase" for table in learner.data.tables):
-        raise UserError(f"{name}.by is 'word', and this data has no phrases: set it to class or task")
+        raise UserError(f"{name}.by is 'word', but this data has no phrases: set it to class or task")
     targets = [table.targets.cpu().numpy() for table in learner.data.tables]
     most = max(each.shape[1] for each in targets)
     rows = [np.pad(each, ((0, 0), (0, most - each.shape[1])), constant_values=-1) for each in targets]
@@ -87,11 +87,11 @@ def phrasing(learner: Learner, name: str) -> tuple[Group, Ids]:
 
 
 def refuse_without_classes(learner: Learner, name: str) -> None:
-    """Refuse tasks whose examples do not have one class each."""
+    """Raise a UserError for tasks whose examples do not have exactly one class."""
     for table in learner.data.tables:
         whole = table.targets.ndim == 1 and table.targets.dtype in (torch.int64, torch.int32, torch.uint8)
         if learner.tasks[table.task].reads.kind != "classify" or not whole:
             raise UserError(
-                f"{name} needs one class for each example, and task {table.task!r} has none: choose another algorithm, "
+                f"{name} needs one class for each example, but task {table.task!r} has none: choose another algorithm, "
                 "or a memory that does not balance classes"
             )

@@ -1,18 +1,18 @@
-"""RPSnet: every few stages a new random path of modules, the best of several, beside the paths before it.
+"""RPSnet: every few stages a new random path of modules, the best of several, is added to the earlier paths.
 
 Papers: Rajasegaran et al. 2019, "Random Path Selection for Continual Learning"; CFST with 9 layers of 8 modules, over
 ResNet-18 and ViT, a new path every 2 stages, the best of 8 by validation data, 1000 kept examples and T = 2.
-Equation: a layer gives its shared part plus the sum of the modules of all paths so far and of this one. The first path
-is module 0 of every layer; later ones are drawn. Kept examples are part of each later stage's training data, as in both
-papers' code. The loss has strength * phi * KL(softmax(teacher(x) / T) || softmax(model(x) / T)) added, from the model
-of the last stage, over all classes so far (`lwf.on=all`), where phi is 1 until `every` stages are learned,
-and then growth * (stages learned - every).
+Equation: a layer's output is its shared part plus the sum of the modules of all paths so far, including this one. The
+first path is module 0 of every layer; later ones are random. Kept examples are part of each later stage's training
+data, as in both papers' code. The loss is extended by strength * phi * KL(softmax(teacher(x) / T) || softmax(model(x) /
+T)), where the teacher is the model of the last stage, over all classes so far (`lwf.on=all`), and phi is 1 until
+`every` stages are learned, and then growth * (stages learned - every).
 Units: `strength` is 1 in the paper; `growth` is its gamma, 2.5 in the authors' code. Neither Avalanche nor Mammoth has
 RPSnet.
-What layers share, the heads and this path's modules learn; the modules of earlier paths stay as they are.
-Cost: `candidates` fits of a stage that begins a path but the first, else one; each as rehearsal and LwF together:
-longer epochs, by the kept examples, and the teacher's forward pass; more modules are on in time.
-Memory: `capacity` examples, a copy of the model and, while a path is chosen, two more.
+The parts that layers share, the heads and this path's modules are trained; the modules of earlier paths are frozen.
+Cost: `candidates` fits for a stage that begins a path (except the first), otherwise one; each costs as much as
+rehearsal and LwF together: epochs longer by the kept examples, and the teacher's forward pass; over time, more modules
+are on. Memory: `capacity` examples, a copy of the model and, while a path is being chosen, two more.
 """
 
 from __future__ import annotations
@@ -49,19 +49,19 @@ class RpsNet(Algorithm):
     recordable: ClassVar[bool] = True
 
     modules: Annotated[int, Between(1)] = 8
-    """In each layer."""
+    """The number of modules in each layer."""
     every: Annotated[int, Between(1)] = 2
-    """A new path every so many stages."""
+    """Begin a new path every N stages."""
     candidates: Annotated[int, Between(1)] = 8
-    """How many random paths are tried."""
+    """The number of random paths that are tried."""
     capacity: Annotated[int, Between(1)] = 1000
     temperature: Annotated[float, Between(1e-3)] = 2.0
     strength: Annotated[float, Between(0)] = 1.0
     """The weight of distillation."""
     growth: Annotated[float, Between(0)] = 2.5
-    """How much weightier it becomes with every stage after those of the first path; CFST has 10."""
+    """The growth of that weight with every stage after those of the first path; CFST uses 10."""
     stages: int = field(init=False, repr=False, compare=False)
-    """How many have begun."""
+    """How many stages have begun."""
     chosen: list[ModulePath] = field(init=False, repr=False, compare=False)
     """The paths so far: one module for each layer."""
     search: Search | None = field(init=False, repr=False, compare=False)
@@ -73,11 +73,11 @@ class RpsNet(Algorithm):
         return (ExperienceBalanced, LwF)
 
     def check(self, stream: Stream) -> None:
-        """Refuse stages without data to choose by."""
+        """Raise a UserError if a stage has no validation data to choose by."""
         refuse_without_validation("rpsnet", stream)
 
     def setup(self, learner: Learner) -> None:
-        """All modules of all layers."""
+        """Create all modules of all layers."""
         for layer in modular(learner.model.encoder, "rpsnet", "branches").layers():
             layer.grow(self.modules)
         self.stages, self.chosen, self.search = 0, [], None
@@ -86,7 +86,7 @@ class RpsNet(Algorithm):
         self.teacher.setup(learner)
 
     def begin(self, learner: Learner, stage: Stage) -> None:
-        """Where a path is due, freeze the last one and draw new ones; the first is module 0 of every layer."""
+        """If a path is due, freeze the last one and draw new ones; the first is module 0 of every layer."""
         self.teacher.begin(learner, stage)
         layers = _encoder(learner).layers()
         if not self.chosen:
@@ -102,11 +102,11 @@ class RpsNet(Algorithm):
         self._weigh()
 
     def stage(self, learner: Learner, stage: Stage) -> Stage:
-        """The stage's own examples, and kept ones."""
+        """Add kept examples to the stage's own."""
         return joined(stage, self.memory)
 
     def learn(self, learner: Learner, stage: Stage, fit: Fit) -> None:
-        """Fit each new path from the same weights, and go on with the best; or fit the path that there is."""
+        """Fit each new path from the same weights, and continue with the best; or fit the existing path."""
         if self.search is None:
             fit()
             return
@@ -119,12 +119,12 @@ class RpsNet(Algorithm):
         return self.teacher.loss(learner, batch, outputs)
 
     def end(self, learner: Learner, stage: Stage) -> None:
-        """Keep examples, and a copy that teaches the next stage."""
+        """Keep examples, and a copy of the model as the teacher of the next stage."""
         self.memory.add(stage.train)
         self.teacher.end(learner, stage)
 
     def memory_bytes(self, learner: Learner) -> int:
-        """The kept examples, the teacher, and the weights of a search."""
+        """The size of the kept examples, the teacher, and the weights of a search."""
         kept = learner.data.example_bytes(self.memory.ids) + self.memory.nbytes
         return kept + self.teacher.memory_bytes(learner) + (0 if self.search is None else self.search.nbytes)
 
@@ -139,7 +139,7 @@ class RpsNet(Algorithm):
         }
 
     def load_state_dict(self, learner: Learner, state: dict[str, Any]) -> None:
-        """Go on from a saved state."""
+        """Restore a saved state."""
         self.stages = state["stages"]
         self.chosen = [as_path(path) for path in state["chosen"]]
         self.search = None if state["search"] is None else Search.from_state(state["search"])
@@ -149,12 +149,12 @@ class RpsNet(Algorithm):
         self._weigh()
 
     def _weigh(self) -> None:
-        """How much distillation weighs in this stage."""
+        """The weight of distillation in this stage."""
         after = self.stages - 1 - self.every
         self.teacher.strength = self.strength * (self.growth * after if after > 0 else 1.0)
 
     def _switch(self, learner: Learner, new: ModulePath | None) -> None:
-        """All paths so far, and a new one, are on."""
+        """Switch on all paths so far, and a new one."""
         encoder = _encoder(learner)
         paths = [*self.chosen, *([] if new is None else [new])]
         encoder.path = tuple(

@@ -1,4 +1,4 @@
-"""Choosing among paths of modules by validation data: what RPSnet and MNTDP share."""
+"""Choosing among paths of modules by validation data, shared by RPSnet and MNTDP."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Search:
-    """Fits each of several paths from the same weights and keeps the best; it can be saved within a fit."""
+    """Fits each of several paths from the same weights and keeps the best; it can be saved during a fit."""
 
     def __init__(self, paths: list[ModulePath], origin: Named) -> None:
         self.paths, self.origin = paths, origin
@@ -27,11 +27,11 @@ class Search:
 
     @property
     def path(self) -> ModulePath:
-        """The path that is tried."""
+        """The path that is being tried."""
         return self.paths[min(self.tried, len(self.paths) - 1)]
 
     def run(self, learner: Learner, stage: Stage, fit: Fit, switch: Callable[[ModulePath], None]) -> ModulePath:
-        """The best path by the stage's validation data, the earliest of equals; the learner then has its weights."""
+        """Find the best path by the stage's validation data (ties go to the earliest); the learner gets its weights."""
 
         def start() -> None:
             learner.model.load_state_dict(self.origin)
@@ -51,13 +51,13 @@ class Search:
         return sum(value.nbytes for value in (*self.origin.values(), *self.best.values()))
 
     def state_dict(self) -> dict[str, Any]:
-        """The paths, how far it is, and the weights to begin with and the best ones."""
+        """The paths, the progress, and the initial and best weights."""
         found = {"tried": self.tried, "winner": self.winner, "score": self.score}
         return found | {"paths": [as_lists(path) for path in self.paths], "origin": self.origin, "best": self.best}
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Search:
-        """Go on from a saved state."""
+        """Restore a saved state."""
         search = cls([as_path(path) for path in state["paths"]], state["origin"])
         search.tried, search.winner, search.score = state["tried"], state["winner"], state["score"]
         search.best = state["best"]
@@ -81,9 +81,9 @@ def validation_score(learner: Learner, stage: Stage) -> float:
 
 
 def refuse_without_validation(name: str, stream: Stream) -> None:
-    """Refuse, before training, a stream whose stages have no data to choose a path by."""
+    """Raise a UserError, before training, if a stage has no validation data to choose a path by."""
     for stage in stream.stages:
         if not stage.validation:
             raise UserError(
-                f"{name} chooses by validation data, and stage {stage.name!r} has none: choose another algorithm"
+                f"{name} chooses by validation data, but stage {stage.name!r} has none: choose another algorithm"
             )

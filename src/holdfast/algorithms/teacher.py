@@ -1,4 +1,4 @@
-"""A teacher: the model as a stage left it, with the units of each head that it was taught."""
+"""A teacher: the model at the end of a stage, with the units of each head that it had learned."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ class Teacher:
         self._ask: Call
 
     def become(self, learner: Learner, stage: Stage) -> None:
-        """Be the learner's model as it is at the end of a stage."""
+        """Copy the learner's model at the end of a stage."""
         weights, changes = learner.model.state_dict(), learner.model.encoder.structure() is not None
         if self.model is None or changes or self.model.state_dict().keys() != weights.keys():
             self._be(learner, copy.deepcopy(learner.model))
-        else:  # the same module: replacing it would cost what was prepared for it
+        else:  # keep the same module: replacing it would discard what was prepared for it
             self.model.load_state_dict(weights)
         for index, table in enumerate(learner.data.tables):
             start, stop = learner.data.offsets[index], learner.data.offsets[index + 1]
@@ -51,24 +51,24 @@ class Teacher:
 
     @torch.no_grad()
     def outputs(self, task: Task, part: Part) -> Tensor:
-        """What it answers, called as fast as the learner calls its own model."""
+        """Its outputs, called as fast as the learner calls its own model."""
         return task.forward(self._ask, part)
 
     @property
     def nbytes(self) -> int:
-        """The bytes of its weights, and of the numbers of the units."""
+        """The bytes of its weights, and of the unit numbers."""
         weights = {} if self.model is None else self.model.state_dict()
         return sum(value.nbytes for value in (*weights.values(), *self.seen.values()))
 
     def state_dict(self) -> dict[str, Any]:
-        """Its weights, its structure where models change it, and what it was taught."""
+        """Its weights, its structure if the model's can change, and the units it has learned."""
         if self.model is None:
             return {"seen": dict(self.seen), "teacher": None, "structure": None}
         structure = self.model.encoder.structure()
         return {"seen": dict(self.seen), "teacher": self.model.state_dict(), "structure": structure}
 
     def load_state_dict(self, learner: Learner, state: dict[str, Any]) -> None:
-        """Go on from a saved state."""
+        """Restore a saved state."""
         self.seen = {head: units.to(learner.device) for head, units in state["seen"].items()}
         self.model = None
         if state["teacher"] is not None:
@@ -84,9 +84,9 @@ class Teacher:
 
 
 def completed(taught: Tensor, output: Tensor, targets: Tensor, seen: Tensor) -> Tensor:
-    """The teacher's logits, with 1 (the answer) or 0 for classes that it was not taught; closed ones stay closed.
+    """The teacher's logits, with 1 (the answer) or 0 for classes that it has not learned; closed ones stay closed.
 
-    So RPSnet's code keeps new classes from drowning old ones.
+    This is how RPSnet's code keeps new classes from drowning old ones.
 
     >>> taught, output = torch.tensor([[3.0, -1.0, CLOSED, CLOSED]]), torch.tensor([[0.0, 0.0, 0.0, CLOSED]])
     >>> completed(taught, output, torch.tensor([2]), torch.tensor([0, 1])).tolist()
@@ -94,30 +94,30 @@ def completed(taught: Tensor, output: Tensor, targets: Tensor, seen: Tensor) -> 
     """
     known = (targets[:, None] == torch.arange(output.shape[-1], device=targets.device)).to(taught.dtype)
     known = known.index_copy(-1, seen, taught.index_select(-1, seen))
-    return known.masked_fill(output < CLOSED / 2, CLOSED)  # in half precision, it is not quite that number
+    return known.masked_fill(output < CLOSED / 2, CLOSED)  # in half precision, the value is only approximate
 
 
 def precision(learner: Learner) -> AbstractContextManager[Any]:
-    """The precision that a run asks for, where a model is called outside the learner."""
+    """The precision that a run specifies, for calls of a model outside the learner."""
     if learner.autocast is None:
         return nullcontext()
     return torch.autocast(learner.device.type, learner.autocast)
 
 
 def warn_of_new_heads(learner: Learner, stage: Stage, seen: Mapping[str, Tensor]) -> None:
-    """Warn where a stage trains no head that was taught before: nothing of what was taught is kept."""
+    """Warn if a stage trains no previously learned head: nothing of what was learned is preserved."""
     tables = np.unique(np.searchsorted(learner.data.offsets[1:-1], stage.train, side="right"))
     heads = {learner.tasks[learner.data.tables[index].task].head for index in tables}
     if seen and not heads & seen.keys():
         logger.warning(
-            "lwf.on is seen, which keeps what a batch's own head was taught, and the head of stage %r is new: on "
-            "its own examples this is plain fine-tuning; set lwf.on=old-heads to keep the other heads",
+            "lwf.on is seen, which preserves what a batch's own head has learned, but the head of stage %r is new: on "
+            "its own examples this is plain fine-tuning; set lwf.on=old-heads to preserve the other heads",
             stage.name,
         )
 
 
 def refuse_undistilled(learner: Learner) -> None:
-    """Refuse, before training, tasks that do not say how to distil their answers."""
+    """Raise a UserError, before training, for tasks that do not define how to distil their answers."""
     for task in learner.tasks.values():
         if type(task).divergence is Task.divergence:
             raise cannot_distil(task)
