@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: setup demo quick test check slow gpu format goldens mutants clean
+.PHONY: setup demo quick test check slow install-test gpu format goldens mutants clean
 
 setup: .venv/.done
 
@@ -38,6 +38,10 @@ check: setup
 
 slow: setup
 	$(PYTEST) -m slow --timeout 1800
+
+# Part of `make slow`: the wheel, in a fresh environment with the core only, runs every benchmark.
+install-test: setup
+	$(BIN)/python -m pytest -n 0 -m slow -s --timeout 1800 tests/test_install.py
 
 # Each piece takes less than ten minutes, and may be run alone: make gpu-viscoll.
 GPU_BENCHMARKS := overhead fewshot viscoll epoch models algorithms

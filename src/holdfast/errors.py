@@ -16,6 +16,15 @@ class RunError(RuntimeError):
     """A run could not go on, through no fault of the call: what was done is kept (exit status 1)."""
 
 
+def missing_extra(need: str, extra: str) -> UserError:
+    """What to raise where an optional package is not installed, and which extra of ours brings it.
+
+    >>> missing_extra("the picture needs matplotlib", "pictures")
+    UserError('the picture needs matplotlib: pip install "holdfast[pictures]"')
+    """
+    return UserError(f'{need}: pip install "holdfast[{extra}]"')
+
+
 def nearest(name: str, known: Iterable[str]) -> str:
     """The end of a sentence about an unknown name: the nearest right ones, or all of them.
 

@@ -149,14 +149,6 @@ def test_a_tokenizer_travels_to_another_process():
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(tokenizer)).encode(TEXTS, 20)[0], before)
 
 
-def test_without_the_library_the_extra_is_named(monkeypatch):
-    monkeypatch.setitem(sys.modules, "tokenizers", None)
-    with pytest.raises(UserError, match=r"holdfast\[text\]"):
-        train(["a"], 10)
-    with pytest.raises(UserError, match=r"holdfast\[text\]"):
-        Tokenizer(SPECIAL).encode(["a"], 10)
-
-
 def test_importing_needs_neither_torch_nor_the_library():
     code = (
         "import holdfast.data.text, holdfast.data.images, sys; sys.exit(bool({'torch', 'tokenizers'} & {*sys.modules}))"

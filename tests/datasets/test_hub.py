@@ -419,7 +419,7 @@ def test_without_pyarrow_a_sentence_says_what_to_install(tmp_path, monkeypatch):
     snapshot("piqa", tmp_path / "piqa")
     for name in ("pyarrow", "pyarrow.parquet"):
         monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(UserError, match=r"pip install holdfast\[hub\]"):
+    with pytest.raises(UserError, match=r"tables of the hub need pyarrow: pip install \"holdfast\[hub\]\""):
         read("piqa", tmp_path / "piqa")
 
 

@@ -15,7 +15,7 @@ from holdfast import registry
 from holdfast.data.table import Data, Table
 from holdfast.engine.learner import Learner
 from holdfast.engine.stepper import forget_earlier_runs
-from holdfast.errors import UserError
+from holdfast.errors import UserError, missing_extra
 from holdfast.tasks import Classify, MaskedPhrase
 from holdfast.types import Inputs, Task, Training
 
@@ -224,7 +224,7 @@ def _transformers() -> Any:
     try:
         import transformers
     except ImportError:
-        raise UserError("the references need `transformers`: pip install transformers") from None
+        raise missing_extra("the references need transformers", "hf") from None
     return transformers
 
 

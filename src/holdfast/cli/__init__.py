@@ -5,11 +5,13 @@ from __future__ import annotations
 import functools
 import os
 import sys
+from typing import Annotated
 
 import typer
 
 from holdfast import registry
 from holdfast.errors import RunError, UserError
+from holdfast.version import __version__
 
 app = typer.Typer(
     name="holdfast",
@@ -21,6 +23,21 @@ app = typer.Typer(
 )
 
 INTERRUPTED = 130
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"holdfast {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", help="Show the version and exit.", callback=_print_version, is_eager=True)
+    ] = False,
+) -> None:
+    pass
 
 
 @functools.cache

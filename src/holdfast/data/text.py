@@ -122,7 +122,8 @@ class Tokenizer:
 
     @cached_property
     def _backend(self) -> Backend:
-        tokenizers = _library()
+        import tokenizers
+
         numbers = {piece: number for number, piece in enumerate(self.vocabulary)}
         backend = tokenizers.Tokenizer(tokenizers.models.WordPiece(numbers, unk_token="[UNK]"))
         backend.normalizer = tokenizers.normalizers.BertNormalizer(lowercase=True)
@@ -146,7 +147,8 @@ def train(texts: Iterable[str], size: int) -> Tokenizer:
     >>> train(["red cups", "Red cup"], 14).vocabulary[5:]
     ('c', 'r', '##d', '##e', '##p', '##s', '##u', '##ed', '##up')
     """
-    tokenizers = _library()
+    import tokenizers
+
     normaliser = tokenizers.normalizers.BertNormalizer(lowercase=True)
     splitter = tokenizers.pre_tokenizers.BertPreTokenizer()
     counts: Counter[str] = Counter()
@@ -221,11 +223,3 @@ def _name(number: int, objects: Sequence[str]) -> str:
     if not 0 <= number < len(objects):
         return "someone"
     return NEUTRAL_NAMES[number % len(NEUTRAL_NAMES)] if objects[number] == "person" else f"the gray {objects[number]}"
-
-
-def _library() -> Any:
-    try:
-        import tokenizers
-    except ImportError:
-        raise UserError("word pieces need the library tokenizers: pip install 'holdfast[text]'") from None
-    return tokenizers

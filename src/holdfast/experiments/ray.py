@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.data.threads import own_process
-from holdfast.errors import RunError, UserError
+from holdfast.errors import RunError, UserError, missing_extra
 from holdfast.experiments.config import Config
 from holdfast.experiments.local import Options, attempt_packed
 from holdfast.experiments.remote import local_copy
@@ -144,5 +144,5 @@ def _ray(alone: bool) -> Any:
     try:
         import ray
     except ImportError:
-        raise UserError("--engine ray needs Ray: pip install 'holdfast[ray]'") from None
+        raise missing_extra("--engine ray needs Ray", "ray") from None
     return ray

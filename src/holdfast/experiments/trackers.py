@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.engine.files import temporary_name
 from holdfast.engine.loop import Log, Watch
-from holdfast.errors import UserError, nearest
+from holdfast.errors import UserError, missing_extra, nearest
 from holdfast.types import Array, Score, Stage
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ class TensorBoard(Tracker):
         try:
             from torch.utils.tensorboard import SummaryWriter
         except ImportError:
-            raise UserError("--log tensorboard needs TensorBoard: pip install 'holdfast[tensorboard]'") from None
+            raise missing_extra("--log tensorboard needs TensorBoard", "tensorboard") from None
         self._writer: Any = SummaryWriter(str(folder / "tensorboard"))
         self._seconds, self._next, self._stage = seconds, 0.0, ""
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
-from holdfast.errors import UserError
+from holdfast.errors import UserError, missing_extra
 from holdfast.experiments.store import Record, RunFolder, algorithm_of, local_folder, read_json
 from holdfast.types import Score
 
@@ -240,7 +240,7 @@ def _pandas() -> Any:
     try:
         import pandas
     except ImportError:
-        raise UserError("to_pandas() needs pandas: pip install 'holdfast[pandas]'") from None
+        raise missing_extra("to_pandas() needs pandas", "pandas") from None
     return pandas
 
 

@@ -24,7 +24,7 @@ from holdfast.benchmarks.climb import paper, protocol
 from holdfast.benchmarks.climb.runs import ROWS, LowShotRecord, RunsAtScale, Upstream, low_shot_transfer
 from holdfast.benchmarks.climb.tables import SMALLER, WORLD
 from holdfast.benchmarks.climb.transfer import final
-from holdfast.errors import UserError
+from holdfast.errors import UserError, missing_extra
 from holdfast.papers import table
 
 TITLES = {
@@ -82,7 +82,7 @@ def draw(runs: RunsAtScale, out: Path) -> list[Path]:
     try:
         import matplotlib.figure  # type: ignore[import-not-found, unused-ignore]  # noqa: F401
     except ImportError:
-        raise UserError("the pictures need matplotlib: pip install 'holdfast[pictures]'") from None
+        raise missing_extra("the pictures need matplotlib", "pictures") from None
     out.mkdir(parents=True, exist_ok=True)
     written = []
     for number, make in FIGURES.items():

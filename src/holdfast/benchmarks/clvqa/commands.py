@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from holdfast.errors import UserError
+from holdfast.errors import UserError, missing_extra
 
 if TYPE_CHECKING:
     from holdfast.benchmarks.clvqa.analysis import Confusion
@@ -76,7 +76,7 @@ def tsne(
         import matplotlib.figure  # type: ignore[import-not-found, unused-ignore]
         from sklearn.manifold import TSNE  # type: ignore[import-untyped, import-not-found, unused-ignore]
     except ImportError:
-        raise UserError("the picture needs scikit-learn and matplotlib: pip install 'holdfast[pictures]'") from None
+        raise missing_extra("the picture needs scikit-learn and matplotlib", "pictures") from None
     import numpy as np
 
     looked = _look(run, out, data)

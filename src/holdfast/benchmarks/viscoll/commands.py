@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from holdfast.errors import UserError, nearest
+from holdfast.errors import UserError, missing_extra, nearest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -285,7 +285,7 @@ def _figure(width: float, height: float, panels: int | None = None) -> tuple[Any
     try:
         import matplotlib.figure  # type: ignore[import-not-found, unused-ignore]
     except ImportError:
-        raise UserError("the picture needs matplotlib: pip install 'holdfast[pictures]'") from None
+        raise missing_extra("the picture needs matplotlib", "pictures") from None
     figure = matplotlib.figure.Figure(figsize=(width, height), layout="constrained")
     return figure, figure.subplots() if panels is None else figure.subplots(1, panels, squeeze=False)[0]
 

@@ -25,7 +25,6 @@ _WORD = re.compile(r"\d+(?:[.,:]\d+)*|[^\W\d_]+(?:['’-][^\W_]+)*|\S")
 _ENDS = {":2": slice(2), ":3": slice(3), "-2:": slice(-2, None), "-3:": slice(-3, None)}
 _KINDS = {"N": "NOUN", "V": "VERB", "J": "ADJ", "R": "ADV"}
 _SPACY = "en_core_web_sm"
-_EXTRA = "install it with `pip install holdfast[phrases]`"
 
 
 @dataclass(frozen=True)
@@ -55,7 +54,9 @@ def lemma(word: str, tag: str) -> str:
     """
     if (kind := _KINDS.get(tag[:1])) is None:
         return word
-    found = _lemmas()(word, upos=kind)
+    from lemminflect import getLemma  # type: ignore[import-untyped]
+
+    found = getLemma(word, upos=kind)
     return str(found[0]) if found else word
 
 
@@ -68,30 +69,16 @@ def open_tagger(name: str) -> Tagger:
     """
     if name not in TAGGERS:
         raise UserError(f"there is no tagger {name!r}: {nearest(name, TAGGERS)}")
-    _lemmas()
     return TAGGERS[name]()
-
-
-@cache
-def _lemmas() -> Callable[..., tuple[str, ...]]:
-    try:
-        from lemminflect import getLemma  # type: ignore[import-untyped]
-    except ImportError:
-        raise UserError(f"lemmas need the package lemminflect: {_EXTRA}") from None
-    found: Callable[..., tuple[str, ...]] = getLemma
-    return found
 
 
 def _gruut() -> Tagger:
     """The English model of gruut: a conditional random field over the word, its ends, and its neighbours."""
-    found = find_spec("gruut_lang_en")
-    file = Path(found.origin).parent / "pos" / "model.crf" if found is not None and found.origin else None
-    if file is None or not file.is_file() or find_spec("pycrfsuite") is None:
-        raise UserError(f"the tagger gruut needs the packages gruut-lang-en and python-crfsuite: {_EXTRA}")
+    import gruut_lang_en  # type: ignore[import-untyped]
     import pycrfsuite  # type: ignore[import-untyped]
 
     model = pycrfsuite.Tagger()
-    model.open(str(file))
+    model.open(str(Path(gruut_lang_en.__file__).parent / "pos" / "model.crf"))
     own = f"{version('gruut-lang-en')}+lemminflect-{version('lemminflect')}"
     return Tagger("gruut", own, lambda captions: [model.tag(_sequence(words)) for words in captions])
 

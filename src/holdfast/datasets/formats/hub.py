@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from holdfast.datasets.base import DataError, Dataset, Problem, Reading, get, open_file
 from holdfast.datasets.formats.fields import label
 from holdfast.datasets.formats.image_files import ImageFiles
-from holdfast.errors import UserError
+from holdfast.errors import missing_extra
 from holdfast.types import Example
 
 Row: TypeAlias = dict[str, Any]
@@ -256,7 +256,7 @@ def _open(path: Path) -> tuple[list[str], Callable[[], Iterator[Any]]]:
         file = parquet.ParquetFile(path, page_checksum_verification=True)
         return list(file.schema_arrow.names), lambda: _whole(file)
     except ImportError:
-        raise UserError(f"{path}: tables of the hub need pyarrow: pip install holdfast[hub]") from None
+        raise missing_extra(f"{path}: tables of the hub need pyarrow", "hub") from None
     except Exception as error:  # a broken file can fail in any way inside pyarrow
         raise _broken(path, error) from None
 
