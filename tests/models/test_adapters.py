@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from holdfast.models.adapters import Adapter, adapters, low_rank
+from holdfast.models.adapters import Adapter
 from holdfast.models.lxmert import TinyLxmert
 from holdfast.models.transformer import TransformerBlock
 from holdfast.types import Head, Inputs
@@ -51,14 +51,14 @@ def test_what_an_adapter_applies_within_is_a_setting(activation, by_hand):
 
 
 def test_sizes(block):
-    assert count(adapters(block, reduction=4)) == 2 * (8 * 2 + 2 + 2 * 8 + 8)
-    assert adapters(block, reduction=100)["attention"].down.out_features == 1, "never nothing"
-    assert count(low_rank(block, rank=3)) == 2 * 3 * (8 + 12)
+    assert count(block.adapters(reduction=4)) == 2 * (8 * 2 + 2 + 2 * 8 + 8)
+    assert block.adapters(reduction=100)["attention"].down.out_features == 1, "never nothing"
+    assert count(block.low_rank(rank=3)) == 2 * 3 * (8 + 12)
 
 
 def test_a_low_rank_update_starts_at_nothing_and_learns(block):
     plain = block(rows())
-    block.added["one"], block.active = low_rank(block, rank=3).double(), "one"
+    block.added["one"], block.active = block.low_rank(rank=3).double(), "one"
     assert torch.equal(block(rows()), plain)
     block(rows()).square().sum().backward()
     update = block.added["one"]["projection"]
@@ -67,7 +67,7 @@ def test_a_low_rank_update_starts_at_nothing_and_learns(block):
 
 
 def test_a_low_rank_update_is_one_of_the_projections_weight(block):
-    update = low_rank(block, rank=3, scale=0.7)["projection"].double()
+    update = block.low_rank(rank=3, scale=0.7)["projection"].double()
     for parameter in update.parameters():
         nn.init.normal_(parameter)
     x, weight = rows(), block.attention.projection.weight
@@ -79,7 +79,7 @@ def test_a_low_rank_update_is_one_of_the_projections_weight(block):
     torch.testing.assert_close(block.attention(x), found)
 
 
-@pytest.mark.parametrize("make", [adapters, low_rank])
+@pytest.mark.parametrize("make", [TransformerBlock.adapters, TransformerBlock.low_rank])
 @pytest.mark.parametrize("kind", ["classify", "phrase"])
 def test_all_that_is_added_to_lxmert_learns(make, kind):
     """Its last block for regions is read by no head, so nothing is added there."""

@@ -5,7 +5,6 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from holdfast.models.adapters import adapters, low_rank
 from holdfast.models.transformer import Attention, TransformerBlock, aligned, key_mask, lengths_to_present
 
 WIDTH, HEADS, HIDDEN, ROWS, LENGTH = 8, 2, 12, 3, 5
@@ -66,7 +65,7 @@ def test_attention_onto_another_sequence_is_torchs():
 
 def test_what_is_added_to_an_attention_reads_one_sequence():
     block = disturbed(TransformerBlock(WIDTH, HEADS, HIDDEN))
-    added = low_rank(block, rank=2)["projection"].double()
+    added = block.low_rank(rank=2)["projection"].double()
     with pytest.raises(AssertionError, match="reads one sequence"):
         block.attention(drawn(), None, drawn(2), added)
     block.attention(drawn(), None, None, added)
@@ -76,7 +75,7 @@ def test_adapters_stand_where_the_papers_put_them():
     x = drawn()
     for norm in ("pre", "post"):
         block = disturbed(TransformerBlock(WIDTH, HEADS, HIDDEN, norm=norm))
-        block.added["one"] = disturbed(adapters(block, reduction=2))
+        block.added["one"] = disturbed(block.adapters(reduction=2))
         plain = block(x)
         block.active = "one"
         first, second = (block.added["one"][place] for place in ("attention", "feed_forward"))

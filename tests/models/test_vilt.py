@@ -8,7 +8,6 @@ from transformers import ViltConfig, ViltForMaskedLM, ViltModel
 
 from holdfast.errors import UserError
 from holdfast.models import weights
-from holdfast.models.adapters import adapters
 from holdfast.models.vilt import NAMES, TinyVilt, Vilt, stretch
 from holdfast.types import Head, Inputs
 
@@ -243,7 +242,7 @@ def test_adapters_of_the_last_block_are_used_and_have_no_published_name(tmp_path
     model = TinyVilt(weights="", depth=2).build(INPUTS, {"vqa": Head("classify", 5)}).eval()
     inputs = batch()
     before = model(inputs, "vqa")
-    added = [adapters(block) for block in model.encoder.blocks()]
+    added = [block.adapters() for block in model.encoder.blocks()]
     torch.nn.init.constant_(added[-1]["feed_forward"].up.bias, 1.0)
     model.add("vqa", added)
     assert not torch.allclose(model(inputs, "vqa"), before)
@@ -274,7 +273,7 @@ def test_trainable_shares_are_those_of_climb():
     }
     with torch.device("meta"):
         model = Vilt().build(Inputs((3, 384, 384), images=2, text=40, vocabulary=30522), heads)
-        sets = [adapters(block) for _ in heads for block in model.encoder.blocks()]
+        sets = [block.adapters() for _ in heads for block in model.encoder.blocks()]
 
     def count(*modules):
         return sum(parameter.numel() for module in modules for parameter in module.parameters())

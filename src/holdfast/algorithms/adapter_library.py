@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from holdfast.algorithms.adapters import places, refuse_second_set
 from holdfast.algorithms.base import Algorithm
 from holdfast.data.order import shuffled
-from holdfast.models.adapters import Activation, adapters
+from holdfast.models.adapters import Activation
 from holdfast.types import Between, Stage
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ class AdapterLibrary(Algorithm):
 
     def _add(self, learner: Learner) -> None:
         model, name = learner.model, _name(self.sets)
-        model.add(name, [adapters(block, self.reduction, self.activation) for block in model.encoder.blocks()])
+        model.add(name, [block.adapters(self.reduction, self.activation) for block in model.encoder.blocks()])
         library = model.get_submodule("library")
         assert isinstance(library, nn.ModuleDict)
         library[name] = copy.deepcopy(model.heads).requires_grad_(False)

@@ -17,8 +17,7 @@ from torch import nn
 
 from holdfast.algorithms.base import Algorithm, refuse_trait
 from holdfast.errors import UserError
-from holdfast.models.adapters import Activation, adapters
-from holdfast.models.transformer import TransformerBlock
+from holdfast.models.adapters import Activation, Attachable
 from holdfast.types import Between
 
 if TYPE_CHECKING:
@@ -47,7 +46,7 @@ class AddedSets(Algorithm, ABC):
             learner.model.add(head, [self.make(block) for block in blocks])
 
     @abstractmethod
-    def make(self, block: TransformerBlock) -> nn.ModuleDict:
+    def make(self, block: Attachable) -> nn.ModuleDict:
         """What is added to a block."""
 
 
@@ -63,17 +62,18 @@ class Adapters(AddedSets):
     activation: Activation = "gelu"
     """gelu, relu, or silu, which is also known as swish."""
 
-    def make(self, block: TransformerBlock) -> nn.ModuleDict:
-        """Two adapters."""
-        return adapters(block, self.reduction, self.activation)
+    def make(self, block: Attachable) -> nn.ModuleDict:
+        """Its adapters."""
+        return block.adapters(self.reduction, self.activation)
 
 
-def places(learner: Learner, name: str) -> Sequence[TransformerBlock]:
+def places(learner: Learner, name: str) -> Sequence[Attachable]:
     """The blocks of a model that an algorithm can add to, or a sentence where it cannot."""
     blocks = learner.model.encoder.blocks()
     if not blocks:
         raise UserError(
-            f"{name} adds to transformer blocks, and this model has none: choose a transformer, such as vit or vilt"
+            f"{name} adds to transformer blocks, and this model has none: choose a transformer, such as vit or vilt, "
+            "or a module of your own with repeated layers, or with a method layers() that lists them"
         )
     return blocks
 

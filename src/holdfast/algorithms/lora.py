@@ -1,6 +1,7 @@
 """LoRA: low-rank additions to queries and values, one set for each task's head; the encoder stays as it is.
 
-Paper: Hu et al. 2021, "LoRA: Low-Rank Adaptation of Large Language Models".
+Paper: Hu et al. 2021, "LoRA: Low-Rank Adaptation of Large Language Models". In a module that is not ours, where no name
+says which layers make queries and values, all linear layers of a block have an addition.
 Equation: W x + (scale / rank) B A x, with B at zero in the beginning.
 Cost: one forward and one backward pass, as fine-tuning; no gradient of the encoder's own weights is computed.
 Memory: none beside the model, which grows by 2 x rank x (width + inner) numbers a block for each head.
@@ -14,8 +15,8 @@ from typing import Annotated, ClassVar
 from torch import nn
 
 from holdfast.algorithms.adapters import AddedSets
-from holdfast.models.adapters import low_rank
-from holdfast.models.transformer import TransformerBlock
+from holdfast.errors import UserError
+from holdfast.models.adapters import Attachable
 from holdfast.types import Between
 
 
@@ -29,6 +30,9 @@ class LowRank(AddedSets):
     rank: Annotated[int, Between(1)] = 8
     scale: Annotated[float, Between(0)] = 16.0
 
-    def make(self, block: TransformerBlock) -> nn.ModuleDict:
-        """One low-rank addition."""
-        return low_rank(block, self.rank, self.scale / self.rank)
+    def make(self, block: Attachable) -> nn.ModuleDict:
+        """Its low-rank additions."""
+        made = block.low_rank(self.rank, self.scale / self.rank)
+        if not len(made):
+            raise UserError(f"{self.name} adds to linear layers, and a layer of this model has none: choose adapters")
+        return made

@@ -21,7 +21,7 @@ from holdfast.engine.ranks import Averaging, Ranks
 from holdfast.engine.stepper import Call, choose
 from holdfast.errors import UserError
 from holdfast.models.base import Network
-from holdfast.models.normalise import BatchNorm, shared_batch
+from holdfast.models.normalise import SharesBatch, shared_batch
 from holdfast.types import Batch, Ids, Part, Task, Training
 
 
@@ -48,6 +48,8 @@ class Learner:
         self.tasks = dict(tasks)
         self.seed = seed
         self.ranks = ranks or Ranks()
+        if self.ranks.size > 1 and (why := model.encoder.alone()):
+            raise UserError(f"several ranks cannot train this model: {why}. Train it on one")
         self.autocast = autocast
         self.stepper = choose(self, compiled)
         self.epoch = 0
@@ -98,7 +100,7 @@ class Learner:
         self._factors, self._rate = _Schedule(training, steps), training.learning_rate
         self._augment, self._accumulate = training.augment, training.accumulate
         self._modules = tuple(self.model.modules())
-        self._norms = [module for module in self._modules if isinstance(module, BatchNorm)]
+        self._norms = [module for module in self._modules if isinstance(module, SharesBatch)]
         self.optimiser = Optimiser(training, self.parameters.values())
         self._averaging.close()
         self._averaging = Averaging(self.ranks, self.parameters.values())

@@ -1,15 +1,14 @@
-"""What can be added to a transformer's blocks for each task: bottleneck adapters, and low-rank updates."""
+"""What can be added to a network for each task, bottleneck adapters and low-rank updates, and the places for it."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import Literal, TypeAlias
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
-
-from holdfast.models.transformer import TransformerBlock
 
 Activation: TypeAlias = Literal["gelu", "relu", "silu"]
 ACTIVATIONS: Mapping[str, Callable[[Tensor], Tensor]] = {
@@ -58,14 +57,37 @@ class LowRankUpdate(nn.Module):
         return torch.cat([query, torch.zeros_like(query), value], dim=-1) * self.scale
 
 
-def adapters(block: TransformerBlock, reduction: int = 16, activation: Activation = "gelu") -> nn.ModuleDict:
-    """Two adapters for a block: after attention, and after the feed-forward network."""
-    width = block.attention.output.out_features
-    bottleneck = max(width // reduction, 1)
-    return nn.ModuleDict({place: Adapter(width, bottleneck, activation) for place in ("attention", "feed_forward")})
+class Attachable(nn.Module, ABC):
+    """A part of a network to which modules can be added: a transformer block of ours, or any repeated module.
 
+    `added` holds sets of modules by name, of which the one called `active` is switched on. Without sets, or with
+    another name, the part computes what it computed before, to the last bit.
+    """
 
-def low_rank(block: TransformerBlock, rank: int = 8, scale: float = 1.0) -> nn.ModuleDict:
-    """A low-rank update for a block's attention."""
-    width, inner = block.attention.projection.in_features, block.attention.inner
-    return nn.ModuleDict({"projection": LowRankUpdate(width, inner, rank, scale)})
+    added: nn.ModuleDict
+    active: str
+
+    @abstractmethod
+    def adapted(self) -> Mapping[str, int]:
+        """Where adapters stand, by the names that the modules of a set have, and the width there."""
+
+    @abstractmethod
+    def low_rank(self, rank: int, scale: float) -> nn.ModuleDict:
+        """A new set of low-rank updates, by the names of what they are added to; empty where there is nothing."""
+
+    def adapters(self, reduction: int = 16, activation: Activation = "gelu") -> nn.ModuleDict:
+        """A new set of adapters, each so many times narrower than what it adapts."""
+        widths = self.adapted().items()
+        return nn.ModuleDict({name: Adapter(wide, max(wide // reduction, 1), activation) for name, wide in widths})
+
+    @abstractmethod
+    def weight(self) -> Tensor:
+        """A weight of the part itself: what is added goes where it lies, in its type."""
+
+    def add(self, name: str, modules: nn.ModuleDict) -> None:
+        """Add a set."""
+        self.added[name] = modules.to(self.weight())
+
+    def remove(self, name: str) -> None:
+        """Take a set away again."""
+        del self.added[name]

@@ -8,11 +8,11 @@ from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
 
 from holdfast.errors import UserError
+from holdfast.models.adapters import Attachable
 from holdfast.models.heads import ChooseHead, ClassifyHead, Linear, PhraseHead
-from holdfast.models.normalise import BatchNorm
-from holdfast.models.transformer import TransformerBlock
 from holdfast.types import Head, Inputs, Wants
 
 
@@ -39,13 +39,17 @@ class Encoder(nn.Module, ABC):
     def layers(self) -> Sequence[nn.Module]:
         """The layers from the bottom up."""
 
-    def blocks(self) -> Sequence[TransformerBlock]:
-        """The transformer blocks, which have places for adapters; a model of another kind has none."""
-        return [module for module in self.modules() if isinstance(module, TransformerBlock)]
+    def blocks(self) -> Sequence[Attachable]:
+        """The places for adapters, from the bottom up: transformer blocks of ours, or what stands for a foreign one."""
+        return [module for module in self.modules() if isinstance(module, Attachable)]
 
     def mixes_rows(self) -> bool:
         """Whether what it gives for a row in training depends on the other rows: batch normalisation."""
-        return any(isinstance(module, BatchNorm) for module in self.modules())
+        return any(isinstance(module, _BatchNorm) for module in self.modules())
+
+    def alone(self) -> str:
+        """Why several ranks cannot train it together; empty: they can."""
+        return ""
 
     def structure(self) -> Any | None:
         """What a copy needs to become the same network, where it changes from stage to stage; None: it never does.
@@ -90,7 +94,7 @@ class Network(nn.Module):
         """Which set of added modules is on; None: the one that is named as the head is."""
         self.route: Callable[[Mapping[str, Tensor], str], Tensor] | None = None
         """Outside training, a choice among the sets for each example, in place of `plain`."""
-        self._blocks: list[TransformerBlock] = []
+        self._blocks: list[Attachable] = []
 
     def forward(self, inputs: Mapping[str, Tensor], head: str) -> Tensor:
         """The outputs of one head; what was added to the encoder for that head (adapters) is switched on."""
@@ -133,8 +137,14 @@ class Network(nn.Module):
         blocks = self.encoder.blocks()
         assert len(added) == len(blocks), "one for each block"
         for block, module in zip(blocks, added, strict=True):
-            block.added[name] = module.to(block.attention.output.weight)
+            block.add(name, module)
         self._blocks = list(blocks)
+
+    def remove(self, name: str) -> None:
+        """Take the set of this name away: what is left computes what it computed before, to the last bit."""
+        for block in self._blocks:
+            block.remove(name)
+        self._blocks = [block for block in self._blocks if len(block.added)]
 
     def open_classes(self, classes: Sequence[int] | None) -> None:
         """Tell growing heads which classes a stage brings; None is all."""

@@ -20,6 +20,7 @@ import torch
 from torch import Tensor, nn
 
 from holdfast.errors import UserError
+from holdfast.models.adapters import Attachable
 from holdfast.models.base import Encoder, Model
 from holdfast.models.bert import TextEmbedding, check_heads, check_text
 from holdfast.models.transformer import Attention, TransformerBlock, aligned, initialise, key_mask, lengths_to_present
@@ -106,7 +107,7 @@ class LxmertEncoder(Encoder):
         heights = [((level + 1) / len(tower), block) for tower in towers for level, block in enumerate(tower)]
         return [*(block for _, block in sorted(heights, key=lambda pair: pair[0])), *self.crossing]
 
-    def blocks(self) -> Sequence[TransformerBlock]:
+    def blocks(self) -> Sequence[Attachable]:
         """All but the last crossing's block for regions, which no head reads: what is added there would never learn."""
         last = self.crossing[-1]
         assert isinstance(last, Crossing)

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
+from torch.nn.modules.batchnorm import _BatchNorm
 
 
 @dataclass(frozen=True)
@@ -20,7 +22,7 @@ class SharedBatch:
 
 @contextmanager
 def shared_batch(
-    layers: Iterable[BatchNorm], total: Callable[[Tensor], Tensor], weights: Tensor | None = None
+    layers: Iterable[SharesBatch], total: Callable[[Tensor], Tensor], weights: Tensor | None = None
 ) -> Iterator[None]:
     """Let layers normalise over a batch whose sums `total` gives; a padding row weighs 0."""
     layers, batch = tuple(layers), SharedBatch(total, weights)
@@ -33,7 +35,7 @@ def shared_batch(
             layer.shared = None
 
 
-class BatchNorm(nn.BatchNorm2d):
+class SharesBatch(_BatchNorm):
     """PyTorch's own layer; within `shared_batch`, it takes the mean and variance over the rows of all ranks.
 
     >>> layer, rows = BatchNorm(1), torch.tensor([0.0, 2.0, 9.0]).view(3, 1, 1, 1)
@@ -47,24 +49,62 @@ class BatchNorm(nn.BatchNorm2d):
 
     def forward(self, x: Tensor) -> Tensor:
         """The same shape; in training, the running statistics move."""
-        shared = self.shared
+        shared, one = self.shared, self.training and x.numel() == x.shape[1]
         if shared is None or not self.training:
-            return super().forward(x)
-        assert self.running_mean is not None
-        assert self.running_var is not None
-        assert self.num_batches_tracked is not None
-        assert self.momentum is not None
-        found = x.to(self.weight.dtype)  # sums of many numbers, whatever autocast wants
+            return self._as_known(x) if one else super().forward(x)
+        found = x if self.weight is None else x.to(self.weight.dtype)  # sums of many numbers, whatever autocast wants
         weights = found.new_ones(len(x)) if shared.weights is None else shared.weights.to(found)
-        weights = weights.view(-1, 1, 1, 1)
-        count = weights.sum().view(1) * (x.shape[-2] * x.shape[-1])
-        sums = shared.total(torch.cat([(weights * found).sum((0, 2, 3)), count]))
+        if len(weights) < len(x):  # an example has several images or choices here
+            weights = weights.repeat_interleave(len(x) // len(weights))
+        weights = weights.view(-1, *[1] * (x.ndim - 1))
+        over, places = (0, *range(2, x.ndim)), (-1, *[1] * (x.ndim - 2))
+        count = weights.sum().view(1) * x.shape[2:].numel()
+        sums = shared.total(torch.cat([(weights * found).sum(over), count]))
+        if one and sums[-1] <= 1:
+            return self._as_known(x)
         mean, count = sums[:-1] / sums[-1], sums[-1]
-        centred = found - mean[:, None, None]
-        variance = shared.total((weights * centred.square()).sum((0, 2, 3))) / count
-        with torch.no_grad():
-            self.num_batches_tracked += 1
-            self.running_mean.lerp_(mean.detach(), self.momentum)
-            self.running_var.lerp_(variance.detach() * count / (count - 1).clamp(min=1), self.momentum)
-        scale = self.weight * (variance + self.eps).rsqrt()
-        return (centred * scale[:, None, None] + self.bias[:, None, None]).to(x.dtype)
+        centred = found - mean.view(places)
+        variance = shared.total((weights * centred.square()).sum(over)) / count
+        self._follow(mean.detach(), variance.detach() * count / (count - 1).clamp(min=1))
+        scale = (variance + self.eps).rsqrt() if self.weight is None else self.weight * (variance + self.eps).rsqrt()
+        out = centred * scale.view(places)
+        return (out if self.bias is None else out + self.bias.view(places)).to(x.dtype)
+
+    def _as_known(self, x: Tensor) -> Tensor:
+        """A last batch of one row has no variance: it is normalised as in evaluation, and moves nothing."""
+        return functional.batch_norm(x, self.running_mean, self.running_var, self.weight, self.bias, eps=self.eps)
+
+    @torch.no_grad()
+    def _follow(self, mean: Tensor, variance: Tensor) -> None:
+        """Move the running statistics, if there are any."""
+        if self.running_mean is None or self.running_var is None or self.num_batches_tracked is None:
+            return
+        self.num_batches_tracked += 1
+        share = 1.0 / float(self.num_batches_tracked) if self.momentum is None else self.momentum
+        self.running_mean.lerp_(mean.to(self.running_mean), share)
+        self.running_var.lerp_(variance.to(self.running_var), share)
+
+
+class BatchNorm(SharesBatch, nn.BatchNorm2d):
+    """Over feature maps (rows, channels, height, width)."""
+
+
+class BatchNormOverRows(SharesBatch, nn.BatchNorm1d):
+    """Over (rows, channels), or (rows, channels, length)."""
+
+
+class BatchNormOverVolumes(SharesBatch, nn.BatchNorm3d):
+    """Over (rows, channels, depth, height, width)."""
+
+
+SHARING: dict[type, type[SharesBatch]] = {
+    nn.BatchNorm1d: BatchNormOverRows,
+    nn.BatchNorm2d: BatchNorm,
+    nn.BatchNorm3d: BatchNormOverVolumes,
+}
+
+
+def share_batches(module: nn.Module) -> None:
+    """Make PyTorch's own layers of a module such that ranks can share a batch; alone they compute what they did."""
+    for each in module.modules():
+        each.__class__ = SHARING.get(type(each), type(each))

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Literal
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+
+from holdfast.models.adapters import Attachable, LowRankUpdate
 
 ALIGNED = {"cuda"}
 """The kinds of device on which masked sequences are made a multiple of eight long."""
@@ -77,12 +80,12 @@ class FeedForward(nn.Module):
         return out
 
 
-class TransformerBlock(nn.Module):
+class TransformerBlock(Attachable):
     """Attention and a feed-forward network, each with its residual.
 
     With `norm="pre"` (ViT, ViLT) each part normalises its input; with `norm="post"` (BERT and its kin) each sum is
-    normalised. `added` holds sets of further modules by name, of which the one called `active` is switched on:
-    "projection" is added to queries, keys and values, "attention" and "feed_forward" adapt what these parts give.
+    normalised. Of the set of added modules that is on, "projection" is added to queries, keys and values, and
+    "attention" and "feed_forward" adapt what these parts give.
     In a pre-norm block the second adapter stands after the residual, as in CLiMB; in a post-norm one before it, as in
     Houlsby et al. 2019.
     """
@@ -110,6 +113,19 @@ class TransformerBlock(nn.Module):
         self.dropout = nn.Dropout(dropout)
         self.added = nn.ModuleDict()
         self.active = ""
+
+    def adapted(self) -> Mapping[str, int]:
+        """After attention, and after the feed-forward network."""
+        return dict.fromkeys(("attention", "feed_forward"), self.attention.output.out_features)
+
+    def low_rank(self, rank: int = 8, scale: float = 1.0) -> nn.ModuleDict:
+        """One update, of queries and values."""
+        width = self.attention.projection.in_features
+        return nn.ModuleDict({"projection": LowRankUpdate(width, self.attention.inner, rank, scale)})
+
+    def weight(self) -> Tensor:
+        """One of attention's."""
+        return self.attention.output.weight
 
     def forward(self, x: Tensor, mask: Tensor | None = None, source: Tensor | None = None) -> Tensor:
         """Rows of vectors to rows of vectors: (rows, length, width)."""

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from holdfast.errors import UserError
 from holdfast.models import weights
+from holdfast.models.adapters import Attachable
 from holdfast.models.base import Encoder
 from holdfast.models.bert import Bert, BertEncoder, TinyBert
 from holdfast.models.transformer import TransformerBlock
@@ -54,7 +55,7 @@ class VaultEncoder(Encoder):
         """ViLT's blocks."""
         return self.vilt.layers()
 
-    def blocks(self) -> Sequence[TransformerBlock]:
+    def blocks(self) -> Sequence[Attachable]:
         """ViLT's blocks: nothing is added to the frozen ones."""
         return self.vilt.blocks()
 

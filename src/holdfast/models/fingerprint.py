@@ -1,0 +1,109 @@
+"""A hash of a module as it stands in memory: its weights, its structure, and everything else that it holds."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+TORCHS = frozenset(vars(nn.Module())) - {"_parameters", "_buffers", "_modules"}
+"""What every module holds: hooks, and whether it is in training mode."""
+INSTALLED = ("site-packages", "dist-packages")
+
+
+def installed(module: str) -> bool:
+    """Whether a module of this name was installed, or comes with Python: a run's id does not cover its code.
+
+    >>> installed("torch.nn"), installed("json"), installed("__main__")
+    (True, True, False)
+    """
+    if module.partition(".")[0] in sys.stdlib_module_names or module not in sys.modules:
+        return module != "__main__"
+    file = getattr(sys.modules[module], "__file__", None)
+    return file is not None and bool(set(INSTALLED) & set(Path(file).parts))
+
+
+def fingerprint(module: nn.Module) -> str:
+    """A hash that is the same wherever the same module is made with the same weights.
+
+    Of each module within it, its class counts with the file that this is in, and every attribute: tensors by their
+    values, numbers, texts and what holds these by what they are, functions by their names, other objects by what
+    they hold.
+
+    >>> fingerprint(nn.Dropout(0.1)) == fingerprint(nn.Dropout(0.1)) != fingerprint(nn.Dropout(0.2))
+    True
+    """
+    digest = hashlib.blake2b(digest_size=8)
+    _Feeder(digest).feed(module)
+    return digest.hexdigest()
+
+
+class _Feeder:
+    def __init__(self, digest: Any) -> None:
+        self._digest = digest
+        self._seen: dict[int, tuple[int, Any]] = {}
+
+    def feed(self, value: Any) -> None:
+        """Feed a value, or say where it stood before."""
+        if isinstance(value, bool | int | float | complex | str | bytes | None):
+            self._say(type(value).__name__, repr(value))
+            return
+        if id(value) in self._seen:
+            self._say("again", str(self._seen[id(value)][0]))
+            return
+        self._seen[id(value)] = len(self._seen), value
+        if isinstance(value, Tensor):
+            self._tensor(value)
+        elif isinstance(value, np.ndarray):
+            self._say(str(value.dtype), str(value.shape))
+            self._digest.update(np.ascontiguousarray(value).tobytes())
+        elif isinstance(value, Mapping):
+            self._say("mapping", str(len(value)))
+            for key, each in value.items():
+                self.feed(key)
+                self.feed(each)
+        elif isinstance(value, list | tuple):
+            self._say("sequence", str(len(value)))
+            for each in value:
+                self.feed(each)
+        elif isinstance(value, set | frozenset):
+            self._say("set", *sorted(map(repr, value)))
+        elif isinstance(value, functools.partial):
+            self.feed([value.func, value.args, value.keywords])
+        elif isinstance(value, type | FunctionType) or (callable(value) and not hasattr(value, "__dict__")):
+            self._code(value)
+        elif isinstance(value, torch.dtype | torch.device):
+            self._say(str(value))
+        else:
+            self._code(type(value))
+            own = getattr(value, "__dict__", {})
+            self.feed(
+                {name: own[name] for name in sorted(own) if not isinstance(value, nn.Module) or name not in TORCHS}
+            )
+
+    def _tensor(self, value: Tensor) -> None:
+        self._say("tensor", str(value.dtype), str(tuple(value.shape)), str(value.requires_grad))
+        if not value.is_meta and not torch.nn.parameter.is_lazy(value):
+            found = value.detach().cpu().contiguous().flatten()
+            self._digest.update(found.view(torch.uint8).numpy().tobytes() if found.numel() else b"")
+
+    def _code(self, value: Any) -> None:
+        """A class or function: its name, and the file that it is in, if it is the user's."""
+        module = str(getattr(value, "__module__", ""))
+        self._say(module, str(getattr(value, "__qualname__", repr(type(value)))))
+        file = getattr(sys.modules.get(module), "__file__", None)
+        if file is not None and not installed(module):
+            self._digest.update(Path(file).read_bytes())
+        elif isinstance(value, FunctionType) and not installed(module):
+            self._say(value.__code__.co_code.hex(), repr(value.__code__.co_consts))
+
+    def _say(self, *words: str) -> None:
+        self._digest.update("\0".join(words).encode("utf-8", "surrogatepass") + b"\0\0")

@@ -1,0 +1,213 @@
+"""Where adapters and low-rank updates attach to a module that is not ours: at its layers, by hooks.
+
+A layer is a repeated block: the children of a list of modules of one class, such as a transformer's blocks. Its output
+is the place of an adapter, and each of its linear layers that is called is the place of a low-rank update. Hooks are
+there only while a set is, so a module from which all sets were removed computes what it did before, to the last bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.utils.hooks import RemovableHandle
+
+from holdfast.models.adapters import Attachable
+
+SEVERAL = (nn.ModuleList, nn.Sequential)
+OUTPUT = "output"
+
+
+def repeated(module: nn.Module) -> list[nn.Module]:
+    """The repeated blocks of a module from the bottom up; its children, where nothing is repeated.
+
+    Of all lists of modules of one class, the longest says which class it is; all lists of that class count.
+
+    >>> block = lambda: nn.Sequential(nn.Linear(2, 2), nn.ReLU())
+    >>> len(repeated(nn.Sequential(nn.Linear(3, 2), nn.Sequential(block(), block()))))
+    2
+    """
+    lists: list[tuple[type, list[nn.Module]]] = []
+    for each in module.modules():
+        inner = list(each.children())
+        kinds = {type(child) for child in inner}
+        if isinstance(each, SEVERAL) and len(kinds) == 1 and all(_learns(child) for child in inner):
+            lists.append((kinds.pop(), inner))
+    longest = max(lists, key=lambda found: len(found[1]), default=(type(module), []))
+    if len(longest[1]) > 1:
+        return [layer for kind, inner in lists if kind is longest[0] for layer in inner]
+    children = [child for child in module.children() if _learns(child)]
+    while len(children) == 1 and any(map(_learns, children[0].children())):
+        children = [child for child in children[0].children() if _learns(child)]
+    return children
+
+
+def _learns(module: nn.Module) -> bool:
+    return next(module.parameters(), None) is not None
+
+
+@dataclass
+class Calls:
+    """What was seen in one pass: the modules in the order of their first calls, and what the layers gave."""
+
+    order: dict[nn.Module, None] = field(default_factory=dict)
+    given: dict[nn.Module, Tensor] = field(default_factory=dict)
+    """The first tensor that each layer was given."""
+    outputs: dict[nn.Module, Tensor | None] = field(default_factory=dict)
+    """What each layer gave; None: no tensor, nor a tuple or list that begins with one."""
+
+
+@contextmanager
+def watching(module: nn.Module, layers: Sequence[nn.Module]) -> Iterator[Calls]:
+    """See which modules are called within a block, and what its layers are given and give."""
+    seen = Calls()
+
+    def called(each: nn.Module, args: tuple[Any, ...], named: dict[str, Any]) -> None:
+        seen.order.setdefault(each)
+        if each in layers:
+            floats = (value for value in (*args, *named.values()) if isinstance(value, Tensor))
+            seen.given.setdefault(each, next((value for value in floats if value.is_floating_point()), torch.empty(0)))
+
+    def gave(each: nn.Module, args: Any, output: Any) -> None:
+        seen.outputs.setdefault(each, first_tensor(output))
+
+    hooks = [each.register_forward_pre_hook(called, with_kwargs=True) for each in module.modules()]
+    hooks += [layer.register_forward_hook(gave) for layer in layers]
+    try:
+        yield seen
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
+def first_tensor(output: Any) -> Tensor | None:
+    """A tensor, or the one that a tuple or list begins with."""
+    if isinstance(output, tuple | list):
+        output = output[0] if output else None
+    return output if isinstance(output, Tensor) else None
+
+
+class Loose(nn.Module):
+    """Stands in a stem for parameters that lie in no module of it, such as a class token: they freeze with it."""
+
+    def __init__(self, parameters: Sequence[nn.Parameter]) -> None:
+        super().__init__()
+        self.loose = tuple(parameters)  # not registered again: they have a name already
+
+    def requires_grad_(self, requires_grad: bool = True) -> Loose:
+        """Freeze them, or let them learn."""
+        for parameter in self.loose:
+            parameter.requires_grad_(requires_grad)
+        return self
+
+
+def before(module: nn.Module, layers: Sequence[nn.Module], seen: Calls) -> tuple[list[nn.Module], list[nn.Parameter]]:
+    """What comes before the first layer: the modules that are called until then, and parameters outside of these."""
+    first = next((each for each in seen.order if each in layers), None)
+    if first is None:
+        return [], []
+    inside = {each for layer in layers for each in layer.modules()}
+    around = {each for each in module.modules() if any(child in layers for child in each.modules())} - inside
+    called = list(seen.order)
+    stem: list[nn.Module] = []
+    for each in called[: called.index(first)]:
+        if each not in around and not any(each in whole.modules() for whole in stem):
+            stem.append(each)
+    loose = [parameter for each in around for parameter in each.parameters(recurse=False)]
+    start = seen.given.get(first)
+    if not loose or start is None or not start.requires_grad:
+        return stem, []
+    reached = torch.autograd.grad(start.sum(), loose, allow_unused=True, retain_graph=True)
+    return stem, [parameter for parameter, slope in zip(loose, reached, strict=True) if slope is not None]
+
+
+class LowRankProduct(nn.Module):
+    """A low-rank addition to what a linear layer gives: Hu et al. 2021. It starts at zero."""
+
+    def __init__(self, width: int, outputs: int, rank: int, scale: float) -> None:
+        super().__init__()
+        self.down = nn.Linear(width, rank, bias=False)
+        self.up = nn.Linear(rank, outputs, bias=False)
+        self.scale = scale
+        nn.init.zeros_(self.up.weight)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Vectors to what is added."""
+        out: Tensor = self.up(self.down(x)) * self.scale
+        return out
+
+
+class HookedLayer(Attachable):
+    """A layer of a module that is not ours, with what is added to it."""
+
+    layer: nn.Module
+    linear: Mapping[str, nn.Linear]
+    _hooks: list[RemovableHandle]
+
+    def __init__(self, layer: nn.Module, seen: Calls) -> None:
+        super().__init__()
+        self.added, self.active = nn.ModuleDict(), ""
+        linear = {name: each for name, each in layer.named_modules() if isinstance(each, nn.Linear)}
+        named = {f"linear/{name.replace('.', '/')}": each for name, each in linear.items() if each in seen.order}
+        # Beside the registered modules: the layer has its place in the module, and a name, already.
+        vars(self).update(layer=layer, linear=named, _hooks=[])
+        output = seen.outputs[layer]
+        assert output is not None
+        convolves = any(isinstance(each, nn.modules.conv._ConvNd) for each in layer.modules())
+        self.axis = 1 if output.ndim > 3 and convolves else -1
+        """Where the channels are: maps of convolutions have them after the rows, all else last."""
+        self.width = output.shape[self.axis]
+
+    def adapted(self) -> Mapping[str, int]:
+        """What the layer gives."""
+        return {OUTPUT: self.width}
+
+    def low_rank(self, rank: int = 8, scale: float = 1.0) -> nn.ModuleDict:
+        """An update of each linear layer."""
+        sizes = {name: (each.in_features, each.out_features) for name, each in self.linear.items()}
+        return nn.ModuleDict({name: LowRankProduct(*size, rank, scale) for name, size in sizes.items()})
+
+    def weight(self) -> Tensor:
+        """The layer's first."""
+        return next(self.layer.parameters())
+
+    def add(self, name: str, modules: nn.ModuleDict) -> None:
+        """Add a set; with the first one, hooks."""
+        super().add(name, modules)
+        if not self._hooks:
+            self._hooks.append(self.layer.register_forward_hook(self._adapt))
+            for place, each in self.linear.items():
+                self._hooks.append(each.register_forward_hook(partial(self._update, place), with_kwargs=True))
+
+    def remove(self, name: str) -> None:
+        """Take a set away; with the last one, the hooks."""
+        super().remove(name)
+        while self._hooks and not len(self.added):
+            self._hooks.pop().remove()
+
+    def _on(self, place: str) -> Callable[[Tensor], Tensor] | None:
+        """What is switched on at a place."""
+        if self.active not in self.added:
+            return None
+        found = self.added[self.active]
+        assert isinstance(found, nn.ModuleDict)
+        return found[place] if place in found else None  # noqa: SIM401 - no `get` in torch 2.6
+
+    def _adapt(self, layer: nn.Module, args: Any, output: Any) -> Any:
+        if (adapter := self._on(OUTPUT)) is None:
+            return output
+        x = first_tensor(output)
+        assert x is not None
+        x = adapter(x) if self.axis == -1 else adapter(x.movedim(1, -1)).movedim(-1, 1)
+        rest = () if isinstance(output, Tensor) else output[1:]
+        return x if isinstance(output, Tensor) else [x, *rest] if isinstance(output, list) else (x, *rest)
+
+    def _update(self, place: str, layer: nn.Module, args: Any, named: Mapping[str, Any], output: Tensor) -> Tensor:
+        if (update := self._on(place)) is None:
+            return output
+        return output + update(args[0] if args else named["input"])
