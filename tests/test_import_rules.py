@@ -36,7 +36,7 @@ ALLOWED = {
     "benchmarks/report": {"benchmarks", "metrics", "papers", "experiments", "reports"},
     "models": set(),
     "memory": set(),
-    "algorithms": {"data", "memory", "models", "tasks"},
+    "algorithms": {"data", "memory", "models", "registry", "tasks"},
     "engine": {"algorithms", "data", "memory", "models", "metrics", "tasks"},
     "pretraining": {"registry", "data", "engine", "models", "tasks", "world"},
     "experiments": {

@@ -240,6 +240,17 @@ TRANSFORMS: dict[str, Entry] = {
 }
 
 
+MEMORIES: dict[str, Entry] = {
+    "reservoir": Entry("holdfast.memory:Reservoir", "a uniform sample of all that was seen"),
+    "per-task": Entry("holdfast.memory:PerTask", "a count, or a share, of each finished stage"),
+    "experience-balanced": Entry("holdfast.memory:ExperienceBalanced", "an equal part of each finished stage"),
+    "class-balanced": Entry("holdfast.memory:ClassBalanced", "classes or tasks as equal as they can be"),
+    "balanced-sqrt": Entry("holdfast.memory:TargetBalanced", "groups by the square root of their frequency"),
+    "balanced-forget": Entry("holdfast.memory:TargetBalanced", "groups by how much of them is forgotten"),
+}
+"""What `replay.memory` names."""
+
+
 @dataclass(frozen=True)
 class Slot:
     """A place of a run that takes a name: the tables of what is built in, and what a thing from outside must be."""
@@ -258,7 +269,7 @@ SLOTS: dict[str, Slot] = {
     "algorithm": Slot((PLAIN, ALGORITHMS, TRANSFORMS), "holdfast.algorithms.base:Algorithm", "holdfast.algorithms"),
     "model": Slot((MODELS,), "holdfast.models.base:Model", "holdfast.models"),
     "dataset": Slot((DATASETS,), "holdfast.datasets.base:Dataset", "holdfast.datasets", settings=False),
-    "memory": Slot((), "holdfast.memory.base:Memory", "holdfast.memories", settings=False),
+    "memory": Slot((MEMORIES,), "holdfast.memory.base:Memory", "holdfast.memories", settings=False),
     "task": Slot((), "holdfast.types:Task", "holdfast.tasks", settings=False),
 }
 

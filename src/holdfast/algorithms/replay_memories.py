@@ -17,10 +17,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from inspect import signature
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import numpy as np
 
+from holdfast import registry
 from holdfast.algorithms.base import Algorithm, refuse_accumulation
 from holdfast.algorithms.rows import grouping, phrasing
 from holdfast.data.order import mix
@@ -28,28 +30,18 @@ from holdfast.errors import UserError
 from holdfast.memory import (
     ClassBalanced,
     ExperienceBalanced,
+    Group,
     Memory,
     PerTask,
     Reservoir,
     TargetBalanced,
     refuse_small,
 )
-from holdfast.types import Batch, Between, Stage, Stream
+from holdfast.types import Batch, Between, Ids, Stage, Stream
 
 if TYPE_CHECKING:
     from holdfast.algorithms.replay import Replay
     from holdfast.engine.learner import Learner
-
-MEMORIES: Mapping[str, type[Memory]] = {
-    "reservoir": Reservoir,
-    "per-task": PerTask,
-    "experience-balanced": ExperienceBalanced,
-    "class-balanced": ClassBalanced,
-    "balanced-sqrt": TargetBalanced,
-    "balanced-forget": TargetBalanced,
-}
-BY_STAGE = ("per-task", "experience-balanced")
-BY_GROUP = ("class-balanced", "balanced-sqrt", "balanced-forget")
 
 
 @dataclass
@@ -64,19 +56,26 @@ class KeepsExamples(Algorithm, ABC):
     """With per-task: the share of each stage's training data to keep, instead of a count; at least one example.
 
     If that is less than a batch, all of it is replayed; a `size` larger than that is an error."""
-    memory: Literal[
-        "reservoir", "per-task", "experience-balanced", "class-balanced", "balanced-sqrt", "balanced-forget"
-    ] = "reservoir"
+    memory: str = "reservoir"
+    """One of the names above, or your own: `file.py:Name` or `package.module:Name`, a `Memory`."""
     by: Literal["class", "task", "word"] = "class"
     """What the last three memories balance: classes, tasks, or, in the last two, the words of phrases (VisCOLL)."""
     source: Literal["all", "one"] = "all"
     """Replay from everything that is kept, or from one past stage, chosen uniformly."""
     kept: Memory = field(init=False, repr=False, compare=False)
+    keeper: type[Memory] = field(init=False, repr=False, compare=False)
+    """The class that `memory` names."""
 
     def __post_init__(self) -> None:
+        found = registry.find(self.memory, "memory")
+        self.keeper = found.load()
+        if found.origin == registry.BUILT_IN:
+            self.memory = found.name
+        else:
+            _check_making(self.keeper, self.memory)
         if self.share is not None and self.memory != "per-task":
             raise UserError(f"replay.share is for memory=per-task, but memory is {self.memory}: set replay.capacity")
-        if self.source == "one" and self.memory in BY_GROUP:
+        if self.source == "one" and self.memory != "reservoir" and not self.keeper.by_stage:
             raise UserError(
                 f"replay.source is 'one', but memory={self.memory} does not know stages: "
                 "set replay.source=all, or another memory"
@@ -86,7 +85,7 @@ class KeepsExamples(Algorithm, ABC):
 
     def uses(self) -> tuple[type, ...]:
         """Its memory."""
-        return (MEMORIES[self.memory],)
+        return (self.keeper,)
 
     @property
     @abstractmethod
@@ -105,22 +104,32 @@ class KeepsExamples(Algorithm, ABC):
             return PerTask(seed, self.capacity, self.share)
         if self.memory == "experience-balanced":
             return ExperienceBalanced(self.capacity, seed)
-        if self.by == "word":
-            group, words = phrasing(learner, "replay")
-        else:
-            group, words = grouping(learner, self.by, "replay"), None
+        if self.memory not in registry.MEMORIES:
+            return self._own_memory(learner, seed)
+        group, words = self._groups(learner)
         if self.memory == "class-balanced":
             return ClassBalanced(self.capacity, seed, group)
         return TargetBalanced(self.capacity, seed, group, "sqrt" if self.memory == "balanced-sqrt" else "forget", words)
 
+    def _own_memory(self, learner: Learner, seed: int) -> Memory:
+        """A memory that is not built in."""
+        group = {"group": self._groups(learner)[0]} if _takes_group(self.keeper) else {}
+        make: Any = self.keeper
+        own: Memory = make(capacity=self.capacity, seed=seed, **group)
+        return own
+
+    def _groups(self, learner: Learner) -> tuple[Group, Ids | None]:
+        """What a memory balances: a number for each example and, of phrases, the words of each number."""
+        return phrasing(learner, "replay") if self.by == "word" else (grouping(learner, self.by, "replay"), None)
+
     def after(self, learner: Learner, batch: Batch) -> None:
         """Offer the new examples, if the memory takes them one by one."""
-        if self.memory not in BY_STAGE:
+        if not self.keeper.by_stage:
             self.kept.add(batch.ids)
 
     def end(self, learner: Learner, stage: Stage) -> None:
         """Offer the examples of the stage, if the memory takes finished stages."""
-        if self.memory in BY_STAGE:
+        if self.keeper.by_stage:
             self.kept.add(stage.train)
 
     def memory_bytes(self, learner: Learner) -> int:
@@ -128,9 +137,23 @@ class KeepsExamples(Algorithm, ABC):
         return learner.data.example_bytes(self.kept.ids) + self.kept.nbytes
 
 
+def _takes_group(keeper: type[Memory]) -> bool:
+    return "group" in signature(keeper).parameters
+
+
+def _check_making(keeper: type[Memory], word: str) -> None:
+    """Refuse a memory that cannot be made as every one from outside is."""
+    names = ("capacity", "seed", *(["group"] if _takes_group(keeper) else []))
+    try:
+        signature(keeper).bind(**dict.fromkeys(names))
+    except TypeError as error:
+        call = f"{keeper.__name__}({', '.join(f'{name}=...' for name in names)})"
+        raise UserError(f"replay makes {word} as {call}: {error}") from None
+
+
 def refuse_stream(replay: Replay, stream: Stream) -> None:
     """Raise a UserError if the memory cannot fill a batch, or if settings need stage boundaries that are not shown."""
-    asks = [f"memory={replay.memory}"] * (replay.memory in BY_STAGE) + ["source=one"] * (replay.source == "one")
+    asks = [f"memory={replay.memory}"] * replay.keeper.by_stage + ["source=one"] * (replay.source == "one")
     asks += ["fidelity=released"] * (replay.fidelity == "released")
     if asks and not stream.boundaries:
         raise UserError(

@@ -13,7 +13,7 @@ NAMED = 4
 """So many rows of a version are named, and the others counted."""
 
 
-def shared(config: Mapping[str, Any]) -> dict[str, int]:
+def shared(config: Mapping[str, Any]) -> dict[str, int | str]:
     """The versions that a run has of the parts that all rows have in common."""
     return {part: version for part, version in config.get("parts", {}).items() if part.startswith(SHARED)}
 

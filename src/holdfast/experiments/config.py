@@ -61,7 +61,7 @@ class Config:
     """The fingerprint of the data; empty: it was not looked at."""
     weights: str = ""
     """A hash of the weights that the model starts from; empty where it starts from none."""
-    further: Mapping[str, int] = field(default_factory=dict)
+    further: Mapping[str, int | str] = field(default_factory=dict)
     """The versions of the parts that follow from the data."""
     stages: int | None = None
     """How many stages are learned, where these are not all."""
@@ -103,9 +103,9 @@ class Config:
         return hashlib.blake2b(text.encode(), digest_size=6).hexdigest()
 
     @property
-    def parts(self) -> dict[str, int]:
+    def parts(self) -> dict[str, int | str]:
         """The version of each built-in part that the run uses: see `parts`."""
-        found: dict[str, int] = self.content["parts"]
+        found: dict[str, int | str] = self.content["parts"]
         return found
 
     @functools.cached_property
@@ -276,9 +276,14 @@ def trained(training: Training) -> dict[str, Any]:
     return {name: value for name, value in _plain(training).items() if name != "accumulate" or value != 1}
 
 
+def _without_place(value: Any) -> Any:
+    """What a file's word names without where the file lies: the code counts, as one of the parts."""
+    return re.sub(r".*\.py:", "", value) if isinstance(value, str) else value
+
+
 def _plain(thing: Any, without: frozenset[str] = frozenset()) -> dict[str, Any]:
     """The settings of a dataclass as JSON values."""
-    values = {name: getattr(thing, name) for name in fields(type(thing)) if name not in without}
+    values = {name: _without_place(getattr(thing, name)) for name in fields(type(thing)) if name not in without}
     for name, value in values.items():
         if isinstance(value, float) and not math.isfinite(value):
             raise UserError(f"{type(thing).__name__}.{name} is {value}: it must be finite")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from importlib import import_module
-from typing import Any, get_args
+from typing import Any, TypeAlias, get_args
 
 from holdfast import engine, registry, tasks
 from holdfast.algorithms.base import Algorithm
@@ -16,12 +16,15 @@ from holdfast.benchmarks.base import Benchmark, Setup
 from holdfast.data import augment, decoding, text
 from holdfast.data.lazy import ImageFileColumn
 from holdfast.engine import optimiser
-from holdfast.foreign import taken
+from holdfast.foreign import identity, taken
+from holdfast.memory import Memory
 from holdfast.models import heads
 from holdfast.models.base import Model
 from holdfast.settings import fields
 from holdfast.types import Training
 
+Parts: TypeAlias = dict[str, int | str]
+"""The version of each built-in part, and the hash of the code of others', by its kind and name."""
 KINDS = {
     "holdfast.algorithms": "algorithm",
     "holdfast.memory": "memory",
@@ -31,6 +34,8 @@ KINDS = {
     "holdfast.benchmarks": "benchmark",
 }
 """What the classes of a room are, the more particular rooms first."""
+CODE = "code of"
+"""How the parts that are not ours are named: their hashes stand in the place of versions."""
 HEADS = {"classify": heads.ClassifyHead, "choose": heads.ChooseHead, "phrase": heads.PhraseHead}
 
 
@@ -53,11 +58,29 @@ def versions(*kinds: type) -> dict[str, int]:
     return found
 
 
-def of_algorithms(algorithms: Iterable[Algorithm], transforms: Iterable[str]) -> dict[str, int]:
+def code(kind: str, *classes: type) -> dict[str, str]:
+    """The hash of the code of the classes that are not ours, by their names.
+
+    >>> from holdfast.memory import Reservoir
+    >>> code("memory", Reservoir)
+    {}
+    """
+    found: dict[str, set[str]] = {}
+    for each in classes:
+        if own := identity(each):
+            found.setdefault(f"{CODE} {kind} {each.__name__}", set()).add(own["code"])
+    return {name: "+".join(sorted(each)) for name, each in found.items()}
+
+
+def of_algorithms(algorithms: Iterable[Algorithm], transforms: Iterable[str]) -> Parts:
     """The versions of algorithms, of what they use, and of transforms of the stream."""
-    found = {f"transform {name}": _module_version(registry.TRANSFORMS[name]) for name in transforms}
+    found: dict[str, int | str] = {
+        f"transform {name}": _module_version(registry.TRANSFORMS[name]) for name in transforms
+    }
     for algorithm in algorithms:
-        found |= versions(type(algorithm), *algorithm.uses())
+        used = algorithm.uses()
+        found |= versions(type(algorithm), *used)
+        found |= code("memory", *(each for each in used if issubclass(each, Memory)))
     return found
 
 
@@ -79,9 +102,10 @@ def of_benchmark(benchmark: Benchmark, recipe: Model) -> dict[str, int]:
     return versions(type(benchmark), type(recipe)) | found
 
 
-def of_setup(setup: Setup) -> dict[str, int]:
+def of_setup(setup: Setup) -> Parts:
     """The versions of tasks and heads, of word pieces, and of what decodes pictures while a run trains."""
-    found = versions(*(kind for task in setup.tasks.values() for kind in (type(task), HEADS[task.reads.kind])))
+    found: dict[str, int | str] = {**code("task", *(type(task) for task in setup.tasks.values()))}
+    found |= versions(*(kind for task in setup.tasks.values() for kind in (type(task), HEADS[task.reads.kind])))
     if setup.inputs.text:
         found["tokenizer"] = text.VERSION
     if any(isinstance(column, ImageFileColumn) for table in setup.data.tables for column in table.inputs.values()):

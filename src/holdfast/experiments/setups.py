@@ -22,7 +22,7 @@ class Setups:
     """
 
     def __init__(self) -> None:
-        self._known: dict[tuple[Benchmark, Wants], tuple[Stream, str, Mapping[str, int]]] = {}
+        self._known: dict[tuple[Benchmark, Wants], tuple[Stream, str, Mapping[str, int | str]]] = {}
         self._shared: tuple[Any, Setup] | None = None
         self._last: tuple[Any, Setup] | None = None
 
@@ -49,7 +49,7 @@ class Setups:
         setup = self._seen(config)
         return replace(setup, stream=config.stream(setup.stream))
 
-    def _outline(self, config: Config) -> tuple[Stream, str, Mapping[str, int]]:
+    def _outline(self, config: Config) -> tuple[Stream, str, Mapping[str, int | str]]:
         key = config.benchmark, config.recipe.wants()
         if key not in self._known:
             setup = self._read(config)

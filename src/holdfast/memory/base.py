@@ -16,8 +16,14 @@ Group: TypeAlias = Callable[[Ids], Ids]
 
 
 class Memory(ABC):
-    """A bounded set of example ids."""
+    """A bounded set of example ids.
 
+    `replay` makes one that is not built in as `Name(capacity=..., seed=...)`, and gives it the `group` of each example
+    as well where its constructor takes one.
+    """
+
+    by_stage: ClassVar[bool] = False
+    """Whether it takes finished stages: `add` is given all examples of each stage that is done, and nothing else."""
     ids: Ids
     groups: Ids
     """The group of each id; empty if the memory has no groups."""
@@ -231,6 +237,7 @@ class PerTask(Distinct):
     """
 
     version: ClassVar[int] = 1
+    by_stage: ClassVar[bool] = True
 
     def __init__(self, seed: int, count: int = 0, share: float | None = None) -> None:
         super().__init__(seed)
@@ -267,6 +274,7 @@ class ExperienceBalanced(Distinct):
     """
 
     version: ClassVar[int] = 1
+    by_stage: ClassVar[bool] = True
 
     def __init__(self, capacity: int, seed: int) -> None:
         super().__init__(seed)
