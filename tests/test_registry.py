@@ -122,7 +122,7 @@ def test_a_file_and_a_module_outside_any_package_say_where_they_are(tmp_path, mo
         ("json.nothing:Net", "model", "'Net' of .*json.* cannot be imported: ModuleNotFoundError"),
         ("cfst:cgqaa", "benchmark", r"there is no benchmark 'cfst:cgqaa': did you mean cfst:cgqa"),
         ("sst", "dataset", r"there is no dataset 'sst': did you mean sst2"),
-        ("Newest", "memory", r"there is no memory 'Newest': write it as file.py:Newest"),
+        ("Newest", "memory", "there is no memory 'Newest': there are reservoir, per-task"),
     ],
 )
 def test_what_is_not_there_is_told_with_the_nearest_names(word, kind, message):
@@ -139,7 +139,7 @@ def test_what_is_not_there_is_told_with_the_nearest_names(word, kind, message):
             "has no algorithm 'Mine': there are none",
         ),
         ("algorithm", "Mine = 3", "has no algorithm 'Mine': there are none"),
-        ("benchmark", "class Mine(Benchmark): pass", "Mine does not define setup and summary"),
+        ("benchmark", "class Mine(Benchmark): pass", "Mine does not define setup"),
         ("benchmark", "{body}", r"must be a dataclass: write @dataclass\(frozen=True\) above it"),
         (
             "model",

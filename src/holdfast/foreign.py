@@ -28,6 +28,8 @@ _SKIPPED = {"__dict__", "__weakref__", "__module__", "__firstlineno__", "__stati
 def identity(kind: type) -> dict[str, Any]:
     """What a configuration says of the code of a class: nothing of one that is ours, whose version it has.
 
+    What it takes from other packages counts with it, if that extends something of ours.
+
     >>> from fractions import Fraction
     >>> from holdfast.errors import UserError
     >>> list(identity(Fraction)), identity(UserError)
@@ -35,21 +37,31 @@ def identity(kind: type) -> dict[str, Any]:
     """
     if kind.__module__.startswith(OURS):
         return {}
-    module, files = sys.modules[kind.__module__], files_of(kind)
-    digest = hashlib.blake2b(digest_size=8)
+    return {"code": code_of(kind, kind.__module__), **({} if files_of(kind.__module__) else {"without_file": True})}
+
+
+def code_of(thing: object, name: str, seen: frozenset[int] = frozenset()) -> str:
+    """The hash of the code of a thing that the module of this name defines: a class, or a reader of a dataset."""
+    module, files, digest = sys.modules[name], files_of(name), hashlib.blake2b(digest_size=8)
     if (file := file_of(module)) is not None:
         digest.update(hashed(file, files).encode())
-    if not kind.__module__.startswith(PREFIX):
-        _Reader(digest, module, in_files=bool(files)).read(kind)
-    for path in sorted({path for value in _named(kind) if (path := _borrowed(value)) is not None}):
+    if not name.startswith(PREFIX):
+        _Reader(digest, module, in_files=bool(files)).read(thing)
+    named = list(_named(name))
+    for path in sorted({path for value in named if (path := _borrowed(value)) is not None}):
         digest.update(path.read_bytes())
-    return {"code": digest.hexdigest(), **({} if files else {"without_file": True})}
+    seen |= {id(thing)}
+    found = {(each.__module__, each.__qualname__): each for value in named for each in _extending(value)}
+    for (other, _), each in sorted(found.items()):
+        if id(each) not in seen and other != name and file_of(sys.modules[other]) not in files:
+            digest.update(code_of(each, other, seen).encode())
+    return digest.hexdigest()
 
 
-def files_of(kind: type) -> frozenset[Path]:
-    """The files of a class's code; none where it was typed into a shell."""
-    module = sys.modules[kind.__module__]
-    if (known := loaded(kind.__module__)) is not None:
+def files_of(name: str) -> frozenset[Path]:
+    """The files of the code of a module of this name; none where it was typed into a shell."""
+    module = sys.modules[name]
+    if (known := loaded(name)) is not None:
         return known.files
     if (file := file_of(module)) is None or not file.is_file():
         return frozenset()
@@ -61,15 +73,17 @@ def taken(kind: type) -> Iterator[type]:
     """The classes of ours that code which is not ours extends, makes or calls: all that it has a name for."""
     if not kind.__module__.startswith(OURS):
         yield from (
-            each for each in _named(kind) if issubclass(type(each), type) and str(each.__module__).startswith(OURS)
+            each
+            for each in _named(kind.__module__)
+            if issubclass(type(each), type) and str(each.__module__).startswith(OURS)
         )
 
 
-def _named(kind: type) -> Iterator[Any]:
-    """All that the modules of a class's code have by a name, and what they reach as `package.module.name`."""
-    files = files_of(kind)
+def _named(name: str) -> Iterator[Any]:
+    """All that a module's code has by a name, in all its files, and what it reaches as `package.module.name`."""
+    files = files_of(name)
     for module in list(sys.modules.values()):
-        if module.__name__ == kind.__module__ or (_goes_with(kind, module.__name__) and file_of(module) in files):
+        if module.__name__ == name or (_goes_with(name, module.__name__) and file_of(module) in files):
             yield from list(vars(module).values())
             file = file_of(module)
             for first, *rest in set() if file is None else dotted(file):
@@ -79,9 +93,21 @@ def _named(kind: type) -> Iterator[Any]:
                 yield value
 
 
-def _goes_with(kind: type, module: str) -> bool:
+def _extending(value: Any) -> Iterator[Any]:
+    """What is not ours and extends something of ours: the class itself, and the functions of a dataset's reader."""
+    if issubclass(type(value), type):
+        own, found = any(str(base.__module__).startswith(OURS) for base in value.__mro__), [value]
+    else:
+        own, found = str(type(value).__module__).startswith(OURS), list(getattr(value, "__dict__", {}).values())
+    for each in found if own else ():
+        code = issubclass(type(each), type | FunctionType) and each.__module__ in sys.modules
+        if code and not each.__module__.startswith(OURS):
+            yield each
+
+
+def _goes_with(name: str, module: str) -> bool:
     """Not what was typed into a shell, nor what an earlier execution of a user's file left."""
-    own = kind.__module__.partition(".")[0]
+    own = name.partition(".")[0]
     return module != "__main__" and (not module.startswith(PREFIX) or module.partition(".")[0] == own)
 
 
@@ -151,6 +177,8 @@ class _Reader:
             self._all((value.func, value.args, *(each for item in sorted(value.keywords.items()) for each in item)))
         elif hasattr(value, "__wrapped__"):
             self.read(value.__wrapped__)
+        elif type(value).__module__.startswith(OURS):  # a dataset: its reader's functions
+            self._all(sorted(getattr(value, "__dict__", {}).items()))
 
     def _mutable(self, value: Any) -> None:
         if isinstance(value, list):

@@ -61,13 +61,25 @@ class Entry:
         return self.module.rpartition(".")[0]
 
     def load(self) -> Any:
-        """Import it; None for plain fine-tuning."""
+        """The thing itself; None for plain fine-tuning."""
         if not self.place:
             return None
-        module, _, name = self.place.rpartition(":")
-        if self.origin == BUILT_IN:
-            return getattr(importlib.import_module(module), name)
-        return _checked(_import(self, module), name, self)
+        name = self.place.rpartition(":")[2]
+        return getattr(self.imported(), name) if self.origin == BUILT_IN else _checked(self.imported(), name, self)
+
+    def imported(self) -> ModuleType:
+        """The module that defines it, imported or, from a file, executed."""
+        place = self.place.rpartition(":")[0]
+        if place.endswith(".py"):
+            return load(Path(place)).module
+        try:
+            return importlib.import_module(place)
+        except Exception as error:
+            if self.origin == BUILT_IN:
+                raise
+            raise UserError(
+                f"the {self.kind} {self.name!r} of {self.origin} cannot be imported: {type(error).__name__}: {error}"
+            ) from error
 
 
 BENCHMARKS: dict[str, Entry] = {
@@ -358,18 +370,6 @@ def _origin(module: str) -> str:
         return _package(importlib.metadata.distribution(packages[0]))
     spec = importlib.util.find_spec(module.partition(".")[0])
     return spec.origin if spec is not None and spec.origin else module
-
-
-def _import(entry: Entry, module: str) -> ModuleType:
-    """The module of a thing that is not built in; UserError, with its origin, where it cannot be imported."""
-    if module.endswith(".py"):
-        return load(Path(module)).module
-    try:
-        return importlib.import_module(module)
-    except Exception as error:
-        raise UserError(
-            f"the {entry.kind} {entry.name!r} of {entry.origin} cannot be imported: {type(error).__name__}: {error}"
-        ) from error
 
 
 def _checked(module: ModuleType, name: str, entry: Entry) -> Any:

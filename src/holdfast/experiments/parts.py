@@ -16,7 +16,7 @@ from holdfast.benchmarks.base import Benchmark, Setup
 from holdfast.data import augment, decoding, text
 from holdfast.data.lazy import ImageFileColumn
 from holdfast.engine import optimiser
-from holdfast.foreign import identity, taken
+from holdfast.foreign import code_of, identity, taken
 from holdfast.memory import Memory
 from holdfast.models import heads
 from holdfast.models.base import Model
@@ -95,11 +95,9 @@ def of_training(training: Iterable[Mapping[str, Any]]) -> dict[str, int]:
     return found
 
 
-def of_benchmark(benchmark: Benchmark, recipe: Model) -> dict[str, int]:
+def of_benchmark(benchmark: Benchmark, recipe: Model) -> Parts:
     """The versions of a benchmark, of the readers of its files, and of a model."""
-    readers = {name: _reader_version(name) for name in benchmark.reads()}
-    found = {f"reader {name}": version for name, version in readers.items() if version is not None}
-    return versions(type(benchmark), type(recipe)) | found
+    return {**versions(type(benchmark), type(recipe)), **_readers(benchmark.reads())}
 
 
 def of_setup(setup: Setup) -> Parts:
@@ -126,5 +124,12 @@ def _module_version(entry: registry.Entry) -> int:
     return int(import_module(entry.module).VERSION)
 
 
-def _reader_version(name: str) -> int | None:
-    return getattr(import_module(registry.DATASETS[name].module), "VERSION", None)
+def _readers(words: Iterable[str]) -> Parts:
+    found: Parts = {}
+    for entry in (registry.find(word, "dataset") for word in words):
+        dataset, module = entry.load(), entry.imported()
+        if entry.origin != registry.BUILT_IN:
+            found[f"{CODE} reader {entry.name}"] = code_of(dataset, module.__name__)
+        elif (version := getattr(module, "VERSION", None)) is not None:
+            found[f"reader {entry.name}"] = version
+    return found
