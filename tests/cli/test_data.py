@@ -114,3 +114,50 @@ def test_a_mistake_is_told_in_a_sentence(tmp_path, words, sentence):
     assert done.returncode == 2
     assert sentence in done.stderr
     assert "Traceback" not in done.stderr
+
+
+READER = """
+from holdfast.datasets.base import Dataset
+from holdfast.types import Example
+
+def read(folder, split, reading):
+    for path in sorted((folder / split).glob("*.png")):
+        if path.stem == "bad":
+            reading.bad(path, path.stem, "it is bad")
+        else:
+            yield Example(f"{split}-{path.stem}", path.stem, images=(path,))
+
+PHOTOS = Dataset("photos", ("train", "test"), read)
+"""
+
+
+def test_a_reader_of_your_own_reads_checks_and_shows_a_folder(tmp_path):
+    (tmp_path / "readers.py").write_text(READER)
+    for split in ("train", "test"):
+        (tmp_path / "photos" / split).mkdir(parents=True)
+        for number in range(4):
+            noise = np.random.default_rng(number).integers(0, 255, (20, 20, 3), np.uint8)
+            Image.fromarray(noise).save(tmp_path / "photos" / split / f"c{number}.png")
+    own = ["--as", "readers.py:PHOTOS"]
+    found = json.loads(holdfast("data", "check", "photos", *own, "--json", cwd=tmp_path, check=0).stdout)
+    assert [(f["dataset"], f["split"], f["examples"], f["verdict"]) for f in found] == [
+        ("photos", "train", 4, "read"),
+        ("photos", "test", 4, "read"),
+    ]
+    holdfast("data", "show", "readers.py:PHOTOS", "photos", "--out", "sheet.png", cwd=tmp_path, check=0)
+    assert np.asarray(Image.open(tmp_path / "sheet.png")).std() > 20
+    words = ["data", "prepare", "readers.py:PHOTOS", "photos", "--json"]
+    rows = json.loads(holdfast(*words, cwd=tmp_path, check=0).stdout)
+    assert [row["examples"] for row in rows] == [4, 4]
+    (tmp_path / "photos" / "test" / "bad.png").touch()
+    assert "it is bad" in holdfast("data", "check", "photos", *own, cwd=tmp_path, check=2).stderr
+    assert (
+        "did you mean PHOTOS"
+        in holdfast("data", "check", "photos", "--as", "readers.py:PHOTO", cwd=tmp_path, check=2).stderr
+    )
+
+
+def test_a_sheet_of_a_benchmark_has_examples_of_each_stage(tmp_path):
+    done = holdfast("data", "show", "patterns", "--count", "10", cwd=tmp_path, check=0)
+    assert "10 training examples of patterns" in done.stdout
+    assert np.asarray(Image.open(tmp_path / "sheet.png")).std() > 20

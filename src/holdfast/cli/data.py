@@ -23,6 +23,7 @@ from holdfast.errors import RunError, UserError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from holdfast.data.sheet import Card
     from holdfast.datasets.check import Finding
 
 Json = Annotated[bool, typer.Option("--json", help="As JSON on standard output.")]
@@ -97,6 +98,9 @@ def make(
 def check(
     folder: Annotated[Path, typer.Argument(help="A dataset's folder, or one that holds several.")],
     every_image: Annotated[bool, typer.Option("--every-image", help="Decode every picture, not a sample.")] = False,
+    reader: Annotated[
+        str | None, typer.Option("--as", help="Read the folder as this dataset: a name, or file.py:NAME of your own.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Say which datasets a folder holds, how much of each, and what is wrong; exit status 2 if anything is."""
@@ -106,10 +110,19 @@ def check(
     from holdfast.datasets.check import check as look
     from holdfast.reports.tables import Grid
 
-    datasets = {name: entry.load() for name, entry in registry.DATASETS.items()}
     console = Console(stderr=True, highlight=False, soft_wrap=True)
+    datasets = {}
+    for name, entry in registry.entries("dataset").items() if reader is None else [(reader, _dataset(reader))]:
+        try:
+            datasets[name] = entry.load()
+        except UserError as error:  # a broken package is no reason not to look for the others
+            if reader is not None:
+                raise
+            console.print(str(error), markup=False)
     with console.status("looking") as status:
-        found = look(folder, datasets, every_image=every_image, progress=status.update)
+        found = look(folder, datasets, asked=reader is not None, every_image=every_image, progress=status.update)
+    if reader is not None and all(finding.verdict == "absent" for finding in found):
+        raise UserError("; ".join(finding.absent for finding in found))
     if not found:
         raise UserError(f"{folder} holds no dataset that is known here: `holdfast list datasets` names them all")
     bad = [finding for finding in found if finding.verdict == "bad"]
@@ -152,24 +165,27 @@ def _aside(place: str, reasons: Mapping[str, int]) -> str:
 
 
 def show(
-    name: Annotated[str, typer.Argument(help="The dataset, or a benchmark whose stream can be drawn.")],
-    folder: Annotated[Path | None, typer.Argument(help="Its folder; a stream is of synthetic data without it.")] = None,
+    name: Annotated[str, typer.Argument(help="A dataset, or a benchmark; your own as file.py:NAME.")],
+    folder: Annotated[Path | None, typer.Argument(help="The folder of a dataset; a benchmark needs none.")] = None,
     split: Annotated[str | None, typer.Option(help="The split; the first by default.")] = None,
     count: Annotated[int, typer.Option(min=1, max=400, help="How many examples, drawn from the first 4,000.")] = 24,
     out: Annotated[Path, typer.Option(help="The picture to write.")] = Path("sheet.png"),
 ) -> None:
-    """Write a contact sheet: examples with their text and target; of a stream, the density of its tasks."""
+    """Write a contact sheet: examples with their text and target; of a shifting stream, the density of its tasks."""
     if (own := getattr(registry.part(name, "commands"), "show", None)) is not None:
         own(name, folder, out)
         return
-    if folder is None:
-        raise UserError(f"where is {name}? Give its folder; `holdfast data make {name} --out DIR` writes a small one")
     from holdfast.data.sheet import card, sheet
     from holdfast.datasets.base import Reading
     from holdfast.datasets.whole import can_be_shown
 
-    found = registry.resolve(name, "dataset", registry.DATASETS)
-    dataset = registry.DATASETS[found].load()
+    if folder is None:
+        cards = _of_stream(name, count)
+        sheet(cards).save(out, "PNG")
+        typer.echo(f"{len(cards)} training examples of {name} in {out}")
+        return
+    entry = _dataset(name)
+    found, dataset = entry.name, entry.load()
     reading = Reading(skip=1_000_000_000)  # a sheet shows what is good; `data check` tells the rest
     examples = list(islice(dataset.examples(folder, split or dataset.splits[0], reading), 4000))
     if not examples:
@@ -180,6 +196,43 @@ def show(
     names = _names(found, folder, split or dataset.splits[0])
     sheet([card(examples[row], names) for row in rows]).save(out, "PNG")
     typer.echo(f"{len(rows)} examples of {found}, {split or dataset.splits[0]}, in {out}")
+
+
+def _dataset(word: str) -> registry.Entry:
+    return registry.find(word, "dataset")
+
+
+def _of_stream(name: str, count: int) -> list[Card]:
+    """Training examples of a benchmark as its default model sees them: pictures, target and stage."""
+    import numpy as np
+    import torch
+
+    from holdfast.data.sheet import Card
+    from holdfast.experiments.config import resolve
+    from holdfast.experiments.request import Request
+    from holdfast.experiments.setups import Setups
+
+    try:
+        setup = Setups().of(resolve(Request(name)))
+    except UserError as error:
+        if name in registry.entries("dataset"):
+            more = f"; `holdfast data make {name} --out DIR` writes a small one" if name in registry.WRITERS else ""
+            raise UserError(f"where is {name}? Give its folder{more}") from None
+        raise error
+    if setup.inputs.image is None:
+        raise UserError(f"{name} has no pictures for its default model: there is nothing to show of it")
+    kept = [
+        (stage.name, row)
+        for stage in setup.stream.stages
+        for row in stage.train[: -(-count // len(setup.stream.stages))]
+    ]
+    cards = []
+    for stage, row in kept[:count]:
+        (part,) = setup.data.fetch(np.array([row]), torch.device("cpu")).parts
+        pictures = part.inputs["image"].reshape(-1, *part.inputs["image"].shape[-3:]).permute(0, 2, 3, 1)
+        shown = tuple(each.expand(*each.shape[:2], 3).to(torch.uint8).numpy() for each in pictures)
+        cards.append(Card(shown, f"stage {stage}", str(part.targets[0].tolist()), str(row)))
+    return cards
 
 
 def _names(dataset: str, folder: Path, split: str) -> dict[int, str]:
@@ -218,8 +271,8 @@ def prepare(
     from holdfast.datasets.whole import prepare_all
     from holdfast.reports.tables import Grid
 
-    found = registry.resolve(name, "dataset", registry.DATASETS)
-    dataset = registry.DATASETS[found].load()
+    entry = _dataset(name)
+    found, dataset = entry.name, entry.load()
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     with console.status("reading") as status:
         tables = prepare_all(

@@ -81,15 +81,16 @@ class Dataset:
     """A reader and what is known about its official download.
 
     `read(folder, split, reading)` yields Examples. `present(folder)` says whether the folder holds this dataset (by its
-    file names, quickly). `counts` are the official numbers of examples of each split. `lacks(folder, split)` names the
-    files that the split can be read without, and that are not there.
+    file names, quickly); without it, `holdfast data check` looks for the dataset only where it is named (`--as`).
+    `counts` are the official numbers of examples of each split. `lacks(folder, split)` names the files that the split
+    can be read without, and that are not there.
     """
 
     name: str
     splits: tuple[str, ...]
     read: Callable[[Path, str, Reading], Iterator[Example]]
-    present: Callable[[Path], bool]
-    counts: Mapping[str, int]
+    present: Callable[[Path], bool] = lambda folder: False
+    counts: Mapping[str, int] = field(default_factory=dict)
     lacks: Callable[[Path, str], Sequence[str]] = lambda folder, split: ()
 
     def examples(self, folder: Path | str, split: str, reading: Reading | None = None) -> Iterator[Example]:

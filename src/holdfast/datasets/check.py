@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -56,21 +56,33 @@ def check(
     root: Path,
     datasets: Mapping[str, Dataset],
     *,
+    asked: bool = False,
     every_image: bool = False,
     progress: Callable[[str], None] = lambda line: None,
 ) -> list[Finding]:
-    """Read everything that a folder holds, and say what was found, split by split."""
+    """Read everything that a folder holds, and say what was found, split by split.
+
+    Datasets that were `asked` for by name are read from the folder itself, whether or not it looks like them.
+    """
     if not root.is_dir():
         raise UserError(f"there is no folder {root}")
+    places = [(root, each) for each in datasets.values()] if asked else _places(root, datasets.values())
     found = []
-    for folder in folders(root):
-        for name, dataset in datasets.items():
-            if not _present(dataset, folder) or (folder != root and _present(dataset, root)):
-                continue
-            for split in dataset.splits:
-                progress(f"{name}, {split}")
-                found.append(_check_split(dataset, folder, split, every_image))
+    for folder, dataset in places:
+        for split in dataset.splits:
+            progress(f"{dataset.name}, {split}")
+            found.append(_check_split(dataset, folder, split, every_image))
     return found
+
+
+def _places(root: Path, datasets: Collection[Dataset]) -> list[tuple[Path, Dataset]]:
+    """Each dataset that the folder or a folder in it looks like."""
+    return [
+        (folder, dataset)
+        for folder in folders(root)
+        for dataset in datasets
+        if _present(dataset, folder) and (folder == root or not _present(dataset, root))
+    ]
 
 
 def _check_split(dataset: Dataset, folder: Path, split: str, every_image: bool) -> Finding:
