@@ -34,6 +34,7 @@ ALLOWED = {
     "tasks": {"metrics"},
     "benchmarks": {"data", "datasets", "tasks", "metrics", "papers", "registry", "world", "progress"},
     "benchmarks/report": {"benchmarks", "metrics", "papers", "experiments", "reports"},
+    "streams": {"benchmarks", "data", "datasets"},
     "models": set(),
     "memory": set(),
     "algorithms": {"data", "memory", "models", "registry", "tasks"},
