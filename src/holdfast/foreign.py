@@ -20,9 +20,16 @@ from typing import Any
 from holdfast.usercode import INSTALLED, PREFIX, dotted, file_of, hashed, imported, loaded
 
 OURS = "holdfast."
-BORROWED = ("holdfast.algorithms.", "holdfast.memory.", "holdfast.models.", "holdfast.tasks")
+BORROWED = (
+    "holdfast.algorithms.",
+    "holdfast.memory.",
+    "holdfast.models.",
+    "holdfast.tasks",
+    "holdfast.benchmarks.stages",
+)
 """Rooms of whose functions and smaller classes nothing has a version: whoever takes one counts its file."""
 _SKIPPED = {"__dict__", "__weakref__", "__module__", "__firstlineno__", "__static_attributes__", "__builtins__"}
+_SKIPPED |= {"__slotnames__"}  # what `copy` notes in a class once it has copied an object
 
 
 def identity(kind: type) -> dict[str, Any]:
@@ -87,10 +94,15 @@ def _named(name: str) -> Iterator[Any]:
             yield from list(vars(module).values())
             file = file_of(module)
             for first, *rest in set() if file is None else dotted(file):
-                value = vars(module).get(first)
+                value: Any = vars(module).get(first)
                 while rest and issubclass(type(value), ModuleType):
-                    value = vars(value).get(rest.pop(0))
+                    value = _in_module(value, rest.pop(0))
                 yield value
+
+
+def _in_module(module: ModuleType, name: str) -> Any:
+    """What a module has by a name; of ours, also what it imports only when it is first asked for."""
+    return getattr(module, name, None) if f"{module.__name__}.".startswith(OURS) else vars(module).get(name)
 
 
 def _extending(value: Any) -> Iterator[Any]:

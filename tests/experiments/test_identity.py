@@ -1,12 +1,16 @@
 """A run's id covers what decides its result: our parts by version, other code and weights by what they are."""
 
+import copy
 import importlib
+import json
 import shutil
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+import holdfast
 from holdfast import registry
 from holdfast.data import augment, decoding, streams, text
 from holdfast.engine import optimiser
@@ -14,6 +18,7 @@ from holdfast.errors import UserError
 from holdfast.experiments.config import resolve
 from holdfast.experiments.parts import of_any_data, versions
 from holdfast.experiments.request import Request
+from holdfast.foreign import identity
 from holdfast.memory import PerTask, Reservoir
 from holdfast.models.vilt import Vilt
 from holdfast.registry import Entry
@@ -376,3 +381,111 @@ def test_each_file_of_the_weights_that_is_loaded_counts(tmp_path):
     (folder / "README.md").write_text("a note")
     assert source() == third
     assert len({first, second, third}) == 3
+
+
+def test_a_class_of_a_package_is_the_same_after_it_was_copied_and_used(tmp_path, monkeypatch):
+    """A worker finds the same id for each of several runs, whatever `copy` and lazy imports left in between."""
+    monkeypatch.syspath_prepend(tmp_path)
+    late = "\n    def begin(self, learner, stage):\n        return holdfast.Algorithm"
+    code = MINE.format(imports="import holdfast", value=1) + late
+    (tmp_path / "holdfast_test_copied.py").write_text(code)
+    monkeypatch.delitem(vars(holdfast), "Algorithm", raising=False)
+    try:
+        kind = registry.find("holdfast_test_copied:Mine", "algorithm").load()
+        first = identity(kind)
+        copy.deepcopy(kind())
+        assert "__slotnames__" in vars(kind)
+        assert identity(kind) == first
+        monkeypatch.setitem(vars(holdfast), "Algorithm", holdfast.Algorithm)
+        assert identity(kind) == first
+    finally:
+        sys.modules.pop("holdfast_test_copied", None)
+
+
+@pytest.mark.parametrize("edited", ["bench", "kinds", "net", "keeper", "reader", "mine"])
+def test_an_edit_of_any_file_is_a_new_run(tmp_path, edited):
+    """Of a benchmark, its task kind, a model, a memory, a reader, and an algorithm, each in a file of its own."""
+    for name, code in OWN.items():
+        (tmp_path / f"{name}.py").write_text(code.format(folder=tmp_path))
+    asked = Request(
+        f"{tmp_path}/bench.py:Own",
+        f"{tmp_path}/mine.py:Mine+replay",
+        f"{tmp_path}/net.py:Net",
+        settings={"replay.memory": f"{tmp_path}/keeper.py:Newest", "replay.capacity": 40},
+    )
+    first = prepare(asked).config
+    assert prepare(asked).config.id == first.id
+    path = tmp_path / f"{edited}.py"
+    path.write_text(path.read_text() + "\nMORE = 1\n")
+    second = prepare(asked).config
+    assert second.id != first.id
+    assert str(tmp_path) not in json.dumps(second.content)
+    shutil.move(tmp_path / "keeper.py", tmp_path / "moved.py")
+    moved = replace(asked, settings={**asked.settings, "replay.memory": f"{tmp_path}/moved.py:Newest"})
+    assert prepare(moved).config.id == second.id
+
+
+OWN = {
+    "mine": MINE.format(imports="", value=1),
+    "bench": """
+from dataclasses import dataclass
+import numpy as np
+from holdfast.benchmarks.base import Benchmark
+from holdfast.benchmarks.stages import in_stages
+from kinds import Own as Kind
+
+@dataclass(frozen=True)
+class Own(Benchmark):
+    def reads(self):
+        return ("{folder}/reader.py:FILES",)
+
+    def setup(self, wants):
+        rows = np.zeros((40, 4, 4), np.uint8), np.arange(40) % 2
+        task = Kind("own", head="own", outputs=2, chance=0.5)
+        return in_stages({{name: {{"train": rows, "test": rows}} for name in "ab"}}, task)
+""",
+    "kinds": """
+from dataclasses import dataclass
+from holdfast.tasks import OneRight
+from holdfast.types import Head
+
+@dataclass(frozen=True)
+class Own(OneRight):
+    name: str
+    head: str
+    outputs: int
+    chance: float
+
+    @property
+    def reads(self):
+        return Head("classify", self.outputs)
+""",
+    "net": """
+from dataclasses import dataclass
+from holdfast.models.base import Model
+from holdfast.models.perceptron import Perceptron
+
+@dataclass(frozen=True)
+class Net(Model):
+    def encoder(self, inputs):
+        return Perceptron(width=4).encoder(inputs)
+""",
+    "keeper": """
+from holdfast.memory import Reservoir, Memory
+
+class Newest(Memory):
+    def __init__(self, capacity, seed):
+        super().__init__(seed)
+
+    def add(self, ids):
+        self.ids = ids
+""",
+    "reader": """
+from holdfast.datasets.base import Dataset
+
+def read(folder, split, reading):
+    yield from ()
+
+FILES = Dataset("files", ("train",), read)
+""",
+}

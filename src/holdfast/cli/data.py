@@ -213,12 +213,13 @@ def _of_stream(name: str, count: int) -> list[Card]:
     from holdfast.experiments.setups import Setups
 
     try:
-        setup = Setups().of(resolve(Request(name)))
-    except UserError as error:
-        if name in registry.entries("dataset"):
-            more = f"; `holdfast data make {name} --out DIR` writes a small one" if name in registry.WRITERS else ""
-            raise UserError(f"where is {name}? Give its folder{more}") from None
-        raise error
+        registry.find(name, "benchmark")
+    except UserError:
+        if name not in registry.entries("dataset"):
+            raise
+        more = f"; `holdfast data make {name} --out DIR` writes a small one" if name in registry.WRITERS else ""
+        raise UserError(f"where is {name}? Give its folder{more}") from None
+    setup = Setups().of(resolve(Request(name)))
     if setup.inputs.image is None:
         raise UserError(f"{name} has no pictures for its default model: there is nothing to show of it")
     kept = [
