@@ -10,13 +10,16 @@ import torch
 from torch import Tensor
 
 from holdfast.benchmarks.base import Setup
-from holdfast.data.table import Column, Data, Table
+from holdfast.data.table import Column, Data, Table, table
 from holdfast.errors import UserError
-from holdfast.types import EvaluationSet, Ids, Inputs, Protocol, Stage, Stream, Task, Training
+from holdfast.types import EvaluationSet, Example, Ids, Inputs, Protocol, Stage, Stream, Task, Training
 
-Rows: TypeAlias = tuple[Any, Any]
-"""What is seen and what is right, a row for each example. What is seen is an array of pictures, uint8, (rows, height,
-width) or (rows, height, width, channels), or columns by their names, as `Inputs` describes them."""
+Rows: TypeAlias = tuple[Any, Any] | Sequence[Example]
+"""What is seen and what is right, a row for each example; or examples that each have one array as their picture.
+
+What is seen is an array of pictures, uint8, (rows, height, width) or (rows, height, width, channels), or columns by
+their names, as `Inputs` describes them.
+"""
 SPLITS: tuple[Literal["validation", "test"], ...] = ("validation", "test")
 
 
@@ -46,14 +49,16 @@ def in_stages(
     if not stages:
         raise UserError("there are no stages: give each a name, and rows to train and to test")
     tables, laid_out, sets = list[Table](), list[Stage](), list[EvaluationSet]()
-    tasks = {name: task if isinstance(task, Task) else task[name] for name in stages}
+    tasks = dict.fromkeys(stages, task) if isinstance(task, Task) else dict(task)
+    if tasks.keys() != stages.keys():
+        raise UserError(f"the stages are {', '.join(stages)}, and there are tasks for {', '.join(tasks) or 'none'}")
     for name, splits in stages.items():
         if unknown := sorted(set(splits) - {"train", *SPLITS}) or sorted({"train", "test"} - set(splits)):
             raise UserError(f"stage {name!r}: a stage has train, test and perhaps validation; look at {unknown[0]!r}")
         ids = dict[str, Ids]()
-        for split, (seen, right) in splits.items():
-            where, start = f"stage {name!r}, {split}", sum(map(len, tables))
-            tables.append(_table(tasks[name].name, seen, right, where))
+        for split, rows in splits.items():
+            start = sum(map(len, tables))
+            tables.append(_table(tasks[name].name, rows, f"stage {name!r}, {split}"))
             ids[split] = np.arange(start, start + len(tables[-1]), dtype=np.int64)
         own = {split: EvaluationSet(name, tasks[name].name, split, ids[split]) for split in SPLITS if split in ids}
         validation = tuple(own[split] for split in ("validation",) if split in own)
@@ -69,7 +74,10 @@ def in_stages(
     )
 
 
-def _table(task: str, seen: Any, right: Any, where: str) -> Table:
+def _table(task: str, rows: Rows, where: str) -> Table:
+    if not isinstance(rows, tuple):
+        return table(task, rows)
+    seen, right = rows
     columns = dict(seen) if isinstance(seen, Mapping) else {"image": _pixels(seen, where)}
     inputs: dict[str, Column] = {name: _tensor(column) for name, column in columns.items()}
     targets = _tensor(right)
@@ -96,9 +104,9 @@ def _tensor(values: Any) -> Tensor:
 
 def _inputs(tables: Sequence[Table]) -> Inputs:
     shapes = set[tuple[int, ...]]()
-    for table in tables:
-        image = table.inputs.get("image")
-        shapes.add(tuple(image.shape[1:]) if isinstance(image, Tensor) and len(table.inputs) == 1 else ())
+    for each in tables:
+        image = each.inputs.get("image")
+        shapes.add(tuple(image.shape[1:]) if isinstance(image, Tensor) and len(each.inputs) == 1 else ())
     if len(shapes) == 1 and len(shape := shapes.pop()) == 3:
         return Inputs(image=(shape[0], shape[1], shape[2]))
     raise UserError("the columns are not pictures of one size alone: describe them with inputs=Inputs(...)")
