@@ -45,12 +45,12 @@ def test_a_stopped_pretraining_goes_on_and_others_can_load_it(quick, tmp_path):
     whole = encoders.pretrain(settings, tmp_path / "whole")
     with pytest.raises(Stopped):
         encoders.pretrain(settings, tmp_path / "parts", watch=StopAfter(3))
-    with pytest.raises(UserError, match="begun with seed=0, not 1"):
+    with pytest.raises(UserError, match="started with seed=0, not 1"):
         encoders.pretrain(Pretraining(**SMALL, seed=1), tmp_path / "parts")
     assert encoders.pretrain(settings, tmp_path / "parts") == whole
     weights = [(tmp_path / name / "model.safetensors").read_bytes() for name in ("whole", "parts")]
     assert weights[0] == weights[1]
-    with pytest.raises(UserError, match="holds a model already"):
+    with pytest.raises(UserError, match="already holds a model"):
         encoders.pretrain(settings, tmp_path / "whole")
 
     made = json.loads((tmp_path / "whole" / "made.json").read_text())

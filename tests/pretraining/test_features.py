@@ -86,7 +86,7 @@ def test_what_changed_is_not_taken_for_done(folder, tmp_path):
     Image.new("RGB", (9, 9), (250, 0, 0)).save(folder / "2.png")
     found = compute_features(shrink, folder, out, name="a", side=16, batch=2)
     assert found.values[1, 0].tolist() == [[250, 250], [250, 250]]
-    with pytest.raises(UserError, match="other images or another network"):
+    with pytest.raises(UserError, match="other images or of another network"):
         compute_features(shrink, folder, out, name="b", side=16, batch=2)
 
 
@@ -101,12 +101,12 @@ def test_a_prepared_table_gives_each_distinct_image_once(folder, tmp_path):
 
 
 def test_mistakes_are_told_in_a_sentence(folder, tmp_path):
-    with pytest.raises(UserError, match=r"call the file maps.npy, not maps.bin"):
+    with pytest.raises(UserError, match=r"name the file maps.npy, not maps.bin"):
         compute_features(shrink, folder, tmp_path / "maps.bin")
     with pytest.raises(UserError, match="there is no folder"):
         compute_features(shrink, tmp_path / "nowhere", tmp_path / "maps.npy")
     (tmp_path / "empty").mkdir()
-    with pytest.raises(UserError, match="holds no images"):
+    with pytest.raises(UserError, match="contains no images"):
         compute_features(shrink, tmp_path / "empty", tmp_path / "maps.npy")
     (folder / "3.png").write_bytes(b"broken")
     with pytest.raises(UserError, match=r"3\.png"):

@@ -1,1 +1,1 @@
-"""Speed, as ratios within one run."""
+"""Benchmarks of speed, as ratios within a single run."""

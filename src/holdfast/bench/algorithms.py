@@ -1,4 +1,4 @@
-"""What a step of each algorithm costs beside a step of plain fine-tuning, in one run."""
+"""The cost of a step of each algorithm relative to a step of plain fine-tuning, in one run."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ CASES: dict[str, tuple[str, dict[str, Any], float | None]] = {
     "mir": ("mir", {"capacity": 1000}, 3.2),
     "lwf": ("lwf", {}, 1.6),
 }
-"""The algorithm, its settings here, and how many times fine-tuning's step its own may take."""
+"""The algorithm, its settings in this benchmark, and the maximum ratio of its step time to that of fine-tuning."""
 
 
 @dataclass(frozen=True)
 class Cost:
-    """Milliseconds a step, and how many times fine-tuning's that is."""
+    """Milliseconds per step, and the ratio to fine-tuning."""
 
     algorithm: str
     milliseconds: float
@@ -46,7 +46,7 @@ class Cost:
 
 
 class _SecondStageTimer(Watch):
-    """Times the steps of the second stage: in the first, many an algorithm has nothing to do yet."""
+    """Times the steps of the second stage: in the first, many algorithms have nothing to do yet."""
 
     def __init__(self, device: torch.device) -> None:
         self.device, self.second = device, False
@@ -64,7 +64,7 @@ class _SecondStageTimer(Watch):
 
 
 def algorithms(device: torch.device, steps: int = 60, repeats: int = 3, compiled: bool | None = None) -> list[Cost]:
-    """Time each case and fine-tuning in turn, several times over; the median counts."""
+    """Time each case and fine-tuning alternately, several times over, and take the median."""
     tiny = device.type == "cpu"
     inputs = Inputs(text=24, vocabulary=2000 if tiny else 30522, regions=(10, 128) if tiny else (36, 2048))
     data, task = _data(inputs, 2 * steps * BATCH, device)
@@ -73,7 +73,7 @@ def algorithms(device: torch.device, steps: int = 60, repeats: int = 3, compiled
     model = registry.MODELS["vlbert-tiny" if tiny else "vlbert"].load()().build(inputs, {"words": task.reads})
     model = model.to(device)
     start = {name: value.clone() for name, value in model.state_dict().items()}
-    # One model for all, and one learner that outlives them: whatever is prepared for these weights is shared.
+    # One model for all, and one learner that outlives them: anything prepared for these weights is shared.
     keeper = Learner(model, data, {"words": task}, device=device, autocast=half, compiled=compiled)
 
     def seconds(make: Callable[[], list[Algorithm]]) -> float:

@@ -1,7 +1,7 @@
-"""How well a small model learns each dataset of the world alone: hard enough to tell algorithms apart, and learnable.
+"""How well a small model learns each synthetic dataset alone: hard enough to separate algorithms, yet learnable.
 
-Each case is a run of a benchmark with one task, on all that the synthetic world has at a scale. Its score on test data
-should lie in a band: 80 to 97 %; for masked phrases, a log-perplexity from 0.3 to 1.0.
+Each case is a run of a benchmark with one task, on all synthetic data at a scale. Its score on test data should lie in
+a target range: 80 to 97 %; for masked phrases, a log-perplexity from 0.3 to 1.0.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from holdfast.experiments.request import Request
 from holdfast.experiments.store import Store
 
 ALL = 1_000_000_000
-"""More examples than any dataset has: a cap that caps nothing."""
+"""More examples than any dataset has: a limit without effect."""
 EPOCHS = {"large": 8}
-"""How long a model is trained at a scale, the best epoch staying; elsewhere as below."""
+"""The training length at each scale, keeping the best epoch; for other scales, see below."""
 LONG = 30
 
 
 @dataclass(frozen=True)
 class CalibrationCase:
-    """A dataset, the run that learns it, the measure of that run, and where it should lie."""
+    """A dataset, the run that learns it, the measure of that run, and its target range."""
 
     dataset: str
     benchmark: str
@@ -34,17 +34,17 @@ class CalibrationCase:
     algorithm: str = "finetune"
     order: str | None = None
     scale: str = "small"
-    """How much data it is calibrated with."""
+    """The amount of data it is calibrated with."""
     settings: Mapping[str, Any] = field(default_factory=dict)
     own_epochs: bool = True
-    """Whether the benchmark says how long to train, not we."""
+    """Whether the benchmark, rather than this module, decides how long to train."""
     low: float = 0.80
     high: float = 0.97
 
 
 @dataclass(frozen=True)
 class Calibrated:
-    """What a case came to; without a score, the reason."""
+    """The outcome of a case; without a score, the reason."""
 
     dataset: str
     scale: str
@@ -57,7 +57,7 @@ class Calibrated:
 
     @property
     def within(self) -> bool | None:
-        """Whether the score lies in its band."""
+        """Whether the score lies in its target range."""
         return None if self.score is None else self.low <= self.score <= self.high
 
 
@@ -77,9 +77,9 @@ def calibration(
     cases: Sequence[CalibrationCase] | None = None,
     begin: Callable[[CalibrationCase], None] = lambda case: None,
 ) -> Iterator[Calibrated]:
-    """Each case whose dataset has `only` in its name, one after another; a run that the store has is not run again.
+    """Run each case whose dataset has `only` in its name, one after another; a run in the store is not repeated.
 
-    With `scale`, all are run at that one, and not each at its own.
+    With `scale`, all cases run at that scale, instead of each at its own.
     """
     for case in all_cases() if cases is None else cases:
         if only not in case.dataset or case.benchmark not in registry.BENCHMARKS:

@@ -1,4 +1,4 @@
-"""What a batch costs from a prepared table, beside PyTorch's own loader over the same examples, in one run."""
+"""The cost of a batch from a prepared table, compared with PyTorch's own loader over the same examples, in one run."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ _WORDS = (
 
 @dataclass(frozen=True)
 class Batches:
-    """Milliseconds a batch: PyTorch's loader in one process, ours, and how many times quicker ours is.
+    """Milliseconds per batch: PyTorch's loader in one process, this library, and the speed-up.
 
-    `files`: the loader decodes each example's JPEG and cuts its text into pieces, as loaders usually do. `rows`: the
-    loader takes each example from the same mapped table, so that the per-example Python alone is compared; the larger
-    the images, the more both only copy memory, so no limit is set here.
+    `files`: the loader decodes each example's JPEG and tokenises its text, as loaders usually do. `rows`: the loader
+    takes each example from the same mapped table, so that only the per-example Python overhead is compared; the larger
+    the images, the more both merely copy memory, so this form has no target.
     """
 
     case: str
@@ -61,7 +61,7 @@ class Batches:
 
 
 def batches(examples: int = 1024, batch: int = 64, size: int = 64, repeats: int = 5) -> list[Batches]:
-    """Measure one pass over image questions, shuffled, each way; the ratio is the median over interleaved repeats.
+    """Measure one shuffled pass over image questions, each way; the ratio is the median over interleaved repeats.
 
     >>> files, rows = batches(examples=64, batch=16, size=16, repeats=1)
     >>> files.case, files.ratio > LIMIT_RATIO, rows.case, rows.limit_ratio
@@ -130,7 +130,7 @@ def _compare(
     limit = LIMIT_RATIO if case == "files" else None
     loader = DataLoader(dataset, batch_size=batch, shuffle=True)
     times: list[tuple[float, float]] = []
-    for _ in range(repeats + 1):  # the first round warms up
+    for _ in range(repeats + 1):  # the first round is a warm-up
         times.append((_milliseconds(image for image, *_ in loader), _milliseconds(ours())))
     loader_ms, ours_ms = (statistics.median(pair[i] for pair in times[1:]) for i in (0, 1))
     return Batches(case, loader_ms, ours_ms, statistics.median(a / b for a, b in times[1:]), limit)
@@ -145,7 +145,7 @@ def _milliseconds(passing: Iterator[Tensor]) -> float:
 
 
 def _questions(folder: Path, count: int) -> list[Example]:
-    """Questions about JPEGs of COCO's usual size, four to an image."""
+    """Questions about JPEGs of COCO's usual size, four per image."""
     rng = np.random.default_rng(0)
     paths = []
     for number in range(-(-count // 4)):

@@ -1,7 +1,7 @@
-"""How long one epoch over CIFAR-100's 50,000 images takes: ResNet-18 at 32 pixels, Adam, batches of 100, mirrored.
+"""The duration of one epoch over CIFAR-100's 50,000 images: ResNet-18 at 32 pixels, Adam, batches of 100, mirrored.
 
-The images lie on the device as one uint8 tensor, and are mirrored there. Their pixels are drawn at random, since their
-values cost nothing. Beside it, the barest PyTorch loop on the same model and images, which mirrors none.
+The images are stored on the device as one uint8 tensor, and are mirrored there. Their pixels are random, since values
+do not affect the speed. For comparison, the barest PyTorch loop on the same model and images, without mirroring.
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ from holdfast.types import Inputs, Protocol, Stage, Stream, Training
 IMAGES, CLASSES, BATCH, RATE = 50_000, 100, 100, 1e-3
 TASK = Classify("images", "images", CLASSES, 1 / CLASSES)
 LIMIT = 2.0
-"""The seconds that an epoch of 50,000 images should take on a fast GPU."""
+"""The target for an epoch of 50,000 images on a fast GPU, in seconds."""
 FORMS = {"float32": (None, False), "bfloat16": (torch.bfloat16, False), "bfloat16, compiled": (torch.bfloat16, True)}
 
 
 @dataclass(frozen=True)
 class Epoch:
-    """Seconds of an epoch in one form, of the barest loop in the same precision, and of starting."""
+    """The seconds of an epoch in one form, of the barest loop in the same precision, and of start-up."""
 
     form: str
     seconds: float
     bare: float
     starting: float
-    """Of the first steps, which are slower."""
+    """For the first steps, which are slower."""
 
 
 def epochs(device: torch.device, *, images: int = IMAGES, side: int = 32, only: str = "") -> Iterator[Epoch]:
-    """Time an epoch in each form whose name has `only` in it, and the barest loop beside it."""
+    """Time an epoch in each form whose name contains `only`, and the barest loop for comparison."""
     draw = torch.Generator(device).manual_seed(0)
     pixels = torch.randint(256, (images, 3, side, side), generator=draw, device=device, dtype=torch.uint8)
     labels = torch.randint(CLASSES, (images,), generator=draw, device=device)
@@ -60,7 +60,7 @@ def epochs(device: torch.device, *, images: int = IMAGES, side: int = 32, only: 
         learner = Learner(_network(side), data, {TASK.name: TASK}, device=device, autocast=half, compiled=compiled)
         training = Training(batch_size=BATCH, learning_rate=RATE, optimiser="adam", epochs=2, augment="flip")
         clock = _EpochTimer(device, -(-images // BATCH))
-        with suppress(Stopped):  # the clock stops it
+        with suppress(Stopped):  # raised when the timer stops the run
             stream = Stream((Stage("images", np.arange(images), training),))
             train(learner, stream, [], Protocol(()), log=NoLog(), watch=clock)
         yield Epoch(form, clock.seconds, bare[half], max(clock.first - clock.seconds, 0.0))
@@ -79,11 +79,11 @@ class _EpochTimer(Watch):
         self.began, self.first, self.seconds = 0.0, 0.0, 0.0
 
     def stage(self, index: int, stages: int, stage: Stage, steps: int) -> None:
-        """The first epoch begins."""
+        """Start the clock: the first epoch begins."""
         self.began = time.perf_counter()
 
     def step(self, stage_step: int, loss: Tensor) -> None:
-        """Look at the clock where an epoch ends."""
+        """Read the clock at the end of an epoch."""
         if stage_step in (self.steps, 2 * self.steps):
             now = _now(self.device)
             if stage_step == self.steps:
@@ -94,7 +94,7 @@ class _EpochTimer(Watch):
 
 
 def _bare(model: Network, pixels: Tensor, labels: Tensor, half: torch.dtype | None) -> float:
-    """Seconds of the second of two epochs of the barest loop."""
+    """The seconds of the second of two epochs of the barest loop."""
     model.to(pixels.device).train()
     optimiser = torch.optim.Adam(model.parameters(), lr=RATE, fused=True)
     began = seconds = 0.0

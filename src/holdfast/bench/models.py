@@ -1,4 +1,4 @@
-"""How fast models train beside their references in `transformers`, in one run: forward, backward and AdamW."""
+"""The training speed of models relative to their references in `transformers`: forward, backward and AdamW."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from holdfast.tasks import Classify, MaskedPhrase
 from holdfast.types import Inputs, Task, Training
 
 ROWS = 512
-"""How many examples there are to take batches from."""
+"""How many examples there are to draw batches from."""
 PLACES = 6
 
 
 @dataclass(frozen=True)
 class ModelCase:
-    """A model at a size and batch, what it sees, its reference, and the bar that it should clear."""
+    """A model at a size and batch, its inputs, its reference, and the target that it should meet."""
 
     name: str
     model: str
@@ -36,15 +36,15 @@ class ModelCase:
     reference: Callable[[Inputs], nn.Module] | None = None
     feeds: Callable[[Mapping[str, Tensor]], dict[str, Tensor]] | None = None
     ratio: float | None = None
-    """At least so many times the reference."""
+    """The minimum ratio to the reference."""
     rate: float | None = None
-    """At least so many examples a second."""
+    """The minimum number of examples per second."""
     precision: torch.dtype | None = None
 
 
 @dataclass(frozen=True)
 class Speed:
-    """Examples a second: the reference, ours as it is, and ours compiled, where each was measured."""
+    """Examples per second: the reference, this library uncompiled, and compiled, if each was measured."""
 
     case: str
     batch: int
@@ -52,7 +52,7 @@ class Speed:
     plain: float
     compiled: float | None
     tera: float
-    """Floating-point operations of the faster one, in 10^12 a second."""
+    """Floating-point operations of the faster one, in 10^12 per second."""
     bar: str
     met: bool | None
 
@@ -110,7 +110,7 @@ def _measure(case: ModelCase, device: torch.device, steps: int, compiled: bool) 
 
 
 def _made(case: ModelCase) -> tuple[dict[str, Tensor], Tensor, Task]:
-    """Random columns of the right shapes; texts of all lengths."""
+    """Random columns of the right shapes; texts of varying lengths."""
     draw, given = torch.Generator().manual_seed(0), case.inputs
     columns: dict[str, Tensor] = {}
     if given.image:
@@ -133,7 +133,7 @@ def _made(case: ModelCase) -> tuple[dict[str, Tensor], Tensor, Task]:
 def _ours(
     case: ModelCase, data: Data, task: Task, device: torch.device, steps: int, compiled: bool
 ) -> tuple[float, float]:
-    """Examples a second through the learner, as the loop drives it, and 10^12 operations an example."""
+    """Examples per second through the learner, as the loop drives it, and 10^12 operations per example."""
     torch.manual_seed(0)
     recipe = registry.MODELS[case.model].load()()
     model = recipe.build(case.inputs, {"speed": task.reads})
@@ -150,7 +150,7 @@ def _ours(
         learner.gradients(order[start : start + case.batch])
         learner.step(at)
 
-    def single() -> None:  # plainly, so that operations can be counted
+    def single() -> None:  # uncompiled, so that operations can be counted
         batch = learner.fetch(order[: case.batch])
         learner.backward(learner.loss(batch, learner.outputs(batch)), batch)
 
@@ -167,7 +167,7 @@ def _operations(step: Callable[[], None]) -> float:
 
 
 def _reference(case: ModelCase, columns: Mapping[str, Tensor], device: torch.device, steps: int) -> float:
-    """Examples a second of the model in `transformers`, with a linear head, as its documentation trains it."""
+    """Examples per second of the model in `transformers`, with a linear head, trained as in its documentation."""
     assert case.reference is not None
     assert case.feeds is not None
     torch.manual_seed(0)

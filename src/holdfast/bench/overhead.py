@@ -1,4 +1,4 @@
-"""What our loop costs beside the barest PyTorch loop, on the same model and data, in one run."""
+"""The overhead of the training loop relative to the barest PyTorch loop, on the same model and data, in one run."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ CPU = torch.device("cpu")
 
 @dataclass(frozen=True)
 class StepOverhead:
-    """Milliseconds a step: the barest loop, ours, and the difference, each the median over interleaved repeats."""
+    """Milliseconds per step: the barest loop, this library, and the difference; medians over interleaved repeats."""
 
     case: str
     bare_ms: float
@@ -41,7 +41,7 @@ class StepOverhead:
 
 
 def overhead(steps: int = 256, repeats: int = 25, place: torch.device = CPU) -> list[StepOverhead]:
-    """Measure fine-tuning, and replay against a bare loop over the larger batch."""
+    """Measure fine-tuning, and replay compared with a bare loop over the larger batch."""
     return [
         _compare("finetune", [], BATCH, steps, repeats, place),
         _compare("replay", [Replay(capacity=500)], 2 * BATCH, steps, repeats, place),
@@ -80,7 +80,7 @@ def _compare(
         train(Learner(net, data, {"speed": task}, device=place), stream, algorithms, Protocol(()), log=NoLog())  # type: ignore[arg-type]
 
     times = {"bare": [], "ours": []}  # type: dict[str, list[float]]
-    for _ in range(repeats + 1):  # the first round warms up
+    for _ in range(repeats + 1):  # the first round is a warm-up
         times["bare"].append(_milliseconds(bare, done, place))
         times["ours"].append(_milliseconds(ours, done, place))
     bare_ms, ours_ms = (statistics.median(times[name][1:]) for name in ("bare", "ours"))

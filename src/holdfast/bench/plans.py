@@ -1,4 +1,4 @@
-"""What a plan costs beyond its runs: the time between trivial runs, how well two cores are filled, and two ranks."""
+"""The overhead of a plan beyond its runs: time between trivial runs, utilisation of two cores, and two ranks."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ from holdfast.tasks import Classify
 from holdfast.types import Head, Inputs, Training
 
 LIMITS_MS = {"local": 20.0, "ray": 60.0}
-"""How much scheduling may add to each trivial run."""
+"""The maximum time that scheduling may add to each trivial run."""
 LIMIT_RATIO = 0.56
-"""What the wall time of sixteen runs on two cores may be, over the sum of their times: 0.5 is perfect."""
+"""The target for the wall time of sixteen runs on two cores, divided by the sum of their times: 0.5 is perfect."""
 CORES = 2
 TRIVIAL = {"benchmark.stages": 1, "train.epochs": 1}
 
 
 @dataclass(frozen=True)
 class EngineOverhead:
-    """Milliseconds that one engine adds to each run, beyond what runs take in its processes."""
+    """The milliseconds that one engine adds to each run, beyond the run's own time in its process."""
 
     engine: str
     runs: int
@@ -51,7 +51,7 @@ class EngineOverhead:
 
 @dataclass(frozen=True)
 class Filling:
-    """The wall time of a plan over the sum of the times of its runs."""
+    """The wall time of a plan, and the sum of the times of its runs."""
 
     runs: int
     places: int
@@ -61,13 +61,13 @@ class Filling:
 
     @property
     def ratio(self) -> float:
-        """Half is perfect, for two."""
+        """Their ratio; for two workers, half is perfect."""
         return self.wall_s / self.sum_s
 
 
 @dataclass(frozen=True)
 class Overlap:
-    """Milliseconds of a step of two ranks: gradients averaged after the backward pass, and while it goes on."""
+    """Milliseconds per step of two ranks: averaging gradients after the backward pass, or during it."""
 
     megabytes: float
     buckets: int
@@ -77,7 +77,7 @@ class Overlap:
 
     @property
     def ratio(self) -> float:
-        """Below 1, it pays."""
+        """The speed-up as a ratio: overlapping pays if it is below 1."""
         return self.during_ms / self.after_ms
 
 
@@ -97,11 +97,11 @@ ENGINES: dict[str, Callable[[Store], AbstractContextManager[Engine]]] = {"local"
 
 
 def overhead(engine: str, runs: int) -> EngineOverhead:
-    """What an engine adds to each of so many trivial runs, once its processes are there."""
+    """The overhead of an engine for each of `runs` trivial runs, once its processes are running."""
     with tempfile.TemporaryDirectory() as folder:
         store = Store(Path(folder))
         with ENGINES[engine](store) as workers:
-            _trivial(store, workers, 4, first=runs)  # imports, and what a process does once
+            _trivial(store, workers, 4, first=runs)  # triggers imports, and a process's other one-time work
             result = _trivial(store, workers, runs, first=0)
     total = sum(outcome.seconds for outcome in result.outcomes.values())
     extra = result.seconds * CORES - total
@@ -109,7 +109,7 @@ def overhead(engine: str, runs: int) -> EngineOverhead:
 
 
 def filling(runs: int = 16, epochs: int = 30) -> Filling:
-    """How well a plan of longer runs fills two cores, its processes there."""
+    """How well a plan of longer runs fills two cores, once its processes are running."""
     with tempfile.TemporaryDirectory() as folder:
         store = Store(Path(folder))
         with local(store) as workers:
@@ -129,7 +129,7 @@ def _trivial(store: Store, engine: Engine, runs: int, first: int) -> PlanResult:
 
 
 def overlap(repeats: int = 30) -> Overlap:
-    """What it is worth to send gradients while the backward pass goes on: two ranks over gloo, one thread each."""
+    """The benefit of sending gradients during the backward pass: two ranks over gloo, one thread each."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -146,7 +146,7 @@ def overlap(repeats: int = 30) -> Overlap:
 
 
 def _as_rank(repeats: int, width: int = 1024, rows: int = 64) -> Overlap:
-    """The steps of one rank, in turn with one message after the backward pass and with buckets within it."""
+    """The steps of one rank, alternating between one message after the backward pass and buckets during it."""
     ranks = sending.join()
     torch.manual_seed(0)
     model = Perceptron(width=width, depth=8).build(Inputs((3, 16, 16)), {"speed": Head("classify", 10)})
@@ -156,11 +156,11 @@ def _as_rank(repeats: int, width: int = 1024, rows: int = 64) -> Overlap:
     size = sum(parameter.nbytes for parameter in learner.parameters.values())
     own = sending.BUCKET
     times: dict[int, list[float]] = {own: [], size: []}
-    for _ in range(repeats + 1):  # the first round warms up
+    for _ in range(repeats + 1):  # the first round is a warm-up
         for bucket, taken in times.items():
             sending.BUCKET = bucket
             learner.restart(Training(), 1)
-            learner.gradients(np.arange(2 * rows))  # which gradients there are is known from here on
+            learner.gradients(np.arange(2 * rows))  # after this, it is known which gradients exist
             ranks.wait()
             start = time.perf_counter()
             learner.gradients(np.arange(2 * rows))

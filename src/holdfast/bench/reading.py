@@ -1,4 +1,4 @@
-"""How long the largest annotation files take to read, at their official size, and how much memory."""
+"""The time and memory needed to read the largest annotation files, at their official size."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LIMIT_SECONDS, LIMIT_GIB = 20.0, 2.0
 
 @dataclass(frozen=True)
 class ReadingTime:
-    """Seconds to write the files with the world, and to read them; the most memory that this process ever had."""
+    """Seconds to write the synthetic files, and to read them; the peak memory of this process."""
 
     questions: int
     write_seconds: float
@@ -27,9 +27,9 @@ class ReadingTime:
 
 
 def vqav2_annotations(scale: str = "paper") -> ReadingTime:
-    """Write VQAv2's training questions without pictures (empty files stand for them), and read them all.
+    """Write VQAv2's training questions without pictures (empty files take their place), and read them all.
 
-    The world's questions are as many as the official ones at the scale `paper`; its scenes are its own.
+    At the scale `paper`, there are as many synthetic questions as official ones; the scenes are synthetic.
     """
     with tempfile.TemporaryDirectory() as root:
         folder = Path(root)

@@ -1,7 +1,7 @@
-"""Pre-training of encoders on the world: masked words, and which of two sentences matches a picture.
+"""Pre-training of encoders on the synthetic world: masked words, and which of two sentences matches a picture.
 
-It gives users who are offline an encoder that has seen pictures and read text before the first task. The two sentences
-differ in one attribute, so that neither the words nor the picture alone give the answer away.
+It gives offline users an encoder that has seen pictures and read text before the first task. The two sentences differ
+in one attribute, so that neither the words nor the picture alone give the answer away.
 """
 
 from __future__ import annotations
@@ -54,33 +54,33 @@ from holdfast.world.pairs import Lesson, lesson, texts
 T = TypeVar("T")
 
 SEED = 0x9E7
-"""The seed of the scenes, which no dataset has."""
+"""The seed of the scenes, which no dataset uses."""
 PLACES = 4
-"""The most words of a sentence that are masked."""
+"""The maximum number of masked words in a sentence."""
 SHARE = 0.15
 """The share of a sentence's words that are masked; at least one word is."""
 HELD_OUT = 20
 """One of every 20 scenes is held out."""
 MATCHING = "matching.safetensors"
-"""The head that judges which of two sentences is true, beside the encoder's own files."""
+"""The file of the head that judges which of two sentences is true, beside the encoder's own files."""
 READ = 2000
-"""The number of scenes whose text makes the word pieces, whichever model learns from them."""
+"""The number of scenes whose text determines the word pieces, whichever model learns from them."""
 
 
 @dataclass(frozen=True)
 class Pretraining:
-    """What is learned, and for how long. A text encoder learns masked words alone."""
+    """What is learned, and for how long. A text encoder learns masked words only."""
 
     model: Literal["vilt-tiny", "bert-tiny"] = "vilt-tiny"
     scenes: Annotated[int, Between(40)] = 2000
-    """How many pictures; a twentieth more is held out."""
+    """The number of pictures; a twentieth more is held out."""
     epochs: Annotated[int, Between(1)] = 10
     batch_size: Annotated[int, Between(1)] = 256
     learning_rate: Annotated[float, Between(0)] = 1e-3
     length: Annotated[int, Between(8)] = 24
-    """The longest sentence, in word pieces."""
+    """The maximum length of a sentence, in word pieces."""
     pieces: Annotated[int, Between(64)] = 3000
-    """How many word pieces there are at most."""
+    """The maximum number of word pieces."""
     seed: Annotated[int, Between(0)] = 0
 
     def command(self) -> str:
@@ -98,7 +98,7 @@ class Pretraining:
 
 @dataclass(frozen=True)
 class Lessons(Task):
-    """Complete a sentence, and tell a true sentence from a near miss, about the same picture."""
+    """Complete a sentence, and distinguish a true sentence from a near miss, for the same picture."""
 
     words: MaskedPhrase
     matching: Choose
@@ -109,7 +109,7 @@ class Lessons(Task):
 
     @property
     def reads(self) -> Head:
-        """The head of the words; the other one is the matching task's own."""
+        """The head for words; the matching task has its own."""
         return self.words.reads
 
     def forward(self, model: Callable[[Mapping[str, Tensor], str], Tensor], part: Part) -> Tensor:
@@ -120,23 +120,23 @@ class Lessons(Task):
         return torch.cat([model(read, "words").flatten(1), model(judged, "matching")], dim=1)
 
     def losses(self, output: Tensor, part: Part) -> Tensor:
-        """The sum of both."""
+        """The sum of both losses."""
         words, scores = output[:, :-2].reshape(len(output), PLACES, -1), output[:, -2:]
         first = torch.zeros(len(scores), dtype=torch.int64, device=scores.device)
         judged = Part("matching", {}, first)
         return self.words.losses(words, part) + self.matching.losses(scores, judged)
 
     def predictions(self, output: Tensor, part: Part) -> Tensor:
-        """It is not evaluated: its two halves are."""
+        """Not evaluated: its two halves are."""
         raise AssertionError
 
     def score(self, predictions: Array, targets: Array) -> float:
-        """It is not evaluated: its two halves are."""
+        """Not evaluated: its two halves are."""
         raise AssertionError
 
 
 class _Scores:
-    """The scores of one run, in memory."""
+    """The scores of one run, kept in memory."""
 
     def __init__(self) -> None:
         self.found: list[Score] = []
@@ -198,7 +198,7 @@ def pretrain(
     found = {score.name: score.score for score in log.found}
     pieces.save(out / "vocab.txt")
     model.encoder.save(out)
-    if "matching" in model.heads:  # so that anyone can check what is claimed of it
+    if "matching" in model.heads:  # so that anyone can verify its accuracy
         write(out / MATCHING, model.heads["matching"].state_dict())
     made = {"command": settings.command(), "settings": asdict(settings), "held_out": found}
     write_json(out / "made.json", made | {"holdfast": __version__, "generator": generator_hash()})
@@ -208,9 +208,9 @@ def pretrain(
 
 
 def _claim(out: Path, settings: Pretraining) -> None:
-    """Make a folder this pre-training's own, or refuse one that is not."""
+    """Claim a folder for this pre-training; raise a UserError if it holds anything else."""
     if (out / "model.safetensors").exists():
-        raise UserError(f"{out} holds a model already: give another folder")
+        raise UserError(f"{out} already holds a model: choose another folder")
     mine, note = {**asdict(settings), "generator": generator_hash()}, out / "begun.json"
     if not note.exists():
         out.mkdir(parents=True, exist_ok=True)
@@ -218,13 +218,13 @@ def _claim(out: Path, settings: Pretraining) -> None:
     elif (begun := json.loads(note.read_text(encoding="utf-8"))) != mine:
         differs = next(name for name in mine if begun.get(name) != mine[name])
         raise UserError(
-            f"{out} holds a pre-training that was begun with {differs}={begun.get(differs)}, not {mine[differs]}: "
-            "give the same settings to continue it, or another folder"
+            f"{out} holds a pre-training that was started with {differs}={begun.get(differs)}, not {mine[differs]}: "
+            "use the same settings to continue it, or choose another folder"
         )
 
 
 def generator_hash() -> str:
-    """A hash of the source of the world, which made the pictures and the text."""
+    """A hash of the source of the synthetic world, which generated the pictures and the text."""
     digest = hashlib.blake2b(digest_size=8)
     for path in sorted(Path(holdfast.world.__path__[0]).rglob("*.py")):
         digest.update(path.read_bytes())
@@ -244,7 +244,7 @@ def _training(settings: Pretraining) -> Training:
 
 
 def world_pieces(size: int, watch: Watch | None = None) -> Tokenizer:
-    """The word pieces of the world's own language."""
+    """The word pieces of the synthetic world's language."""
     read = [text for scene in _on_all_cores(partial(texts, SEED), READ, watch or Watch()) for text in scene]
     return train_pieces([*read, " ".join(NEUTRAL_NAMES), "the gray"], size)
 
@@ -255,8 +255,8 @@ def _on_all_cores(
     watch: Watch,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Iterator[T]:
-    """What a function makes of each number, in order; asked to stop, it does."""
-    with working(os.cpu_count() or 1, "a process that makes the lessons ended early: call it again") as pool:
+    """Apply a function to each number, in order, on all cores; stop early if asked to."""
+    with working(os.cpu_count() or 1, "a process that generates the lessons died: run the command again") as pool:
         numbers = [range(start, min(start + 64, count)) for start in range(0, count, 64)]
         for some, future in [(some, pool.submit(_made, make, some)) for some in numbers]:
             yield from future.result()
@@ -270,7 +270,7 @@ def _made(make: Callable[[int], T], numbers: range) -> list[T]:
 
 
 def _from_lessons(lessons: Sequence[Lesson], pieces: Tokenizer, settings: Pretraining) -> tuple[Table, Table]:
-    """Two tables over the same pictures: sentences to complete, and pairs of which one is true, the first."""
+    """Two tables over the same pictures: sentences to complete, and pairs of sentences, the first of which is true."""
     pixels = torch.from_numpy(np.stack([each.image.transpose(2, 0, 1) for each in lessons]))
     sentences = [
         (number, text, pair)
@@ -291,7 +291,7 @@ def _together(words: Table, matching: Table) -> Table:
 
 
 def _words(sentences: Sequence[str], image: Shared | None, pieces: Tokenizer, settings: Pretraining) -> Table:
-    """Sentences with some words hidden: each with the same chance, at least one and at most a few of them."""
+    """Sentences with some words hidden: all equally likely, at least one word and at most a few."""
     numbers, lengths = _encode(sentences, pieces, settings)
     random = np.random.default_rng([settings.seed, len(sentences)])
     order = random.random(numbers.shape)
@@ -309,7 +309,7 @@ def _words(sentences: Sequence[str], image: Shared | None, pieces: Tokenizer, se
 
 
 def _encode(sentences: Sequence[str], pieces: Tokenizer, settings: Pretraining) -> tuple[Array, Array]:
-    """The word pieces of many sentences, each different one cut once: short sentences come again and again."""
+    """The word pieces of many sentences, computed once for each distinct one: short sentences recur often."""
     kinds = {text: number for number, text in enumerate(dict.fromkeys(sentences))}
     numbers, lengths = pieces.encode(list(kinds), settings.length)
     rows = np.fromiter((kinds[text] for text in sentences), np.int64, len(sentences))

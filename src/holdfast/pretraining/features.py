@@ -1,7 +1,7 @@
 """A feature map of every image, computed once.
 
-Beside the files that `data/features.py` reads, OUT.json notes how many maps are done, and a hash of what they were made
-from. OUT.npy appears when all are done. A call that was stopped continues where it was.
+Beside the files that `data/features.py` reads, OUT.json records how many maps are done, and a hash of their inputs.
+OUT.npy appears when all are done. A call that was interrupted continues where it stopped.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ def compute_features(
     device: str | torch.device = "cpu",
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Features:
-    """The feature map of every image of a folder, or of a prepared table, by a network.
+    """Compute the feature map of every image of a folder, or of a prepared table, with a network.
 
-    The network takes uint8 images (rows, 3, height, width) on the device; `name` says which it is, so that no file
-    mixes two. Files are resized to `side`; a table's images stay as they are.
+    The network takes uint8 images (rows, 3, height, width) on the device; `name` identifies it, so that no file mixes
+    two networks. Files are resized to `side`; a table's images are used at their own size.
     """
     if out.suffix != ".npy":
-        raise UserError(f"features are saved as .npy: call the file {out.with_suffix('.npy').name}, not {out.name}")
+        raise UserError(f"features are saved as .npy: name the file {out.with_suffix('.npy').name}, not {out.name}")
     source = _TableImages(images) if (images / "index.json").exists() else _Folder(images, side)
     note, partial = out.with_suffix(".json"), out.with_name(f".{out.name}.writing")
     before = _read_note(note)
@@ -56,7 +56,7 @@ def compute_features(
     if out.exists():
         if same and done == len(source):
             return open_features(out)
-        raise UserError(f"{out} holds features of other images or another network: give another file, or delete it")
+        raise UserError(f"{out} holds features of other images or of another network: change --out, or delete it")
     maps = _open_partial(partial, len(source)) if same and done else None
     if maps is None:
         done, seen = 0, hashlib.blake2b(name.encode(), digest_size=16)
@@ -85,7 +85,7 @@ class _Folder:
         self.side = side
         self.paths = sorted(_image_files(folder))
         if not self.paths:
-            raise UserError(f"{folder} holds no images ({', '.join(SUFFIXES)}): give the folder of the images")
+            raise UserError(f"{folder} contains no images ({', '.join(SUFFIXES)}): specify the folder of the images")
         self.ids = [path.relative_to(folder).as_posix() for path in self.paths]
 
     def __len__(self) -> int:
@@ -110,12 +110,12 @@ class _TableImages:
             index = column.index.reshape(len(column), -1).numpy()
             first = np.full(len(column.values), -1)
             shown = np.repeat(np.arange(len(index)), index.shape[1])
-            first[index.flatten()[::-1]] = shown[::-1]  # of several examples the last one written, the first, stays
+            first[index.flatten()[::-1]] = shown[::-1]  # of several examples, the first remains, as it is written last
             self.values, self.ids = column.values, ["" if row < 0 else str(prepared.ids[row]) for row in first]
         elif isinstance(column, Tensor):
             self.values, self.ids = column, [str(name) for name in prepared.ids]
         else:
-            raise UserError(f"{folder} has no decoded images: give the folder of the images in its place")
+            raise UserError(f"{folder} has no decoded images: specify the folder of the images instead")
         self.fingerprint = prepared.fingerprint
 
     def __len__(self) -> int:
@@ -130,7 +130,7 @@ class _TableImages:
 
 def _image_files(folder: Path) -> Iterator[Path]:
     if not folder.is_dir():
-        raise UserError(f"there is no folder {folder}: give the folder of the images")
+        raise UserError(f"there is no folder {folder}: specify the folder of the images")
     for here, _, names in os.walk(folder):
         yield from (Path(here, name) for name in names if name.lower().endswith(SUFFIXES))
 
@@ -147,8 +147,8 @@ def _new_partial(path: Path, shape: tuple[int, ...]) -> np.memmap[Any, np.dtype[
     path.parent.mkdir(parents=True, exist_ok=True)
     path.unlink(missing_ok=True)
     need, free = 2 * int(np.prod(shape)), shutil.disk_usage(path.parent).free
-    if need > free:  # writing to a mapped file on a full disk would kill the process without a word
-        raise UserError(f"the features take {need / 1e9:.1f} GB, but {path.parent} has {free / 1e9:.1f} GB free")
+    if need > free:  # writing to a mapped file on a full disk would kill the process without a message
+        raise UserError(f"the features need {need / 1e9:.1f} GB, but {path.parent} has only {free / 1e9:.1f} GB free")
     return np.lib.format.open_memmap(path, "w+", np.float16, shape)
 
 

@@ -1,7 +1,7 @@
 """The training of `models/region_network.py`: `python -m holdfast.pretraining.region_network` repeats it in minutes.
 
-The network learns the things in the world's pictures: their names, colours, sizes, patterns and what they do, and the
-place where they are.
+The network learns to name the things in synthetic pictures, their colours, sizes, patterns and actions, and the place
+they are in.
 """
 
 from __future__ import annotations
@@ -38,19 +38,19 @@ _SEED = 0x0B0C5
 
 @dataclass(frozen=True)
 class LabelledCrops:
-    """Crops with their boxes, and the number of the right value of each attribute, -1 where it has none."""
+    """Crops with their boxes, and the index of the right value of each attribute, -1 if it has none."""
 
     crops: Tensor
     boxes: Tensor
     targets: Tensor
 
     def rows(self, rows: Tensor) -> LabelledCrops:
-        """Some of them."""
+        """A selection of the rows."""
         return LabelledCrops(self.crops[rows], self.boxes[rows], self.targets[rows])
 
 
 def draw(numbers: Sequence[int], seed: int = _SEED) -> LabelledCrops:
-    """The boxes of some scenes with their labels; the first crop of a scene is the whole picture, with its place.
+    """The boxes of some scenes with their labels; the first crop of a scene is the whole picture, labelled by place.
 
     >>> made = draw([1, 2])
     >>> made.crops.shape[1:], int((made.targets[:, -1] >= 0).sum())

@@ -1,7 +1,7 @@
 """The training of `models/sight.py`: `python -m holdfast.pretraining.sight` repeats it in minutes.
 
-The pictures show blocks, as the world's CLEVR at `small`, under a seed that no dataset has. The network learns what
-block has its middle in a cell, and for each cell whether there is one.
+The pictures show blocks, as in the synthetic CLEVR at `small`, under a seed that no dataset uses. The network learns
+for each cell whether a block has its centre there, and which block.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _NOWHERE = -1
 
 @dataclass(frozen=True)
 class LabelledCells:
-    """Pictures, and for each group what stands in each cell: a value's number, or -1 where no block is."""
+    """Pictures, and for each group the content of each cell: the index of a value, or -1 if there is no block."""
 
     images: Tensor
     targets: Tensor
@@ -51,7 +51,7 @@ def draw(first: int, count: int) -> LabelledCells:
     for row in range(count):
         scene = make_blocks(SEED, first + row, count=SMALL.blocks, near=SMALL.near)
         images[row] = decode(draw_blocks(scene, WIDTH, HEIGHT)[..., :3], SIDE)
-        # The nearest last: it hides what lies in the same cell.
+        # The nearest last: it hides other blocks in the same cell.
         for block in sorted(scene.things, key=lambda b: -scene.camera.project(b.middle, WIDTH, HEIGHT)[2]):
             across, down, _ = scene.camera.project(block.middle, WIDTH, HEIGHT)
             place = (
@@ -79,7 +79,7 @@ def train(given: LabelledCells, steps: int = 3000, rate: float = 4e-3, batch: in
 
 
 def accuracies(sight: Sight, given: LabelledCells) -> list[float]:
-    """The accuracy of each group, over the cells that have a block."""
+    """The accuracy of each group, over the cells that contain a block."""
     with torch.inference_mode():
         groups = torch.split(sight.logits(given.images), [*GROUPS, 1], dim=1)
     there = given.targets[:, 0] >= 0
@@ -92,7 +92,7 @@ def accuracies(sight: Sight, given: LabelledCells) -> list[float]:
 def _loss(sight: Sight, given: LabelledCells) -> Tensor:
     *groups, found = torch.split(sight.logits(given.images), [*GROUPS, 1], dim=1)
     there = (given.targets[:, 0] >= 0).float()
-    # Few cells have a block: their loss must not drown in that of the others.
+    # Few cells contain a block: their loss must not be drowned out by that of the others.
     loss = 8 * functional.binary_cross_entropy_with_logits(found.squeeze(1), there)
     for number, logits in enumerate(groups):
         loss = loss + functional.cross_entropy(logits, given.targets[:, number], ignore_index=_NOWHERE)

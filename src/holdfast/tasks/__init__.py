@@ -1,4 +1,4 @@
-"""The kinds of task: each says how a model's output becomes a loss, a prediction, a score, and a lesson from a teacher.
+"""The kinds of task: each defines how a model's output becomes a loss, a prediction, a score and a distillation target.
 
 | kind           | an example has                                   | file             |
 |----------------|--------------------------------------------------|------------------|

@@ -1,4 +1,4 @@
-"""What the kinds of task share."""
+"""The common part of the kinds of task."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from holdfast.types import Part, Task
 
 
 class OfHead(Task):
-    """A task whose output is what its head gives."""
+    """A task whose output is the output of its head."""
 
     def forward(self, model: Callable[[Mapping[str, Tensor], str], Tensor], part: Part) -> Tensor:
         """The outputs of the task's head."""

@@ -1,7 +1,7 @@
-"""How far a model's answers are from its teacher's: what tasks distil by.
+"""The divergence of a model's answers from its teacher's, which tasks use for distillation.
 
 Equation: KL(p || q) of each row, with p the answers of the teacher and q those of the model, both at temperature T:
-softmax(logits / T), or sigmoid(logits / T) of each answer where answers are independent.
+softmax(logits / T), or sigmoid(logits / T) of each answer if answers are independent.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from torch.nn import functional
 
 
 def softmax_divergence(taught: Tensor, output: Tensor, temperature: float) -> Tensor:
-    """The divergence of one answer among several: the last dimension goes.
+    """The divergence for one answer among several, reduced over the last dimension.
 
     >>> softmax_divergence(torch.tensor([[0.0, 0.0]]), torch.tensor([[5.0, 5.0]]), temperature=2.0)
     tensor([0.])
@@ -23,7 +23,7 @@ def softmax_divergence(taught: Tensor, output: Tensor, temperature: float) -> Te
 
 
 def sigmoid_divergence(taught: Tensor, output: Tensor, temperature: float) -> Tensor:
-    """The divergence of each of several independent answers.
+    """The divergence for each of several independent answers.
 
     >>> sigmoid_divergence(torch.tensor([[0.0, 3.0]]), torch.tensor([[0.0, 3.0]]), temperature=2.0)
     tensor([[0., 0.]])

@@ -1,4 +1,4 @@
-"""One right answer of several: a class, or one of the texts that an example brings."""
+"""One right answer of several: a class, or one of the texts that come with an example."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from holdfast.types import Array, Head, Part
 
 
 class OneRight(OfHead):
-    """One right answer among `outputs`, scored by accuracy; a target is its number."""
+    """One right answer among `outputs`, scored by accuracy; a target is its index."""
 
     @property
     @abstractmethod
     def reads(self) -> Head:
-        """What kind of head that is."""
+        """The kind of head that it needs."""
 
     def losses(self, output: Tensor, part: Part) -> Tensor:
         """Cross-entropy."""
@@ -56,7 +56,7 @@ class Classify(OneRight):
     chance: float
     images: int = 1
     growing: bool = False
-    """Whether the head knows only the classes that some stage has brought."""
+    """Whether the head knows only the classes that have appeared in some stage."""
 
     @property
     def reads(self) -> Head:
@@ -68,7 +68,7 @@ class Classify(OneRight):
         return targets
 
     def divergence(self, taught: Tensor, output: Tensor, part: Part, temperature: float, units: Tensor) -> Tensor:
-        """The KL divergence between the softmax of both, over these classes alone.
+        """The KL divergence between both softmaxes, over these classes alone.
 
         >>> import torch
         >>> task = Classify("colours", head="colours", outputs=3, chance=1 / 3)
@@ -83,7 +83,7 @@ class Classify(OneRight):
 
 @dataclass(frozen=True)
 class Choose(OneRight):
-    """One of several texts is right: multiple choice. `outputs` is their number."""
+    """Multiple choice: one of several texts is right. `outputs` is their number."""
 
     version: ClassVar[int] = 1
 
@@ -98,5 +98,5 @@ class Choose(OneRight):
         return Head("choose", self.outputs)
 
     def divergence(self, taught: Tensor, output: Tensor, part: Part, temperature: float, units: Tensor) -> Tensor:
-        """The KL divergence between the softmax of both, over the texts."""
+        """The KL divergence between both softmaxes, over the texts."""
         return softmax_divergence(taught, output, temperature)

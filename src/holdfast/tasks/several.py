@@ -18,9 +18,9 @@ from holdfast.types import Array, Part
 
 @dataclass(frozen=True)
 class SoftLabel(OfHead):
-    """Several answers that each are right to a degree, as ten annotators make them: VQA.
+    """Several answers that are each right to a degree, as determined by ten annotators: VQA.
 
-    A target is a pair of rows: the numbers of the answers (-1 where there are fewer) and what each of them scores.
+    A target is a pair of rows: the indices of the answers (padded with -1) and the score of each.
 
     >>> answers = np.array([[[4, 2, -1], [1.0, 0.3, 0.0]]])
     >>> SoftLabel("vqa", head="vqa", outputs=5, chance=0.1).score(np.array([2]), answers)
@@ -34,23 +34,23 @@ class SoftLabel(OfHead):
     outputs: int
     chance: float
     prior: float = 0.0
-    """What is taken off every logit. A new head gives each answer even odds; where all but a few are wrong, the first
-    steps only learn that, and shake an encoder that has little time to recover: log(outputs) spares it."""
+    """Subtracted from every logit. A new head gives each answer even odds; if all but a few are wrong, the first steps
+    learn only that, and disturb an encoder that has little time to recover: log(outputs) spares it."""
 
     def forward(self, model: Callable[[Mapping[str, Tensor], str], Tensor], part: Part) -> Tensor:
-        """The outputs of the task's head, less the prior."""
+        """The outputs of the task's head, minus the prior."""
         return super().forward(model, part) - self.prior
 
     def losses(self, output: Tensor, part: Part) -> Tensor:
         """Binary cross-entropy, summed over the answers: its mean times their number, as in CLiMB."""
         answers, scores = part.targets.unbind(1)
-        dense = output.new_zeros(len(output), self.outputs + 1)  # the last column takes what is padding
+        dense = output.new_zeros(len(output), self.outputs + 1)  # the last column absorbs the padding
         places = answers.long() % (self.outputs + 1)
         dense = dense.scatter_(1, places, scores.to(output.dtype))[:, :-1]
         return functional.binary_cross_entropy_with_logits(output, dense, reduction="none").sum(-1)
 
     def divergence(self, taught: Tensor, output: Tensor, part: Part, temperature: float, units: Tensor) -> Tensor:
-        """The KL divergence of each answer's sigmoid, summed over the answers as the loss is."""
+        """The KL divergence of each answer's sigmoid, summed over the answers like the loss."""
         return sigmoid_divergence(taught, output, temperature).sum(-1)
 
     def predictions(self, output: Tensor, part: Part) -> Tensor:
@@ -80,7 +80,7 @@ class MultiLabel(OfHead):
         return functional.binary_cross_entropy_with_logits(output, targets, reduction="none").mean(-1)
 
     def divergence(self, taught: Tensor, output: Tensor, part: Part, temperature: float, units: Tensor) -> Tensor:
-        """The KL divergence of each class's sigmoid, the mean over the classes as the loss is."""
+        """The KL divergence of each class's sigmoid, averaged over the classes like the loss."""
         return sigmoid_divergence(taught, output, temperature).mean(-1)
 
     def predictions(self, output: Tensor, part: Part) -> Tensor:

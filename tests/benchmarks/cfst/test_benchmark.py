@@ -292,7 +292,7 @@ def test_lwf_keeps_old_heads_where_each_stage_has_one():
 
 
 def test_refusals(tmp_path):
-    with pytest.raises(UserError, match="holds no cpin"):
+    with pytest.raises(UserError, match="contains no cpin"):
         cfst.Cpin(data=str(tmp_path)).setup(WANTS)
     with pytest.raises(UserError, match=r"a 11-way test .* and there are 10: set benchmark.way"):
         cfst.Cgqa(scale="tiny", way=11).setup(WANTS)

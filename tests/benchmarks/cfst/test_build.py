@@ -247,7 +247,7 @@ def test_a_finished_build_is_told_again_and_another_one_refused(built, gqa):
 
     again = build("cgqa", gqa, out, per_combination=PER, seed=3, workers=1, progress=never)
     assert again == report
-    with pytest.raises(UserError, match="holds another build or none"):
+    with pytest.raises(UserError, match="does not hold this build"):
         build("cgqa", gqa, out, per_combination=PER, seed=4, workers=1)
 
 
@@ -260,7 +260,7 @@ def copy(built, tmp_path):
 def test_a_broken_picture_is_found(copy):
     path = copy / "CGQA" / "GQA_100" / "fewshot" / "sys" / "1.jpg"
     path.write_bytes(path.read_bytes()[:-100])
-    with pytest.raises(RunError, match=r"1\.jpg is not whole"):
+    with pytest.raises(RunError, match=r"1\.jpg is incomplete"):
         verify("cgqa", copy)
 
 
@@ -459,7 +459,7 @@ def test_the_command_tells_what_it_built(gqa, tmp_path):
     assert found["rows"][0]["pictures"] == 2 * found["rows"][0]["present"]
     wrong = CliRunner().invoke(app, [*call[:-4], "--per-combination", "2,1"])
     assert isinstance(wrong.exception, UserError)
-    assert "give three whole numbers" in str(wrong.exception)
+    assert "use three whole numbers" in str(wrong.exception)
 
 
 # --- from the world's own files ---

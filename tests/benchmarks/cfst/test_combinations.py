@@ -80,7 +80,7 @@ def test_the_tasks_of_cobj_can_be_smaller():
         cut = cobj.in_tasks_of(size)
         assert [len(task) for task in cut.tasks] == [size] * tasks
         assert cut.trained == cobj.trained
-    with pytest.raises(UserError, match="tasks of 7 do not divide"):
+    with pytest.raises(UserError, match="not divisible into tasks of 7"):
         cobj.in_tasks_of(7)
 
 

@@ -48,7 +48,7 @@ def test_maps_of_two_runs_are_one_picture(done, tmp_path):
     assert "50 pictures" in shown.stdout, "ten of each of the five tests"
     with Image.open(picture) as found:
         assert min(found.size) > 900
-    with pytest.raises(UserError, match="saw other pictures than each other"):
+    with pytest.raises(UserError, match="do not share the same pictures"):
         holdfast("maps", first, other, "--out", store, "--picture", picture)
 
 
@@ -77,7 +77,7 @@ def test_mistakes_are_told(done, tmp_path):
     with pytest.raises(UserError, match="did you mean Asys"):
         holdfast("series", store, "--measure", "Asy")
     cgqa.write(tmp_path / "archive", "tiny", 9)
-    with pytest.raises(UserError, match="other data than run"):
+    with pytest.raises(UserError, match="is not the data of run"):
         holdfast("maps", ids[0], "--out", store, "--data", tmp_path / "archive")
     put(tmp_path / "other", record("patterns"))
     (only,) = Store(tmp_path / "other").runs()

@@ -92,7 +92,7 @@ def test_what_is_drawn():
     other = fewshot.draw(labels, np.random.default_rng(1), tasks=40, way=3, shot=6, query=4)
     assert np.array_equal(drawn.support, again.support)
     assert not np.array_equal(drawn.support, other.support)
-    with pytest.raises(UserError, match="needs 5 classes of 10 examples, and there are 4"):
+    with pytest.raises(UserError, match="needs 5 classes of 10 examples, but there are 4"):
         fewshot.draw(labels, np.random.default_rng(0), way=5, shot=6, query=4)
 
 

@@ -1,8 +1,8 @@
-"""The benchmarks `cfst:cgqa`, `cfst:cobj`, `cfst:cpin` and `cfst:cifar100`: settings, and how their parts fit.
+"""The benchmarks `cfst:cgqa`, `cfst:cobj`, `cfst:cpin` and `cfst:cifar100`: their settings, and how their parts fit.
 
 A run learns combinations of concepts in stages, with one growing head (class-incremental) or a head for each stage
-(task-incremental, the paper's star). At its end, few-shot tests ask how well the extractor serves combinations that it
-has not learned. CIFAR-100 has no combinations, and no such tests.
+(task-incremental, starred in the paper). At the end, few-shot tests measure how well the extractor serves combinations
+that it has not learned. CIFAR-100 has no combinations and no such tests.
 """
 
 from __future__ import annotations
@@ -35,27 +35,27 @@ from holdfast.errors import UserError
 from holdfast.types import Between, EvaluationSet, Inputs, Protocol, Score, Stage, Stream, Training, Wants
 
 LEAST, MOST = 40, {"tiny": 40, "small": 40, "large": 96}
-"""The least side of a composed picture, whatever a small model was made for: below it, its cells tell too little. And
-the most away from the paper's scale, whatever a large one was made for."""
+"""The minimum side of a composed picture, whatever a small model was made for: below it, the cells show too little. And
+the maximum at all scales but the paper's, whatever a large model was made for."""
 EPOCHS = {"tiny": 2, "small": 12, "large": 30}
 RATE = 3e-3
-"""The paper's for plain fine-tuning on CGQA; `preset` has those of each method."""
+"""The paper's settings for plain fine-tuning on CGQA; `preset` has those of each method."""
 CHANNELS = 16
-"""Those of a small model, where a method needs a network of modules."""
+"""The settings of a small model, for methods that need a network of modules."""
 BATCHES = {"tiny": 32, "small": 32, "large": 100, "paper": paper.BATCH}
-"""Away from the paper's scale a stage has few examples, and a small model learns the faster in smaller steps."""
+"""Except at the paper's scale, a stage has few examples, and a small model learns faster in smaller steps."""
 VALIDATION = 0.1
-"""The share of CIFAR-100's training data that is kept for validation."""
+"""The share of CIFAR-100's training data that is used for validation."""
 BUILT = {"tiny": (16, 4, 20), "small": (60, 10, 20), "large": (300, 50, 100), "paper": (1000, 50, 100)}
-"""The pictures of a combination for training, validation and test, where the world's CPIN is built."""
+"""The number of pictures per combination for training, validation and test, when the synthetic CPIN is built."""
 PAIR = 2
-"""The classes of a test on fresh, or on old concepts."""
+"""The number of classes in a test on fresh, or on old, concepts."""
 SPLITS: tuple[Literal["validation", "test"], ...] = ("validation", "test")
 
 
 @dataclass(frozen=True)
 class Cfst(Benchmark):
-    """What the four have in common: classes in stages."""
+    """The common part of all four: classes in stages."""
 
     default_model: ClassVar[str] = "resnet18-tiny"
     measures: ClassVar[Mapping[str, Measure]] = protocol.MEASURES
@@ -63,25 +63,25 @@ class Cfst(Benchmark):
 
     scale: Literal["tiny", "small", "large", "paper"] = "small"
     setting: Literal["class", "task"] = "class"
-    """class: one head, which grows with each stage. task: a head for each stage, and the stage is told at test time."""
+    """class: one head, which grows with each stage. task: a head for each stage, with the stage known at test time."""
     tasks: Annotated[int, Between(1)] | None = None
-    """How many stages the classes are dealt out to; by default stages of ten classes."""
+    """The number of stages among which the classes are divided; by default, stages of ten classes."""
     per_class: Annotated[int, Between(1)] | None = None
-    """How many images of each class are trained on; by default all."""
+    """The number of training images per class; by default, all."""
     side: Annotated[int, Between(8)] | None = None
-    """The side of the images; by default what the model was made for, where that is enough to see something."""
+    """The side of the images; by default the model's own size, if that is enough to see something."""
     data: str = ""
-    """The folder of the archive; without it, the world's at this scale."""
+    """The folder of the archive; without it, synthetic data at this scale is used."""
     skip_bad: Annotated[int, Between(0)] = 0
     seed: int = 0
 
     def model(self, algorithm: str = "finetune") -> str:
-        """The paper's own for a method at its scale; elsewhere a small one, where the method does not need another."""
+        """The paper's own model for a method at its scale; otherwise a small one, if the method allows it."""
         found = paper.model(algorithm)
         return self.default_model if found == "resnet18" and self.scale != "paper" else found
 
     def preset(self, model: str, algorithm: str) -> dict[str, Any]:
-        """What a method needs to be what the paper means, and at the paper's scale the paper's settings for it."""
+        """The settings that define a method as in the paper and, at the paper's scale, the paper's own for it."""
         found = paper.shape(model, algorithm, self.setting)
         if self.scale == "paper":
             found |= {"train.epochs": paper.epochs(model)}
@@ -89,7 +89,7 @@ class Cfst(Benchmark):
         return found | ({"model.channels": CHANNELS} if model == paper.model("rpsnet") else {})
 
     def first(self, stages: int) -> tuple[str, ...]:
-        """The classes of the first stages, and all few-shot tests."""
+        """The evaluation sets for the classes of the first stages, and all few-shot tests."""
         return (*map(tasks.stage_name, range(stages)), *protocol.TESTS)
 
     @staticmethod
@@ -98,7 +98,7 @@ class Cfst(Benchmark):
         return protocol.summary(scores)
 
     def _training(self) -> Training:
-        """The paper's for ResNet; `preset` has what another model needs."""
+        """The paper's training settings for ResNet; `preset` has those that other models need."""
         return Training(
             epochs=paper.EPOCHS["resnet"] if self.scale == "paper" else EPOCHS[self.scale],
             batch_size=BATCHES[self.scale],
@@ -146,27 +146,27 @@ class Cfst(Benchmark):
 
 @dataclass(frozen=True)
 class Composed(Cfst):
-    """What CGQA, COBJ and CPIN have in common: combinations of concepts, and few-shot tests of others."""
+    """The common part of CGQA, COBJ and CPIN: combinations of concepts, and few-shot tests of other combinations."""
 
     version: ClassVar[int] = 1
 
     tests: Annotated[int, Between(2)] = fewshot.TASKS
-    """How many few-shot tasks each test has."""
+    """The number of few-shot tasks in each test."""
     way: Annotated[int, Between(2)] | None = None
-    """The classes of a few-shot task; by default ten, or as many as there are."""
+    """The number of classes in a few-shot task; by default ten, or as many as there are."""
     frozen: bool = True
-    """Whether the extractor stays as it is in the tests; else it is fine-tuned for each few-shot task, and slowly."""
+    """Whether the extractor is frozen in the tests; if not, it is fine-tuned for each few-shot task, which is slow."""
 
     def reads(self) -> tuple[str, ...]:
-        """The dataset behind it."""
+        """The underlying dataset."""
         return (READERS[self.name].name,)
 
     @abstractmethod
     def _source(self) -> Source:
-        """The files."""
+        """The source files."""
 
     def setup(self, wants: Wants) -> Setup:
-        """Read the combinations, and lay them out in stages; the few-shot tests' examples come after them."""
+        """Read the combinations, and arrange them in stages; the few-shot tests' examples come after them."""
         source = self._source()
         built = of_folder(source.folder / LAYOUTS[self.name].root, self.name)
         listed = built or combinations.listed(self.name)
@@ -201,7 +201,7 @@ class Composed(Cfst):
             try:
                 modes[mode] = read(mode)
             except DataError as error:
-                if not error.missing:  # what was built of little data may have no pictures of a test
+                if not error.missing:  # a dataset built from little data may have no pictures for a test
                     raise
         fresh = int(np.bitwise_or.reduce(train.notes["concepts"][setup.stream.stages[-1].train]))
         return self._with_tests(setup, parts, modes, listed.concepts, fresh)
@@ -214,10 +214,10 @@ class Composed(Cfst):
         concepts: tuple[str, ...],
         fresh: int,
     ) -> Setup:
-        """The same with the examples of the few-shot tests; `fresh` are the concepts of the last stage.
+        """The same setup with the examples of the few-shot tests; `fresh` are the concepts of the last stage.
 
-        These examples are of no stage. Their tables name a task because every table does; their targets are the classes
-        of their own test, and no loss ever reads them.
+        These examples belong to no stage. Their tables name a task because every table does; their targets are the
+        classes of their own test, and no loss ever reads them.
         """
         task = setup.stream.stages[-1].validation[0].task
         data = Data([*parts, *(replace(split.table, task=task) for split in modes.values())])
@@ -226,8 +226,10 @@ class Composed(Cfst):
             ids, labels, bits = data.ids(number), split.table.targets.numpy(), split.notes["concepts"]
             way = self.way or min(fewshot.WAY, len(fewshot.classes_of(labels)))
             if way < PAIR:
-                continue  # it says so in the summary: this was not tested
-            fewshot.draw(labels, np.random.default_rng(0), tasks=1, way=way)  # too few are told before any training
+                continue  # the summary reports that this was not tested
+            fewshot.draw(
+                labels, np.random.default_rng(0), tasks=1, way=way
+            )  # fails before training if there are too few
             asked.append(FewShotTest(mode, ids, np.arange(len(ids)), labels, way, bits, concepts))
             for group, chosen in (("f", bits & ~fresh == 0), ("o", bits & fresh == 0)):
                 rows = np.flatnonzero(chosen)
@@ -264,7 +266,7 @@ class Cobj(Composed):
 
 @dataclass(frozen=True)
 class Cpin(Composed):
-    """Parts of the things of PartImageNet: there is no archive, so it is built."""
+    """Parts of the things of PartImageNet. There is no published archive, so the dataset is built."""
 
     name: ClassVar[str] = "cpin"
 
@@ -275,10 +277,10 @@ class Cpin(Composed):
         for folder in (Path(self.data), Path(self.data) / self.name):
             if of_folder(folder, self.name) is not None:
                 return Source(reader, folder, self.skip_bad)
-        raise UserError(f"{self.data} holds no cpin: `holdfast data build cpin` makes it from PartImageNet")
+        raise UserError(f"{self.data} contains no cpin: build it from PartImageNet with `holdfast data build cpin`")
 
     def _built(self) -> Path:
-        """What is built of the world's PartImageNet, once."""
+        """The dataset built from the synthetic PartImageNet, once."""
         source = world("partimagenet", self.scale)
         title = f"{self.name}, built of the world's partimagenet at {self.scale}"
         modules = [build.__module__, "holdfast.datasets.partimagenet", "holdfast.datasets.cgqa"]
@@ -297,11 +299,11 @@ class Cifar100(Cfst):
     name: ClassVar[str] = "cifar100"
 
     def reads(self) -> tuple[str, ...]:
-        """The dataset behind it."""
+        """The underlying dataset."""
         return ("cifar100",)
 
     def setup(self, wants: Wants) -> Setup:
-        """Read the images, and cut the validation data from the training data, never from the test data."""
+        """Read the images, and split the validation data off the training data, never off the test data."""
         source = open_source("cifar100", data=self.data, scale=self.scale, skip_bad=self.skip_bad)
         order, side = stream.cifar_order(), self.side or 32
         source = replace(source, dataset=stream.by_number(source.dataset, order))

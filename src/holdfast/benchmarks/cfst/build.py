@@ -1,9 +1,9 @@
 """Build CGQA, COBJ and CPIN from the official files of GQA, Objects365 and PartImageNet.
 
-Everything that chance decides is decided before the first picture is drawn (`plan.py`), so the number of processes
-changes nothing. The pictures are drawn in a hidden folder beside the wanted one, which takes its name when all are
-there and a reading of them, with the reader of the published archives, has found everything in order. A call that was
-killed goes on when it is repeated.
+All random decisions are made before the first picture is drawn (`plan.py`), so the result does not depend on the number
+of processes. The pictures are drawn in a hidden folder beside the requested one, which is renamed once all pictures
+exist and have been verified with the reader of the published archives. If a call is killed, repeating it continues the
+work.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ from holdfast.errors import RunError, UserError, nearest
 
 VERSION = 1
 MARK = "holdfast-build.json"
-"""The file that says what a folder was built from, and what is in it."""
+"""The file that records what a folder was built from, and its contents."""
 MARKS = ".building"
-"""What there is only while something is missing: the plan's fingerprint, and a mark for each piece that is done."""
+"""Files that exist only while the build is incomplete: the plan's fingerprint, and a mark for each finished piece."""
 READERS: dict[str, Dataset] = {"cgqa": cgqa.DATASET, "cobj": cobj.DATASET, "cpin": cgqa.DATASET}
-"""CPIN has the layout of CGQA, and its reader."""
+"""CPIN has the same layout and reader as CGQA."""
 
 
 @dataclass(frozen=True)
 class SplitSummary:
-    """One set of pictures: how many combinations are wanted and there, how many pictures, and what is missing and why.
+    """One set of pictures: the combinations listed and present, the number of pictures, and what is missing and why.
 
-    `reasons` has a sentence for each combination that is missing, or of which there are fewer pictures than wanted.
+    `reasons` explains each combination that is missing, or that has fewer pictures than requested.
     """
 
     split: str
@@ -54,7 +54,7 @@ class SplitSummary:
 
 @dataclass(frozen=True)
 class Report:
-    """What was built."""
+    """A summary of the build."""
 
     name: str
     folder: str
@@ -75,14 +75,14 @@ def build(
 ) -> Report:
     """Build one of cgqa, cobj and cpin in `out`, from the official files in `source`.
 
-    `per_combination` are the pictures of each combination for training, validation and test; a few-shot test has as
-    many as the test. A thing is used where its box has at least `smallest` pixels on each side. `skip_bad` bad records
-    of the source may be left out.
+    `per_combination` is the number of pictures of each combination for training, validation and test; a few-shot test
+    has as many as the test. A thing is used if its box has at least `smallest` pixels on each side. Up to `skip_bad`
+    bad records of the source are skipped.
     """
     if name not in NAMES:
         raise UserError(f"{name!r} cannot be built: {nearest(name, NAMES)}")
     if min(per_combination) < 1:
-        raise UserError(f"--per-combination is {','.join(map(str, per_combination))}: each number is at least 1")
+        raise UserError(f"--per-combination is {','.join(map(str, per_combination))}: each number must be at least 1")
     plan = make_plan(name, source, per_combination, seed, smallest, skip_bad)
     if (found := _finished(out, plan)) is not None:
         return found
@@ -99,17 +99,17 @@ def build(
         mark = {"plan": plan.fingerprint, "name": name, "rows": [asdict(row) for row in report.rows]}
         (part / MARK).write_text(json.dumps(mark, indent=1), encoding="utf-8")
         if out.exists():
-            out.rmdir()  # it is empty: `_finished` has looked
+            out.rmdir()  # it is empty: `_finished` has checked
         part.rename(out)
         shutil.rmtree(out / MARKS)
     return report
 
 
 def verify(name: str, folder: Path) -> dict[str, Counter[Combination]]:
-    """Read what was built and count the pictures of each combination; RunError where something is not in order.
+    """Read the built dataset and count the pictures of each combination; raise a RunError if something is wrong.
 
-    In order means: every picture is whole, it is of a listed combination, and no instance is in two sets. Training,
-    validation, test and few-shot pictures do not even share a source picture; `sub` shares only pictures, for its
+    The checks: every picture is complete and shows a listed combination, and no instance is in two sets. Training,
+    validation, test and few-shot pictures do not even share a source picture; only `sub` shares pictures, because its
     things are chosen by an attribute.
     """
     reader, field = READERS[name], LAYOUTS[name].field
@@ -132,7 +132,7 @@ def verify(name: str, folder: Path) -> dict[str, Counter[Combination]]:
             image = example.images[0]
             assert isinstance(image, Path)
             if not is_whole(image):
-                raise RunError(f"{image} is not whole: delete {folder} and build again")
+                raise RunError(f"{image} is incomplete: delete {folder} and build it again")
             counts[split][combination] += 1
             for source, thing in _instances(example.extra):
                 if owners.setdefault((source, thing), group) != group:
@@ -155,13 +155,13 @@ def _instances(extra: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 def _row(part: SplitPlan, counts: Counter[Combination]) -> SplitSummary:
     expected = {each: len(pictures) for each, pictures in part.pictures.items()}
     if counts != expected:
-        raise RunError(f"{part.split} has other pictures than were planned: delete what was built, and build again")
+        raise RunError(f"{part.split} has pictures other than those planned: delete the folder, and build it again")
     reasons = {", ".join(each): why for each, why in part.reasons.items()}
     return SplitSummary(part.split, len(part.listed), len(counts), part.wanted, counts.total(), reasons)
 
 
 def _finished(out: Path, plan: BuildPlan) -> Report | None:
-    """The report of what `out` holds, if it is this very build; a folder that holds anything else is refused."""
+    """The report of what `out` holds, if it is this very build; raise a UserError if it holds anything else."""
     if not out.exists() or (out.is_dir() and not any(out.iterdir())):
         return None
     try:
@@ -169,27 +169,27 @@ def _finished(out: Path, plan: BuildPlan) -> Report | None:
     except (OSError, ValueError):
         found = {}
     if found.get("plan") != plan.fingerprint:
-        raise UserError(f"{out} is not empty, and holds another build or none: give another --out, or delete it")
+        raise UserError(f"{out} is not empty, and does not hold this build: change --out, or delete it")
     return Report(found["name"], str(out), tuple(SplitSummary(**row) for row in found["rows"]))
 
 
 @contextmanager
 def _hidden(out: Path) -> Iterator[Path]:
-    """The folder where everything lies until it is whole; two processes never write in it at once."""
+    """A hidden folder that holds everything until the build is complete; two processes never write in it at once."""
     part = out.with_name(f".{out.name}.part")
     part.mkdir(parents=True, exist_ok=True)
     handle = os.open(part, os.O_RDONLY)
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)  # it ends with the process, however that ends
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)  # released when the process ends, however it ends
         yield part
     except BlockingIOError:
-        raise UserError(f"another process is building {out}: wait for it, or give another --out") from None
+        raise UserError(f"another process is building {out}: wait for it to finish, or change --out") from None
     finally:
         os.close(handle)
 
 
 def _begin(part: Path, plan: BuildPlan) -> None:
-    """Keep what an earlier call of the same plan has drawn, and nothing else; make the folders."""
+    """Keep only what an earlier call with the same plan has drawn; create the folders."""
     mark = part / MARKS / "plan"
     if not mark.is_file() or mark.read_text() != plan.fingerprint:
         for old in part.iterdir():
@@ -205,7 +205,7 @@ def _begin(part: Path, plan: BuildPlan) -> None:
 
 
 def _draw(part: Path, plan: BuildPlan, workers: int, progress: Callable[[int, int], None]) -> None:
-    """Draw what is not drawn yet: the pictures of one combination at a time, each by one process."""
+    """Draw the pictures that do not exist yet: those of one combination at a time, each by one process."""
     root = part / plan.root
     jobs: list[tuple[Path, Sequence[Picture], Path]] = []
     total = done = 0
@@ -223,7 +223,7 @@ def _draw(part: Path, plan: BuildPlan, workers: int, progress: Callable[[int, in
             done += draw_all(*job)
             progress(done, total)
         return
-    died = "a process that draws pictures ended early: call it again to go on"
+    died = "a process that draws pictures died: repeat the command to continue"
     with working(min(workers, len(jobs)), died) as pool:
         for future in as_completed([pool.submit(draw_all, *job) for job in jobs]):
             done += future.result()

@@ -1,4 +1,4 @@
-"""`holdfast data build`: this benchmark's datasets from the official files of others."""
+"""`holdfast data build`: this benchmark's datasets, built from the official files of other datasets."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from holdfast.reports.tables import Grid
 
 REASONS = 5
-"""How many combinations are named for each split; `--json` names them all."""
+"""How many combinations are named for each split; `--json` lists all of them."""
 SOURCES = {"cgqa": "GQA", "cobj": "Objects365", "cpin": "PartImageNet"}
 
 
@@ -30,15 +30,15 @@ def build(
     source: Annotated[Path, typer.Option("--from", help="The folder of the official files.")],
     out: Annotated[Path, typer.Option(help="The folder to write, in the published layout.")],
     per_combination: Annotated[
-        str, typer.Option(help="Pictures of a combination: training, validation, and each test.")
+        str, typer.Option(help="Pictures per combination for training, validation and each test.")
     ] = "1000,50,100",
-    seed: Annotated[int, typer.Option(min=0, help="Another seed is another dataset.")] = 0,
-    workers: Annotated[int | None, typer.Option(min=1, help="Processes; all cores by default.")] = None,
-    smallest: Annotated[int, typer.Option(min=1, help="The least width and height of a thing, in pixels.")] = 30,
+    seed: Annotated[int, typer.Option(min=0, help="Different seeds build different datasets.")] = 0,
+    workers: Annotated[int | None, typer.Option(min=1, help="Number of processes; default: one per core.")] = None,
+    smallest: Annotated[int, typer.Option(min=1, help="Minimum width and height of a thing, in pixels.")] = 30,
     skip_bad: Annotated[int, typer.Option(min=0, help="Skip up to N bad records of the source.")] = 0,
-    as_json: Annotated[bool, typer.Option("--json", help="Print what was built as JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
 ) -> None:
-    """Build a dataset, and check the result. If it is interrupted, repeat the command to go on."""
+    """Build a dataset, and verify the result. If interrupted, repeat the command to continue."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -72,7 +72,7 @@ def build(
 
 
 def _counts(text: str) -> tuple[int, int, int]:
-    """Three numbers with commas between.
+    """Three numbers separated by commas.
 
     >>> _counts("1000,50,100")
     (1000, 50, 100)
@@ -80,7 +80,7 @@ def _counts(text: str) -> tuple[int, int, int]:
     try:
         train, val, test = (int(number) for number in text.split(","))
     except ValueError:
-        raise UserError(f"--per-combination is {text!r}: give three whole numbers, as in 1000,50,100") from None
+        raise UserError(f"--per-combination is {text!r}: use three whole numbers, as in 1000,50,100") from None
     return train, val, test
 
 

@@ -1,11 +1,11 @@
 """Which combinations of concepts CFST trains and tests on.
 
-The paper lists all of CGQA's, and the training combinations of COBJ. It names only a few examples of COBJ's tests and
-of CPIN. The missing ones are made here by fixed rules, from the data that there is: those of COBJ are the most frequent
-in the pictures, and those of CPIN are drawn. A built dataset has its own list beside its pictures.
+The paper lists all combinations of CGQA, and the training combinations of COBJ. It names only a few examples of COBJ's
+tests and of CPIN. The missing ones are made by fixed rules from the available data: those of COBJ are the most frequent
+in the pictures, and those of CPIN are random. A built dataset has its own list beside its pictures.
 
-The order of the paper is that of its public code: NumPy's permutation, with the seed 1234, of the sorted list. So tasks
-of another size are the same order cut elsewhere.
+The order is that of the paper's public code: NumPy's permutation, with the seed 1234, of the sorted list. Tasks of a
+different size are the same order, cut at other points.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ MODES = ("sys", "pro", "sub", "non", "noc")
 FILE = "combinations.json"
 ORDER_SEED = 1234
 UNSEEN_GROUPS = ("Bicycle", "Aeroplane", "Boat", "Bottle")
-"""The things of PartImageNet whose parts are kept for CPIN's `noc`: those of the paper's example, and the bottle."""
+"""The things of PartImageNet whose parts are reserved for CPIN's `noc`: the paper's examples, and the bottle."""
 COBJ_TESTS = {"sys": 30, "pro": 30, "noc": 100}
-"""How many combinations each test of COBJ has. The paper gives no number for `pro`."""
+"""The number of combinations in each test of COBJ. The paper does not give one for `pro`."""
 COBJ_UNSEEN = 19
 CPIN_CONCEPTS, CPIN_SIZE, CPIN_LARGEST, CPIN_COUNT, CPIN_TASK = 21, 5, 9, 100, 10
-"""As CGQA has them, but for the size: five concepts in a combination, and six to nine in one of `pro`."""
+"""Like CGQA, except for the sizes: five concepts per combination, and six to nine for `pro`."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Combinations:
     pro: tuple[Combination, ...]
     noc: tuple[Combination, ...]
     attributes: Mapping[str, str] = field(default_factory=dict)
-    """The attribute of each concept that `sub` keeps for itself; empty where there is no such test."""
+    """The attribute of each concept that is reserved for `sub`; empty if there is no such test."""
     unseen: tuple[str, ...] = ()
     """The concepts of `noc`."""
 
@@ -66,11 +66,11 @@ class Combinations:
 
     @property
     def modes(self) -> tuple[str, ...]:
-        """The few-shot tests that there are."""
+        """The few-shot tests that this benchmark has."""
         return tuple(mode for mode in MODES if mode != "sub" or self.attributes)
 
     def of(self, mode: str) -> tuple[Combination, ...]:
-        """The combinations of a few-shot test: `non` asks for the trained ones, `sub` for those of `sys`."""
+        """The combinations of a few-shot test: `non` uses the training combinations, `sub` those of `sys`."""
         if mode not in self.modes:
             raise UserError(f"{self.name} has no few-shot test {mode!r}: {nearest(mode, self.modes)}")
         tests = {"sys": self.sys, "pro": self.pro, "sub": self.sys, "non": self.trained, "noc": self.noc}
@@ -83,7 +83,7 @@ class Combinations:
 
     @property
     def old(self) -> tuple[str, ...]:
-        """The concepts that the last task does not have.
+        """The concepts that do not occur in the last task.
 
         >>> listed("cgqa").old
         ('bench', 'chair', 'grass', 'jacket', 'plate', 'shoe', 'table')
@@ -91,7 +91,7 @@ class Combinations:
         return tuple(sorted({concept for each in self.trained for concept in each} - set(self.fresh)))
 
     def only(self, mode: str, concepts: Iterable[str]) -> tuple[Combination, ...]:
-        """The combinations of a few-shot test that have no concept but these: non(f), non(o), sys(f), sys(o).
+        """The combinations of a few-shot test that contain only these concepts: non(f), non(o), sys(f), sys(o).
 
         >>> cgqa = listed("cgqa")
         >>> len(cgqa.only("non", cgqa.fresh)), len(cgqa.only("sys", cgqa.old))
@@ -101,24 +101,24 @@ class Combinations:
         return tuple(each for each in self.of(mode) if allowed.issuperset(each))
 
     def in_tasks_of(self, size: int) -> Combinations:
-        """The same order, cut into tasks of another size.
+        """The same order, cut into tasks of a different size.
 
         >>> [len(listed("cobj").in_tasks_of(size).tasks) for size in (10, 6, 3)]
         [3, 5, 10]
         """
         trained = self.trained
         if size < 1 or len(trained) % size:
-            raise UserError(f"{self.name} has {len(trained)} training combinations: tasks of {size} do not divide them")
+            raise UserError(f"{self.name} has {len(trained)} training combinations, not divisible into tasks of {size}")
         return replace(self, tasks=_cut(trained, size))
 
     def write(self, folder: Path) -> None:
-        """Put the list beside a dataset's pictures."""
+        """Write the list beside a dataset's pictures."""
         (folder / FILE).write_text(json.dumps(_plain(self), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 @cache
 def listed(name: str) -> Combinations:
-    """What the paper lists: everything for cgqa; for cobj the training combinations; else the examples of its figures.
+    """The paper's list: everything for cgqa; the training combinations for cobj; otherwise the examples in its figures.
 
     >>> listed("cobj").sys
     (('Bracelet', 'Hat', 'Person'),)
@@ -130,7 +130,7 @@ def listed(name: str) -> Combinations:
 
 
 def of_folder(folder: Path, name: str) -> Combinations | None:
-    """The list of a dataset that was built here, or None where there is none, as in the published archives."""
+    """The list of a dataset built with this library, or None for the published archives, which have none."""
     path = folder / FILE
     return _of_plain(name, json.loads(path.read_text(encoding="utf-8"))) if path.is_file() else None
 
@@ -140,7 +140,7 @@ def most_frequent(seen: Counter[Combination], unseen: Counter[Combination], pool
 
     `seen` and `unseen` count the pictures of each combination, of the paper's concepts and of the others (`pool`). A
     combination of `sys` has two or three concepts, as in training, and one of `pro` has more. The paper's own examples
-    come first where there are any pictures of them.
+    come first if there are any pictures of them.
 
     >>> found = most_frequent(Counter({("Bench", "Hat"): 3, ("Bench", "Person"): 9}), Counter(), ())
     >>> found.sys, found.pro
@@ -163,10 +163,10 @@ def most_frequent(seen: Counter[Combination], unseen: Counter[Combination], pool
 
 
 def drawn(counts: Mapping[str, int]) -> Combinations:
-    """CPIN's combinations: drawn so that each concept is in about as many, after the examples of the paper.
+    """CPIN's combinations: drawn so that each concept occurs about equally often, starting with the paper's examples.
 
-    `counts` has the number of pictures of each concept. The concepts of the paper's figure that are there are filled
-    up with the most frequent others; the parts of things that no picture of training shows are for `noc`.
+    `counts` has the number of pictures of each concept. The available concepts of the paper's figure are supplemented
+    by the most frequent others; the parts of things that occur in no training picture are for `noc`.
 
     >>> cpin = drawn({f"{thing} {part}": 5 for thing in ("Bird", "Fish", "Boat") for part in "ABCD"})
     >>> len(cpin.concepts), len(cpin.trained), {len(each) for each in cpin.trained}, cpin.unseen
@@ -177,7 +177,7 @@ def drawn(counts: Mapping[str, int]) -> Combinations:
     unseen = tuple(sorted(each for each in there if each.startswith(UNSEEN_GROUPS)))
     pool = sorted([each for each in there if each not in unseen][:CPIN_CONCEPTS])
     random = Random(ORDER_SEED)
-    # Of few concepts there are few combinations: then half of them are left for `sys`.
+    # With few concepts there are few combinations: then half of them are left for `sys`.
     count = min(CPIN_COUNT, math.comb(len(pool), CPIN_SIZE) // 2)
     trained = _balanced(pool, [CPIN_SIZE], count, random, first=paper.trained)
     sys = _balanced(pool, [CPIN_SIZE], CPIN_COUNT, random, first=paper.sys, without=trained)
@@ -195,14 +195,14 @@ def _balanced(
     first: Sequence[Combination],
     without: Sequence[Combination] = (),
 ) -> tuple[Combination, ...]:
-    """So many different combinations, of each size in turn, of the concepts that were used least; fewer of few."""
+    """Up to `count` distinct combinations, cycling through the sizes, and preferring the least used concepts."""
     found = [each for each in first if set(each) <= set(pool)][:count]
     taken = {*found, *without}
     used = Counter(concept for each in found for concept in each)
     left = {size: math.comb(len(pool), size) - sum(len(each) == size for each in taken) for size in sizes}
     while len(found) < count and any(left.values()):
         size = min((each for each in sizes if left[each]), key=lambda each: sum(len(other) == each for other in found))
-        slack = 2.0  # how far the use of two concepts may be apart; it grows where the even ones are all taken
+        slack = 2.0  # how much the use of two concepts may differ; increased once the even combinations are exhausted
         while (each := _least_used(pool, size, used, random, slack)) in taken:
             slack *= 1.1
         found.append(each)

@@ -1,4 +1,4 @@
-"""`holdfast cfst`: runs beside the paper's tables, series over a setting, and where a run's extractor looks."""
+"""`holdfast cfst`: runs in the layout of the paper's tables, series over a setting, and class activation maps."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
 Store = Annotated[Path, typer.Argument(help="The store: the folder of all runs.")]
 SERIES = {
     "tasks": "the number of stages (E.5)",
-    "per_class": "the training images of a class (E.6)",
-    "frozen": "whether the extractor stays as it is in the tests (E.7)",
+    "per_class": "the training images per class (E.6)",
+    "frozen": "whether the extractor is frozen in the tests (E.7)",
     "way": "the classes of a few-shot task",
 }
-"""What a series may run over: settings of the benchmark."""
+"""The settings of the benchmark that a series may run over."""
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
-    group = typer.Typer(help="Look into runs of cfst.", no_args_is_help=True)
+    group = typer.Typer(help="Analyse runs of cfst.", no_args_is_help=True)
     group.command()(table)
     group.command()(series)
     group.command()(maps)
@@ -43,9 +43,9 @@ def register_bench(group: typer.Typer) -> None:
 def table(
     store: Store = Path("runs"),
     form: Annotated[str, typer.Option("--format", help="text, markdown, latex or csv.")] = "text",
-    as_json: Annotated[bool, typer.Option("--json", help="As JSON on standard output.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON to standard output.")] = False,
 ) -> None:
-    """Print runs in the rows of the paper's Tables 1 to 8; the world's data is marked as no reproduction of them."""
+    """Print runs in the rows of the paper's Tables 1 to 8. Synthetic data is marked as no reproduction of them."""
     from holdfast.cli.compare import compare
 
     compare(store, form, "cfst", as_json)
@@ -54,10 +54,10 @@ def table(
 def series(
     store: Store = Path("runs"),
     over: Annotated[str, typer.Option(help="tasks, per_class, frozen or way.")] = "tasks",
-    measure: Annotated[str, typer.Option(help="Such as Hn, Acon, Asys, or S(sys) for the related score.")] = "Hn",
-    as_json: Annotated[bool, typer.Option("--json", help="As JSON on standard output.")] = False,
+    measure: Annotated[str, typer.Option(help="For example Hn, Acon, Asys, or S(sys) for the related score.")] = "Hn",
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON to standard output.")] = False,
 ) -> None:
-    """Print how a measure changes with a setting: a row for each method, a column for each value that was run."""
+    """Print how a measure depends on a setting: one row per method, one column per value that was run."""
     from holdfast import metrics
     from holdfast.cli.screen import print_grid, print_json
     from holdfast.reports.runs import load
@@ -100,11 +100,11 @@ def _by_value(records: Sequence[Record], over: str, measure: str) -> dict[str, d
 
 
 def maps(
-    runs: Annotated[list[str], typer.Argument(help="Runs by id, or the beginning of it, of one benchmark and data.")],
+    runs: Annotated[list[str], typer.Argument(help="Runs by id, or its beginning, of one benchmark and data.")],
     out: Annotated[Path, typer.Option(help="The store: the folder of all runs.")] = Path("runs"),
-    data: Annotated[str, typer.Option(help="The folder of the archive, where the runs had one.")] = "",
-    picture: Annotated[Path, typer.Option(help="The picture to write.")] = Path("maps.png"),
-    seed: Annotated[int, typer.Option(min=0, help="Another few-shot task of each test.")] = 0,
+    data: Annotated[str, typer.Option(help="The folder of the archive, if the runs used one.")] = "",
+    picture: Annotated[Path, typer.Option(help="The picture file to write.")] = Path("maps.png"),
+    seed: Annotated[int, typer.Option(min=0, help="Selects a different few-shot task of each test.")] = 0,
 ) -> None:
     """Draw class activation maps: for each few-shot test one task, one picture of each class, and where each run's
     extractor finds it.
@@ -114,7 +114,7 @@ def maps(
     shown = {name: found for run in runs for name, found in [_maps_of(run, out, data, seed)]}
     tasks = {name: [each.images.tobytes() for each in found] for name, found in shown.items()}
     if len({tuple(images) for images in tasks.values()}) > 1:
-        raise UserError(f"{', '.join(runs)} saw other pictures than each other: give runs of one benchmark and size")
+        raise UserError(f"{', '.join(runs)} do not share the same pictures: specify runs of one benchmark and size")
     sheet(shown).save(picture)
     typer.echo(f"{sum(len(each.titles) for each in next(iter(shown.values())))} pictures in {picture}")
 
@@ -133,23 +133,23 @@ def _maps_of(run: str, out: Path, data: str, seed: int) -> tuple[str, list[TaskM
     config: dict[str, Any] = folder.config()
     name = config["benchmark"]["name"]
     if not name.startswith("cfst:") or name == "cfst:cifar100":
-        raise UserError(f"run {folder.id} is one of {name}: maps are of the few-shot tests of cgqa, cobj and cpin")
+        raise UserError(f"run {folder.id} is one of {name}: maps need the few-shot tests of cgqa, cobj or cpin")
     if (record := folder.record()) is None:
-        raise UserError(f"run {folder.id} is {folder.status()}: look into it when it is done")
+        raise UserError(f"run {folder.id} is {folder.status()}: maps need a run that is done")
     settings = {key: value for key, value in config["benchmark"].items() if key != "name"}
     benchmark = build(registry.BENCHMARKS[name].load(), settings | {"data": data}, "benchmark")
     recipe = recipe_of(record)
     setup = benchmark.setup(recipe.wants())
     if setup.data.fingerprint() != config["data"]:
-        where = f"{data} holds" if data else "the world makes"
-        raise UserError(f"{where} other data than run {folder.id} was trained on: give its folder with --data")
+        where = data or "the synthetic data"
+        raise UserError(f"{where} is not the data of run {folder.id}: specify its folder with --data")
     model = recipe.build(setup.inputs, {task.head: task.reads for task in setup.tasks.values()})
     if not isinstance(model.encoder, ResNetEncoder):
-        raise UserError(f"run {folder.id} is of {config['model']['name']}: maps need a plain ResNet, as resnet18 is")
+        raise UserError(f"run {folder.id} is of {config['model']['name']}: maps need a plain ResNet, such as resnet18")
     try:
         model.load_state_dict(read(folder.final_weights()))
     except RuntimeError:
-        raise UserError(f"the algorithm of run {folder.id} has added to its model: maps are of plain ones") from None
+        raise UserError(f"the algorithm of run {folder.id} has added to its model: maps need a plain one") from None
     model.eval()
     assert isinstance(setup.finish, FewShotTests)
     tests = [test for test in setup.finish.tests if "(" not in test.name]
@@ -161,7 +161,7 @@ def fewshot(
     device: Annotated[str, typer.Option(help="cpu, cuda, cuda:N, or auto.")] = "auto",
     as_json: Annotated[bool, typer.Option("--json", help="As JSON on standard output.")] = False,
 ) -> None:
-    """Time CFST's 300 few-shot tasks of one mode together beside one task after another."""
+    """Time CFST's 300 few-shot tasks of one mode, trained together and one after another."""
     from holdfast.benchmarks.cfst.speed import fewshot as measure
     from holdfast.cli.screen import print_grid, print_json
     from holdfast.experiments.runner import find_device

@@ -1,7 +1,7 @@
-"""The pictures of CFST: things cut from their source and put on a grid, or a part of a picture that shows several.
+"""The pictures of CFST: things cut out and placed on a grid, or a part of a picture that shows several things.
 
-The paper says neither how a thing is fitted into its cell nor how large a picture is. Here a thing fills its cell, the
-rest is black, and a picture is as large as the largest network of the paper wants it.
+The paper specifies neither how a thing is fitted into its cell nor the size of a picture. In this implementation a
+thing fills its cell, the rest is black, and a picture is as large as the paper's largest network needs it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Piece:
     box: Box
 
     def cut(self) -> Image.Image:
-        """The rectangle as a picture: what of it lies outside is left away, but never all."""
+        """The rectangle as a picture, without what lies outside the source picture, but never empty."""
         pixels = decode(self.file, None)
         left, top, width, height = self.box
         left, top = min(max(left, 0), pixels.shape[1] - 1), min(max(top, 0), pixels.shape[0] - 1)
@@ -39,7 +39,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Composite:
-    """Things on a grid. Positions are counted from 1, row by row, as the published archive has them."""
+    """Things on a grid. Positions are counted from 1, row by row, as in the published archive."""
 
     name: str
     pieces: tuple[Piece, ...]
@@ -58,7 +58,7 @@ class Composite:
 
 @dataclass(frozen=True, slots=True)
 class Crop:
-    """A part of a picture, made smaller where it is larger than a network will see it."""
+    """A part of a picture, reduced if it is larger than any network will see it."""
 
     name: str
     piece: Piece
@@ -96,7 +96,7 @@ def fitted(width: int, height: int) -> tuple[int, int]:
 
 
 def around(boxes: Sequence[Box]) -> Box:
-    """The smallest box that holds all of these.
+    """The smallest box that contains all of these.
 
     >>> around([(10, 10, 5, 5), (2, 12, 4, 20)])
     (2, 10, 13, 22)
@@ -107,7 +107,7 @@ def around(boxes: Sequence[Box]) -> Box:
 
 
 def draw_all(root: Path, pictures: Sequence[Picture], done: Path) -> int:
-    """Write pictures as JPEG under their names, then a mark that they are there; how many there are."""
+    """Write pictures as JPEG under their names, then a mark that they exist; return their number."""
     for picture in pictures:
         picture.draw().save(root / f"{picture.name}.jpg", "JPEG", quality=QUALITY)
     done.touch()
@@ -115,7 +115,7 @@ def draw_all(root: Path, pictures: Sequence[Picture], done: Path) -> int:
 
 
 def is_whole(path: Path) -> bool:
-    """Whether a file is there and ends as a JPEG ends."""
+    """Whether a file exists and ends like a JPEG."""
     try:
         with path.open("rb") as file:
             file.seek(-2, 2)

@@ -1,10 +1,10 @@
 """The few-shot test: how well a new linear head on a frozen extractor learns combinations from a few examples.
 
-A test draws many small classification tasks from the examples of one mode (sys, pro, sub, non, noc). Each trains a head
-of its own on its support examples, all of them at once in every epoch, and is scored on its query examples. The
-extractor stays as it is: in evaluation mode, where batch normalisation uses what training left and changes nothing. So
-its features are computed once, and the heads of all tasks are trained together, as one batched problem. Adam moves each
-number by itself: the result is that of one task after another.
+A test draws many small classification tasks from the examples of one mode (sys, pro, sub, non, noc). Each task trains
+its own head on its support examples, all of them at once in every epoch, and is scored on its query examples. The
+extractor is frozen: in evaluation mode, where batch normalisation uses the statistics of training and changes nothing.
+Its features are therefore computed once, and the heads of all tasks are trained together, as one batched problem. Adam
+updates each number independently, so the result is that of training one task after another.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ BATCH = 256
 
 @dataclass(frozen=True)
 class Draw:
-    """The few-shot tasks of a test: rows of the examples, (tasks, way, shot) to learn from, (tasks, way, query) to ask.
+    """The few-shot tasks of a test: rows of the examples, support (tasks, way, shot) and query (tasks, way, query).
 
-    A head's class is the place among `way`.
+    The class for a head is the position along `way`.
     """
 
     support: Ids
@@ -51,7 +51,7 @@ class Draw:
 
 
 def classes_of(labels: NDArray[np.int64], least: int = SHOT + QUERY) -> list[Ids]:
-    """The rows of each class that has at least so many examples: those that a test may draw from.
+    """The rows of each class with at least `least` examples, from which a test may draw.
 
     >>> classes_of(np.array([3, 8, 3]), least=2)
     [array([0, 2])]
@@ -69,7 +69,7 @@ def draw(
     shot: int = SHOT,
     query: int = QUERY,
 ) -> Draw:
-    """Draw few-shot tasks: for each some classes, and examples of each class, none of them twice in a task.
+    """Draw few-shot tasks: some classes for each, and examples of each class, without repetition within a task.
 
     >>> drawn = draw(np.repeat([4, 7, 9], 5), np.random.default_rng(0), tasks=2, way=2, shot=3, query=2)
     >>> drawn.support.shape, drawn.query.shape
@@ -79,7 +79,7 @@ def draw(
     if len(classes) < way:
         raise UserError(
             f"a {way}-way test with {shot} shots and {query} queries needs {way} classes of {shot + query} examples, "
-            f"and there are {len(classes)}: set benchmark.way, or give more data"
+            f"but there are {len(classes)}: set benchmark.way, or provide more data"
         )
     rows = np.empty((tasks, way, shot + query), np.int64)
     for task in rows:
@@ -89,7 +89,7 @@ def draw(
 
 
 def new_heads(tasks: int, way: int, width: int, random: np.random.Generator) -> tuple[Tensor, Tensor]:
-    """The weights (tasks, way, width) and biases (tasks, way) of fresh linear heads, spread as torch's are."""
+    """The weights (tasks, way, width) and biases (tasks, way) of fresh linear heads, initialised like torch's."""
     generator = torch.Generator().manual_seed(int(random.integers(1 << 62)))
     weights, biases = (torch.rand(shape, generator=generator) for shape in ((tasks, way, width), (tasks, way)))
     return (2 * weights - 1) / width**0.5, (2 * biases - 1) / width**0.5
@@ -119,7 +119,7 @@ def trained(support: Tensor, known: Tensor, heads: tuple[Tensor, Tensor]) -> tup
     for _ in range(EPOCHS):
         optimiser.zero_grad()
         loss = functional.cross_entropy(_logits(weights, biases, support), known.expand(tasks, -1), reduction="sum")
-        # The sum of each task's mean: no head feels another's loss.
+        # The sum of each task's mean: no head is affected by another's loss.
         (loss / examples).backward()  # type: ignore[no-untyped-call]
         optimiser.step()
     return weights.detach(), biases.detach()
@@ -132,7 +132,7 @@ def _rows(features: Tensor, rows: Ids) -> Tensor:
 
 
 def _logits(weights: Tensor, biases: Tensor, features: Tensor) -> Tensor:
-    """(tasks, way, examples): in this order both products, here and in the gradient, run along the features."""
+    """(tasks, way, examples): with this order, the products in both forward and backward run along the features."""
     return torch.baddbmm(biases.unsqueeze(2), weights, features.transpose(1, 2))
 
 
@@ -140,7 +140,7 @@ def _logits(weights: Tensor, biases: Tensor, features: Tensor) -> Tensor:
 
 
 def extract(learner: Learner, ids: Ids, head: str) -> Tensor:
-    """The features of examples by the learner's encoder, as a head would be given them: (examples, width).
+    """The features of examples from the learner's encoder, as a head receives them: (examples, width).
 
     Each rank computes its share; every rank has the result.
     """
@@ -160,7 +160,7 @@ def extract(learner: Learner, ids: Ids, head: str) -> Tensor:
 def unfrozen_accuracies(
     learner: Learner, ids: Ids, head: str, drawn: Draw, heads: tuple[Tensor, Tensor]
 ) -> NDArray[np.float64]:
-    """The same where the whole extractor learns with each head, from the same weights: one task after another."""
+    """The accuracies if the whole extractor is trained with each head, from the same weights, task by task."""
     known, asked = (targets.to(learner.device) for targets in drawn.targets)
     found = []
     for number, (support, query) in enumerate(zip(drawn.support, drawn.query, strict=True)):
@@ -188,7 +188,7 @@ def unfrozen_accuracies(
 
 
 def _features(model: Network, inputs: Mapping[str, Tensor], head: str, noted: list[Tensor]) -> Tensor:
-    """What the encoder gives to a head: asked through the head, which may have a path or adapters of its own."""
+    """The encoder's output for a head: computed through the head, which may have a path or adapters of its own."""
     noted.clear()
     model.switch(head)
     model.plain(inputs, head)
@@ -198,7 +198,7 @@ def _features(model: Network, inputs: Mapping[str, Tensor], head: str, noted: li
 
 @contextmanager
 def _noted(model: Network) -> Iterator[list[Tensor]]:
-    """A list that what the encoder gives is added to."""
+    """Collect the encoder's outputs in a list."""
     found: list[Tensor] = []
     hook = model.encoder.register_forward_hook(lambda encoder, inputs, output: found.append(output))
     try:

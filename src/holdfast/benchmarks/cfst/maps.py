@@ -1,8 +1,8 @@
 """Class activation maps (Zhou et al. 2016; E.3): where in a picture a few-shot head finds its class.
 
-A head is linear, and what it reads is the mean of the extractor's last feature map. So its answer is the mean of its
-answers at the places of that map: nothing is approximated, and the map's mean, with the head's bias, is the logit. What
-speaks for all classes alike speaks for none: it is taken out, which changes no probability.
+A head is linear, and its input is the mean of the extractor's last feature map. Its output is therefore the mean of its
+outputs at each place of that map: nothing is approximated, and the map's mean, plus the head's bias, is the logit.
+Evidence for all classes alike is evidence for none: it is subtracted, which changes no probability.
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ from holdfast.data.table import Data
 
 BATCH = 256
 TILE, GAP, MARGIN, TITLE = 84, 6, 96, 38
-"""The pixels of a picture on a sheet, between two, left of a row, and above one."""
+"""The pixels of a picture on a sheet, between two pictures, left of a row, and above one."""
 
 
 @dataclass(frozen=True)
 class TaskMaps:
-    """One few-shot task: for each of its classes one query picture, its map, and whether the head was right."""
+    """One few-shot task: for each of its classes a query picture, its map, and whether the head was right."""
 
     test: str
     titles: tuple[str, ...]
     images: NDArray[np.uint8]
     """(classes, height, width, 3)."""
     maps: NDArray[np.float32]
-    """(classes, height, width): 1 where a picture speaks most for its class, 0 where it does not."""
+    """(classes, height, width): 1 where the picture has most evidence for its class, 0 where it has none."""
     right: NDArray[np.bool_]
 
 
 def activations(grid: Tensor, weights: Tensor) -> Tensor:
-    """What each place of feature maps (rows, width, down, across) says for a class of weights (rows, width).
+    """The evidence at each place of feature maps (rows, width, down, across) for the class with weights (rows, width).
 
     >>> activations(torch.ones(1, 2, 1, 3), torch.tensor([[2.0, 3.0]])).tolist()
     [[[5.0, 5.0, 5.0]]]
@@ -50,7 +50,7 @@ def activations(grid: Tensor, weights: Tensor) -> Tensor:
 
 
 def maps(grid: Callable[[Tensor], Tensor], data: Data, tests: Sequence[FewShotTest], seed: int) -> list[TaskMaps]:
-    """The maps of one few-shot task of each test; `grid` gives the last feature map of pictures."""
+    """The maps of one few-shot task of each test; `grid` computes the last feature map of pictures."""
     found = []
     for test in tests:
         random = np.random.default_rng([seed, *test.name.encode()])
@@ -89,7 +89,7 @@ def _grids(grid: Callable[[Tensor], Tensor], data: Data, ids: NDArray[np.int64])
 
 
 def sheet(shown: Mapping[str, Sequence[TaskMaps]]) -> Image.Image:
-    """For each test a row of pictures and, for each run by its name, a row of maps; a wrong answer has a red frame."""
+    """For each test a row of pictures and, for each run by name, a row of maps; a wrong answer has a red frame."""
     tests = next(iter(shown.values()))
     height = TITLE + (TILE + GAP) * (1 + len(shown))
     width = MARGIN + (TILE + GAP) * max(len(test.titles) for test in tests)
