@@ -225,6 +225,7 @@ def commands(file: str, deep: bool) -> list[list[str]]:
     python = [sys.executable, "-m", "pytest", "-o", "pythonpath=tests", "-n0", "-x", "-q", "--no-header"]
     python += ["-p", "no:cacheprovider"]
     tests = [here / "algorithms" / f"test_{name}.py" for name in names]
+    tests.append(here / "algorithms" / "test_traits.py")
     if file.startswith("memory"):
         tests[:0] = sorted(here.glob("test_memory*.py"))
     module = f"holdfast.{file.removesuffix('.py').replace('/', '.')}".removesuffix(".__init__")

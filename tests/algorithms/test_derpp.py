@@ -10,6 +10,7 @@ from torch.nn import functional
 
 from holdfast.algorithms.base import Algorithm
 from holdfast.algorithms.derpp import DarkReplay
+from holdfast.algorithms.logits import StoredLogits
 from holdfast.data.order import mix, shuffled
 from holdfast.data.table import Data, Table
 from holdfast.engine.learner import Learner
@@ -251,3 +252,13 @@ def test_a_kept_example_that_left_the_batch_before_the_pass_has_no_logits():
     algorithm.logits.store(taken, algorithm.memory.ids[taken], new)
     assert (algorithm.logits.rows[3] == 1).all()
     assert algorithm.logits.rows[7].isnan().all()
+
+
+def test_stored_logits_survive_a_wider_output():
+    stored, ids = StoredLogits(3), np.array([7, 9])
+    narrow, wide = torch.tensor([[1.0, 2.0], [3.0, 4.0]]), torch.tensor([[5.0, 6.0, 7.0]])
+    stored.store(np.array([0, 2]), ids, [(ids, narrow)])
+    stored.store(np.array([1]), np.array([4]), [(np.array([4]), wide)])
+    nan = torch.nan
+    expected = torch.tensor([[1.0, 2.0, nan], [5.0, 6.0, 7.0], [3.0, 4.0, nan]])
+    torch.testing.assert_close(stored.rows, expected, equal_nan=True)

@@ -375,3 +375,4 @@ def test_noted_features_are_those_of_the_very_same_columns():
     assert _same({"image": image}, {"image": image})
     assert not _same({"image": image}, {"image": image.clone()})
     assert not _same({"image": image}, {"image": image, "text": image})
+    assert not _same({"image": image, "text": image}, {"image": image, "text": image.clone()})
