@@ -44,6 +44,7 @@ ALLOWED = {
         "registry",
         "foreign",
         "settings",
+        "usercode",
         "algorithms",
         "benchmarks",
         "data",
@@ -85,10 +86,20 @@ ALLOWED = {
         "bench",
         "world",
     },
-    "__init__": {"experiments", "papers", "metrics", "settings"},
+    "__init__": set(),
+    "api": {"experiments", "reports", "usercode"},
     "__main__": {"cli"},
 }
-TORCH_FREE = ["holdfast", "holdfast.types", "holdfast.settings", "holdfast.registry", "holdfast.metrics"]
+TORCH_FREE = [
+    "holdfast",
+    "holdfast.algorithms",
+    "holdfast.models",
+    "holdfast.api",
+    "holdfast.types",
+    "holdfast.settings",
+    "holdfast.registry",
+    "holdfast.metrics",
+]
 TORCH_FREE += ["holdfast.papers.audit", "holdfast.experiments.store", "holdfast.reports.tables", "holdfast.cli"]
 TORCH_FREE += ["holdfast.reports.report", "holdfast.reports.compare", "holdfast.cli.screen"]
 

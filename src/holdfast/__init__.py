@@ -1,6 +1,14 @@
 """Continual learning of vision and language, measured.
 
-Importing this imports no torch; `run`, `load`, `Algorithm` and the modules below are loaded when they are first used.
+| | |
+|---|---|
+| functions | `run`, `plan`, `train`, `evaluate`, `load`, `report` |
+| to extend | `Algorithm`, `Benchmark`, `Model`, `Task`, `Memory`, `Tracker` |
+| what these see | `Stage`, `Stream`, `Training`, `Learner`, `Measure`, `Between` |
+| results, errors | `Record`, `Runs`, `UserError`, `RunError` |
+| modules | `algorithms`, `models`, `metrics`, `papers` |
+
+Everything else is private. Importing this imports no torch: each name is loaded when it is first used.
 """
 
 from __future__ import annotations
@@ -12,55 +20,81 @@ from holdfast.errors import RunError, UserError
 from holdfast.version import __version__
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from holdfast import metrics, papers
+    from holdfast import algorithms, metrics, models, papers
     from holdfast.algorithms.base import Algorithm
+    from holdfast.api import evaluate, plan, report, run, train
+    from holdfast.benchmarks.base import Benchmark, Measure
+    from holdfast.engine.learner import Learner
     from holdfast.experiments.store import Record
-    from holdfast.reports.runs import load
+    from holdfast.experiments.trackers import Tracker
+    from holdfast.memory.base import Memory
+    from holdfast.models.base import Model
+    from holdfast.reports.runs import Runs, load
+    from holdfast.types import Between, Stage, Stream, Task, Training
 
-__all__ = ["Algorithm", "RunError", "UserError", "__version__", "load", "metrics", "papers", "run"]
+_PLACES = {
+    "Algorithm": "algorithms.base",
+    "Benchmark": "benchmarks.base",
+    "Between": "types",
+    "Learner": "engine.learner",
+    "Measure": "benchmarks.base",
+    "Memory": "memory.base",
+    "Model": "models.base",
+    "Record": "experiments.store",
+    "Runs": "reports.runs",
+    "Stage": "types",
+    "Stream": "types",
+    "Task": "types",
+    "Tracker": "experiments.trackers",
+    "Training": "types",
+    "evaluate": "api",
+    "load": "reports.runs",
+    "plan": "api",
+    "report": "api",
+    "run": "api",
+    "train": "api",
+}
+_ROOMS = ("algorithms", "metrics", "models", "papers")
 
-
-def run(
-    benchmark: str = "patterns",
-    algorithm: str = "finetune",
-    *,
-    out: str | Path = "runs",
-    device: str = "cpu",
-    needs: bool = True,
-    **request: Any,
-) -> Record:
-    """Carry out one run, or go on with it, or return its record if it is done: `holdfast run` from Python.
-
-    The runs that its measures are taken against, such as CLiMB's direct fine-tuning, are carried out as well where the
-    store does not have them; `needs=False` leaves them out, as `--no-needs` does. Nothing is printed. Ctrl-C saves
-    before it is raised. `request` takes the other words of the command: model, scale, setting, order, seed, precision,
-    predictions, threads, and settings={"replay.capacity": 50}.
-
-    >>> import tempfile
-    >>> record = run("patterns", "replay", scale="tiny", out=tempfile.mkdtemp(), settings={"benchmark.stages": 2})
-    >>> record.algorithm, sorted(record.summary)[:2]
-    ('replay', ['backward_transfer', 'final_accuracy'])
-    """
-    from holdfast.experiments.carry import run_one
-    from holdfast.experiments.local import Options
-    from holdfast.experiments.request import Request
-    from holdfast.experiments.store import Store
-    from holdfast.settings import fields
-
-    if unknown := sorted(set(request) - set(fields(Request))):
-        from holdfast.errors import nearest
-
-        raise UserError(f"run() takes no {unknown[0]!r}: {nearest(unknown[0], fields(Request))}")
-    return run_one(Request(benchmark, algorithm, **request), Store(out), Options(device), needs=needs)
+__all__ = [
+    "Algorithm",
+    "Benchmark",
+    "Between",
+    "Learner",
+    "Measure",
+    "Memory",
+    "Model",
+    "Record",
+    "RunError",
+    "Runs",
+    "Stage",
+    "Stream",
+    "Task",
+    "Tracker",
+    "Training",
+    "UserError",
+    "__version__",
+    "algorithms",
+    "evaluate",
+    "load",
+    "metrics",
+    "models",
+    "papers",
+    "plan",
+    "report",
+    "run",
+    "train",
+]
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("metrics", "papers"):
+    if name in _ROOMS:
         return importlib.import_module(f"holdfast.{name}")
-    if name == "Algorithm":
-        return importlib.import_module("holdfast.algorithms.base").Algorithm
-    if name == "load":
-        return importlib.import_module("holdfast.reports.runs").load
-    raise AttributeError(f"module 'holdfast' has no attribute {name!r}")
+    if name not in _PLACES:
+        raise AttributeError(f"module 'holdfast' has no attribute {name!r}")
+    found = globals()[name] = getattr(importlib.import_module(f"holdfast.{_PLACES[name]}"), name)
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -2,7 +2,9 @@
 
 A class counts by its file and the files that it imports from its folder or package, by the built-in parts that it
 extends or takes, and, where its file was not executed by us, also by what stands in memory: a file that was edited
-after it was imported is not what runs. What code reads from files that are no code is in no hash.
+after it was imported is not what runs. A class of a script that was started, or of a shell, counts by what its code
+reaches in memory and by the files that the script imports: another line of the script makes no new run. What code reads
+from files that are no code is in no hash.
 """
 
 from __future__ import annotations
@@ -10,12 +12,14 @@ from __future__ import annotations
 import enum
 import hashlib
 import sys
-from collections.abc import Iterator
+import sysconfig
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from holdfast.usercode import INSTALLED, PREFIX, dotted, file_of, hashed, imported, loaded
 
@@ -28,6 +32,8 @@ BORROWED = (
     "holdfast.benchmarks.stages",
 )
 """Rooms of whose functions and smaller classes nothing has a version: whoever takes one counts its file."""
+_RECEIVED: WeakKeyDictionary[type, tuple[Mapping[str, Any], tuple[type, ...]]] = WeakKeyDictionary()
+_STANDARD = Path(sysconfig.get_path("stdlib")).resolve()
 _SKIPPED = {"__dict__", "__weakref__", "__module__", "__firstlineno__", "__static_attributes__", "__builtins__"}
 _SKIPPED |= {"__slotnames__"}  # what `copy` notes in a class once it has copied an object
 
@@ -44,30 +50,47 @@ def identity(kind: type) -> dict[str, Any]:
     """
     if kind.__module__.startswith(OURS):
         return {}
+    if kind in _RECEIVED:
+        return dict(_RECEIVED[kind][0])
     return {"code": code_of(kind, kind.__module__), **({} if files_of(kind.__module__) else {"without_file": True})}
 
 
 def code_of(thing: object, name: str, seen: frozenset[int] = frozenset()) -> str:
     """The hash of the code of a thing that the module of this name defines: a class, or a reader of a dataset."""
-    module, files, digest = sys.modules[name], files_of(name), hashlib.blake2b(digest_size=8)
+    module, files, digest = _module(name), files_of(name), hashlib.blake2b(digest_size=8)
     if (file := file_of(module)) is not None:
-        digest.update(hashed(file, files).encode())
+        digest.update(hashed(file, files - {file} if _in_memory(module) else files).encode())
     if not name.startswith(PREFIX):
-        _Reader(digest, module, in_files=bool(files)).read(thing)
-    named = list(_named(name))
+        _Reader(digest, module, in_files=not _in_memory(module)).read(thing)
+    named = list(_named(thing, name))
     for path in sorted({path for value in named if (path := _borrowed(value)) is not None}):
         digest.update(path.read_bytes())
     seen |= {id(thing)}
     found = {(each.__module__, each.__qualname__): each for value in named for each in _extending(value)}
     for (other, _), each in sorted(found.items()):
-        if id(each) not in seen and other != name and file_of(sys.modules[other]) not in files:
+        if id(each) not in seen and other != name and file_of(_module(other)) not in files:
             digest.update(code_of(each, other, seen).encode())
     return digest.hexdigest()
 
 
+def receive(kind: type, code: Mapping[str, Any], takes: tuple[type, ...]) -> None:
+    """Note of a class that came from another process what `identity` and `taken` said there: its module is not here."""
+    _RECEIVED[kind] = code, takes
+
+
+def same_code(one: type | FunctionType, other: type | FunctionType) -> bool:
+    """Whether two executions of a file, each under a name of its own, have made the same class or function."""
+    digests = []
+    for each in (one, other):
+        digests.append(hashlib.blake2b())
+        module, files = _module(each.__module__), files_of(other.__module__)
+        _Reader(digests[-1], module, in_files=True, files=files).read(each)
+    return digests[0].digest() == digests[1].digest()
+
+
 def files_of(name: str) -> frozenset[Path]:
     """The files of the code of a module of this name; none where it was typed into a shell."""
-    module = sys.modules[name]
+    module = _module(name)
     if (known := loaded(name)) is not None:
         return known.files
     if (file := file_of(module)) is None or not file.is_file():
@@ -78,16 +101,26 @@ def files_of(name: str) -> frozenset[Path]:
 
 def taken(kind: type) -> Iterator[type]:
     """The classes of ours that code which is not ours extends, makes or calls: all that it has a name for."""
-    if not kind.__module__.startswith(OURS):
+    if kind in _RECEIVED:
+        yield from _RECEIVED[kind][1]
+    elif not kind.__module__.startswith(OURS):
         yield from (
             each
-            for each in _named(kind.__module__)
+            for each in _named(kind, kind.__module__)
             if issubclass(type(each), type) and str(each.__module__).startswith(OURS)
         )
 
 
-def _named(name: str) -> Iterator[Any]:
-    """All that a module's code has by a name, in all its files, and what it reaches as `package.module.name`."""
+def _named(thing: object, name: str) -> Iterator[Any]:
+    """All that a module's code has by a name, in all its files, and what it reaches as `package.module.name`.
+
+    Of a shell or a script that is being run, which holds anything, only what the thing's own code reaches.
+    """
+    if _in_memory(_module(name)):
+        reader = _Reader(hashlib.blake2b(), _module(name), in_files=False)
+        reader.read(thing)
+        yield from reader.kept
+        return
     files = files_of(name)
     for module in list(sys.modules.values()):
         if module.__name__ == name or (_goes_with(name, module.__name__) and file_of(module) in files):
@@ -103,6 +136,25 @@ def _named(name: str) -> Iterator[Any]:
 def _in_module(module: ModuleType, name: str) -> Any:
     """What a module has by a name; of ours, also what it imports only when it is first asked for."""
     return getattr(module, name, None) if f"{module.__name__}.".startswith(OURS) else vars(module).get(name)
+
+
+def _module(name: str) -> ModuleType:
+    """The module of this name; an empty one where it is no longer there."""
+    return sys.modules.get(name) or ModuleType(name)
+
+
+def _in_memory(module: ModuleType) -> bool:
+    """Whether a module is in no file that is imported: a shell, or a script that is being run."""
+    file = file_of(module)
+    return module.__name__ == "__main__" or file is None or not file.is_file()
+
+
+def _users_own(module: ModuleType) -> bool:
+    """Whether a module is neither Python's, nor installed, nor ours."""
+    file = file_of(module)
+    if file is None or module.__name__.partition(".")[0] in {*sys.stdlib_module_names, "holdfast"}:
+        return False
+    return not set(INSTALLED) & set(file.parts) and not file.is_relative_to(_STANDARD)
 
 
 def _extending(value: Any) -> Iterator[Any]:
@@ -146,10 +198,13 @@ class _Reader:
     """Feeds a hash with code as it stands in memory, and with all that it refers to in modules of its own.
 
     Where there are files, they have the lists and tables that a module begins with; in memory these may be caches.
+    Where there are none, whatever module of the user's own the code refers to counts as well.
     """
 
-    def __init__(self, digest: Any, module: ModuleType, in_files: bool) -> None:
+    def __init__(self, digest: Any, module: ModuleType, in_files: bool, files: frozenset[Path] = frozenset()) -> None:
         self.digest, self.own, self.in_files = digest, module.__name__.partition(".")[0], in_files
+        self.files = files
+        """What counts as the user's own where these are named, under whichever names they were executed."""
         self.seen: set[int] = set()
         self.kept: list[Any] = []
 
@@ -208,20 +263,22 @@ class _Reader:
         self._say(";")
 
     def _function(self, value: FunctionType, of_class: bool = False) -> None:
-        self._say(str(value.__module__), value.__qualname__)
+        self._say(self._place(value.__module__), value.__qualname__)
         if not of_class and not self._is_own(value.__module__):
             return
         self._all((value.__code__, value.__defaults__, *sorted((value.__kwdefaults__ or {}).items())))
         for cell in value.__closure__ or ():
             with suppress(ValueError):  # one that is still empty
                 self.read(cell.cell_contents)
-        for name in sorted(_names(value.__code__)):
+        names = _names(value.__code__)
+        for name in sorted(names):
             if name in value.__globals__:
                 self._say(name)
-                self.read(value.__globals__[name])
+                self.read(found := value.__globals__[name])
+                self.kept += _through(found, names)
 
     def _class(self, value: type) -> None:
-        self._say(value.__module__, value.__qualname__)
+        self._say(self._place(value.__module__), value.__qualname__)
         if self._is_own(value.__module__):
             self._all(value.__bases__)
             for name, each in sorted(vars(value).items()):
@@ -233,7 +290,7 @@ class _Reader:
                         self.read(each)
 
     def _module(self, value: ModuleType) -> None:
-        self._say(value.__name__)
+        self._say(self._place(value.__name__))
         if self._is_own(value.__name__):
             for name, each in sorted(vars(value).items()):
                 if isinstance(each, type | FunctionType | int | float | str | tuple) and name not in _DUNDERS:
@@ -241,13 +298,31 @@ class _Reader:
                     self.read(each)
 
     def _is_own(self, name: str | None) -> bool:
-        return name is not None and name.partition(".")[0] == self.own
+        module = _module(name or "")
+        if self.files:
+            return file_of(module) in self.files
+        own = name is not None and name.partition(".")[0] == self.own
+        return own or (not self.in_files and _users_own(module))
+
+    def _place(self, name: str | None) -> str:
+        """A module by its name, or by its file where it may have several names."""
+        file = file_of(_module(name or "")) if self.files else None
+        return str(file if file in self.files else name)
 
     def _say(self, *words: str) -> None:
         self.digest.update("\0".join(words).encode("utf-8", "surrogatepass") + b"\0\0")
 
 
 _DUNDERS = {"__name__", "__file__", "__path__", "__cached__", "__package__", "__doc__"}
+
+
+def _through(value: Any, names: set[str]) -> Iterator[Any]:
+    """What code that has these names may reach through a module of ours, as in `hf.algorithms.Replay`."""
+    if isinstance(value, ModuleType) and f"{value.__name__}.".startswith(OURS):
+        for name in sorted(names):
+            if (found := _in_module(value, name)) is not None:
+                yield found
+                yield from _through(found, names - {name})
 
 
 def _names(code: CodeType) -> set[str]:

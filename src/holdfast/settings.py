@@ -28,10 +28,20 @@ def fields(kind: type) -> Mapping[str, Any]:
     <class 'bool'>
     """
     if kind not in _FIELDS:  # reading hints takes a millisecond, and a plan asks for them a hundred thousand times
-        hints = typing.get_type_hints(kind, include_extras=True)
+        try:
+            hints = typing.get_type_hints(kind, include_extras=True)
+        except NameError as error:
+            raise UserError(
+                f"the types of {kind.__name__}'s fields cannot be read: {error}; import it at the top of the file"
+            ) from None
         assert dataclasses.is_dataclass(kind)
         _FIELDS[kind] = {field.name: hints[field.name] for field in dataclasses.fields(kind) if field.init}
     return _FIELDS[kind]
+
+
+def receive(kind: type, known: Mapping[str, Any]) -> None:
+    """Note the settings of a class that came from another process, where the names of its types are not to be found."""
+    _FIELDS[kind] = known
 
 
 def build(kind: type[T], values: Mapping[str, Any], where: str) -> T:
@@ -87,7 +97,8 @@ def convert(value: Any, hint: Any, name: str) -> Any:
             raise UserError(f"{name} is {shown(value)}: {nearest(word, map(str, choices))}")
         return value
     if origin is tuple:
-        parts = value.strip("()").split(",") if isinstance(value, str) else value
+        text = value.strip("()") if isinstance(value, str) else ""
+        parts = (text.split(",") if text else []) if isinstance(value, str) else value
         if not isinstance(parts, list | tuple):
             parts = [value]
         kinds = [choices[0]] * len(parts) if choices[-1] is Ellipsis else list(choices)

@@ -39,6 +39,12 @@ class Loaded:
 
 
 _LOADED: dict[Path, Loaded] = {}
+_EXECUTING: list[Path] = []
+
+
+def executing() -> bool:
+    """Whether a user's file is being executed because a name asked for it."""
+    return bool(_EXECUTING)
 
 
 def load(path: Path) -> Loaded:
@@ -193,6 +199,7 @@ def _execute(path: Path, file: Path, name: str) -> ModuleType:
     module = module_from_spec(spec)
     sys.modules[name] = module  # dataclasses look their module up by name
     assert spec.loader is not None
+    _EXECUTING.append(path)
     try:
         spec.loader.exec_module(module)
     except SyntaxError as error:
@@ -200,7 +207,10 @@ def _execute(path: Path, file: Path, name: str) -> ModuleType:
     except Exception as error:
         lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename == str(path)]
         place = f"{path}, line {lines[-1]}" if lines else path
-        raise UserError(f"{place}: {type(error).__name__}: {error}") from error
+        named = "" if isinstance(error, UserError) else f"{type(error).__name__}: "
+        raise UserError(f"{place}: {named}{error}") from error
+    finally:
+        _EXECUTING.pop()
     return module
 
 

@@ -1,1 +1,84 @@
-"""Algorithms: what changes about plain fine-tuning. One short file each."""
+"""What acts against forgetting: the built-in algorithms, as classes whose fields are their settings."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from holdfast.algorithms.adapter_library import AdapterLibrary
+    from holdfast.algorithms.adapters import Adapters
+    from holdfast.algorithms.agem import AGem
+    from holdfast.algorithms.derpp import DarkReplay
+    from holdfast.algorithms.er_ace import AsymmetricReplay
+    from holdfast.algorithms.ewc import EWC
+    from holdfast.algorithms.finetune import Finetune
+    from holdfast.algorithms.frozen import FrozenBottom, FrozenEncoder
+    from holdfast.algorithms.gdumb import GDumb
+    from holdfast.algorithms.gem import Gem
+    from holdfast.algorithms.lora import LowRank
+    from holdfast.algorithms.lwf import LwF
+    from holdfast.algorithms.mas import MAS
+    from holdfast.algorithms.mir import Mir
+    from holdfast.algorithms.mntdp import Mntdp
+    from holdfast.algorithms.rehearsal import Rehearsal
+    from holdfast.algorithms.replay import Replay
+    from holdfast.algorithms.rpsnet import RpsNet
+    from holdfast.algorithms.si import SI
+
+_PLACES = {
+    "AGem": "agem",
+    "AdapterLibrary": "adapter_library",
+    "Adapters": "adapters",
+    "AsymmetricReplay": "er_ace",
+    "DarkReplay": "derpp",
+    "EWC": "ewc",
+    "Finetune": "finetune",
+    "FrozenBottom": "frozen",
+    "FrozenEncoder": "frozen",
+    "GDumb": "gdumb",
+    "Gem": "gem",
+    "LowRank": "lora",
+    "LwF": "lwf",
+    "MAS": "mas",
+    "Mir": "mir",
+    "Mntdp": "mntdp",
+    "Rehearsal": "rehearsal",
+    "Replay": "replay",
+    "RpsNet": "rpsnet",
+    "SI": "si",
+}
+
+__all__ = [
+    "EWC",
+    "MAS",
+    "SI",
+    "AGem",
+    "AdapterLibrary",
+    "Adapters",
+    "AsymmetricReplay",
+    "DarkReplay",
+    "Finetune",
+    "FrozenBottom",
+    "FrozenEncoder",
+    "GDumb",
+    "Gem",
+    "LowRank",
+    "LwF",
+    "Mir",
+    "Mntdp",
+    "Rehearsal",
+    "Replay",
+    "RpsNet",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PLACES:
+        raise AttributeError(f"module 'holdfast.algorithms' has no attribute {name!r}")
+    found = globals()[name] = getattr(importlib.import_module(f"holdfast.algorithms.{_PLACES[name]}"), name)
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -12,9 +12,11 @@ from typing import Any
 
 from holdfast import registry
 from holdfast.errors import RunError, UserError
-from holdfast.experiments.carry import run_one
+from holdfast.experiments.carry import carry
 from holdfast.experiments.local import Options
+from holdfast.experiments.plan import graph
 from holdfast.experiments.request import Request
+from holdfast.experiments.setups import Setups
 from holdfast.experiments.store import Store
 
 ALL = 1_000_000_000
@@ -90,7 +92,9 @@ def calibration(
             settings |= dict.fromkeys(("train.epochs", "train.patience"), EPOCHS.get(here, LONG))
         request = Request(case.benchmark, case.algorithm, scale=here, order=case.order, settings=settings)
         try:
-            record = run_one(request, store, Options(device, compiled=compiled), needs=False)
+            setups = Setups()
+            plan = graph([request], needs=False, setups=setups)
+            (record,) = carry(plan, store, Options(device, compiled=compiled), setups)
         except (UserError, RunError) as error:
             yield Calibrated(case.dataset, here, None, None, case.low, case.high, 0.0, str(error))
             continue

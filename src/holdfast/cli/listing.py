@@ -145,6 +145,8 @@ def show(
         console.print("not done: the same command goes on with it")
     if found.command:
         console.print(f"again: {found.command}{out_option(out)}", markup=False)
+    elif record is not None and (again := record.environment.get("again")):
+        console.print(f"again: {again}", markup=False)
     else:
         console.print("its environment.json is gone, and with it the command that began it")
 

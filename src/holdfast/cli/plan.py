@@ -127,7 +127,7 @@ def _print_plan(plan: Plan, store: Store, as_json: bool) -> None:
                     {
                         "id": run,
                         "id_is_final": config.settled,
-                        "command": None if config.after in unread else config.request.command(),
+                        "command": None if config.after in unread else config.request.command() or None,
                         "asked": run in plan.wanted,
                         "needs": dict(plan.needs[run]),
                         "after": config.after,
@@ -208,7 +208,9 @@ def _tell(result: PlanResult, store: Store, out: str, as_json: bool) -> None:
 
 
 def _repeat(result: PlanResult, run: str, store: Store) -> str:
-    command = result.plan.configs[run].request.command()
+    request = result.plan.configs[run].request
+    if not (command := request.command()):
+        return request.again()
     return command if store.path == Path("runs") else f"{command} --out {shlex.quote(str(store.path))}"
 
 

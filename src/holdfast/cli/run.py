@@ -118,10 +118,10 @@ def _run_all(
     from rich.console import Console
 
     from holdfast.cli.carry import carry, end
-    from holdfast.cli.launch import launch
     from holdfast.cli.screen import print_grid, print_json
     from holdfast.engine.ranks import join, leave
     from holdfast.experiments.config import resolve
+    from holdfast.experiments.launch import launch
     from holdfast.experiments.plan import graph
     from holdfast.experiments.runner import find_device
     from holdfast.experiments.schedule import finish
@@ -134,7 +134,7 @@ def _run_all(
     if ranks > 1 and "RANK" not in os.environ:
         for request in requests:
             resolve(request)  # a mistake is reported once, before there are several processes
-        sys.exit(launch(ranks, sys.argv[1:]))
+        sys.exit(launch(ranks, ["-m", "holdfast", *sys.argv[1:]]))
     plan = graph(requests, needs, setups)
     group = join()
     if group.size > 1 and place.type == "cuda":

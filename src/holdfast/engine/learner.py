@@ -20,7 +20,7 @@ from holdfast.engine.optimiser import Optimiser
 from holdfast.engine.ranks import Averaging, Ranks
 from holdfast.engine.stepper import Call, choose
 from holdfast.errors import UserError
-from holdfast.models.base import Network
+from holdfast.models.base import Model, Network
 from holdfast.models.normalise import SharesBatch, shared_batch
 from holdfast.types import Batch, Ids, Part, Task, Training
 
@@ -39,7 +39,10 @@ class Learner:
         ranks: Ranks | None = None,
         autocast: torch.dtype | None = None,
         compiled: bool = False,
+        settings: Model | None = None,
     ) -> None:
+        self.settings = settings
+        """What its model was built from."""
         self.device = torch.device(device)
         self.model = model.to(self.device)
         if self.device.type == "cuda":  # the memory layout for which convolutions on feature maps are optimised

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -12,7 +13,7 @@ from typing import Any, NoReturn, Protocol
 import numpy as np
 from torch import Tensor
 
-from holdfast.algorithms.base import Algorithm, Fit, check_traits, overridden
+from holdfast.algorithms.base import Algorithm, Fit, check_traits, overridden, overrides
 from holdfast.data.order import shuffled
 from holdfast.engine.checkpoint import Checkpoints
 from holdfast.engine.evaluate import Evaluated, evaluate
@@ -113,6 +114,26 @@ def refuse(algorithms: Sequence[Algorithm], stream: Stream) -> None:
         algorithm.beside(algorithms)
 
 
+def without_boundaries(error: Exception, algorithms: Sequence[Algorithm], stream: Stream) -> UserError | None:
+    """What to raise for an error in a hook of an algorithm whose `begin`, `end` or `stage` this stream never calls.
+
+    Some algorithms do without: nothing is refused before it fails.
+    """
+    for frame, _ in traceback.walk_tb(error.__traceback__):
+        failed = next((each for each in algorithms if frame.f_locals.get("self") is each), None)
+        hooks = [hook for hook in ("begin", "end", "stage") if failed is not None and overrides(failed, hook)]
+        if stream.boundaries or failed is None or not hooks:
+            continue
+        called, kind = " and ".join(f"`{hook}`" for hook in hooks), type(failed).__name__
+        return UserError(
+            f"{failed} failed in `{frame.f_code.co_name}` ({type(error).__name__}: {error}): this stream does not show "
+            f"where a stage ends, so {called} of {kind} {'was' if len(hooks) == 1 else 'were'} never called. If {kind} "
+            f'relies on that, write needs = frozenset({{"boundaries"}}) in the class, and choose a stream with '
+            "boundaries; if not, set in `setup` what its other hooks use"
+        )
+    return None
+
+
 def train(
     learner: Learner,
     stream: Stream,
@@ -129,12 +150,19 @@ def train(
     CPU, as an uninterrupted run.
     """
     loop = Loop(learner, stream, algorithms, protocol, log, checkpoints, watch or Watch())
-    loop.start()
-    if loop.at.scoring:
-        loop.score()
-        loop.save()
-    while loop.at.stage < len(stream.stages):
-        loop.learn(stream.stages[loop.at.stage])
+    try:
+        loop.start()
+        if loop.at.scoring:
+            loop.score()
+            loop.save()
+        while loop.at.stage < len(stream.stages):
+            loop.learn(stream.stages[loop.at.stage])
+    except (UserError, RunError, Stopped):
+        raise
+    except Exception as error:
+        if (why := without_boundaries(error, algorithms, stream)) is not None:
+            raise why from error
+        raise
     loop.at.seconds = time.monotonic() - loop.began
     return loop.at
 

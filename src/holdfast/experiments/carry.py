@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import os
+import pickle
+import tempfile
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from pathlib import Path
+
+import torch
 
 from holdfast.engine.loop import Watch
-from holdfast.engine.ranks import Ranks
+from holdfast.engine.ranks import Ranks, join
 from holdfast.errors import RunError, UserError
+from holdfast.experiments.carried import pack
 from holdfast.experiments.config import Config
-from holdfast.experiments.local import Here, Options
-from holdfast.experiments.plan import Plan, graph
-from holdfast.experiments.request import Request
+from holdfast.experiments.launch import launch
+from holdfast.experiments.local import Here, Options, Workers, devices
+from holdfast.experiments.plan import Plan
 from holdfast.experiments.runner import Asked, Interrupt, find_device, interruptible
 from holdfast.experiments.schedule import Outcome, PlanResult, carry_out, finish
 from holdfast.experiments.setups import Setups
@@ -50,32 +58,70 @@ def carry_here(
     )
 
 
-def run_one(request: Request, store: Store, options: Options, *, needs: bool = True) -> Record:
-    """Carry out one run, and those that its measures need; return its record with all its measures.
+def carry(
+    plan: Plan, store: Store, options: Options, setups: Setups, *, needs: bool = True, jobs: int = 1, ranks: int = 1
+) -> list[Record]:
+    """Carry a plan out for a program: quietly, in this process, in `jobs` workers, or on `ranks`; return its records.
 
-    What goes wrong is a UserError, or a RunError that names the run; the record of a run that is done is in the store
-    all the same. Ctrl-C saves, and is raised once that is done; the same call goes on.
+    What goes wrong is a UserError, or a RunError that names the run, raised once every other run was tried; what is
+    done is in the store all the same. Ctrl-C saves, and is raised once that is done; the same call goes on.
     """
     find_device(options.device)
-    setups = Setups()
-    plan = graph([request], needs, setups)
     errors: dict[str, Exception | None] = {}
 
     def told(config: Config, outcome: Outcome, again: bool) -> None:
         errors[config.id] = outcome.error
 
-    with interruptible() as interrupt:
-        result = carry_here(plan, store, options, setups, interrupt, told=told)
-    if result.stopped:
+    if "RANK" in os.environ:  # torchrun started the program, once for each rank
+        result = carry_on(plan, store, options, setups, told)
+    elif ranks > 1:
+        result = _on_ranks(plan, store, options, needs, ranks)
+    elif jobs != 1 and len(plan.configs) > 1:
+        make(store)
+        places = min(jobs or len(devices(options.device, threads=plan.threads)), len(plan.configs))
+        with interruptible() as interrupt, Workers(store, options, places) as workers:
+            result = carry_out(plan, store, workers, stopping=lambda: interrupt.asked, told=told)
+    else:
+        with interruptible() as interrupt:
+            result = carry_here(plan, store, options, setups, interrupt, told=told)
+    if result.stopped and not result.failed():
         raise KeyboardInterrupt(f"stopped and saved in {store.path}: the same call goes on")
-    for outcome in result.failed():
-        kind = UserError if outcome.status == "refused" else RunError
-        named = "" if outcome.id in plan.wanted else f"{plan.labels[outcome.id]}: "
-        raise kind(f"{named}{outcome.reason}") from errors.get(outcome.id)
-    (run,) = plan.wanted
-    record = finish(plan, run, store)
-    assert record is not None, "nothing failed, and nothing was stopped"
-    return record
+    if failed := sorted(result.failed(), key=lambda each: each.status == "left"):
+        first, more = failed[0], len(failed) - 1
+        alone = first.id in plan.wanted and len(plan.wanted) == 1
+        named = "" if alone else f"{plan.labels[first.id]}: "
+        others = f" ({more} more of {len(plan.configs)} runs failed)" if more else ""
+        kind = UserError if first.status == "refused" else RunError
+        raise kind(f"{named}{first.reason}{others}") from errors.get(first.id)
+    records = [finish(plan, run, store) for run in plan.wanted]
+    assert all(record is not None for record in records), "nothing failed, and nothing was stopped"
+    return [record for record in records if record is not None]
+
+
+def carry_on(
+    plan: Plan, store: Store, options: Options, setups: Setups, told: Callable[[Config, Outcome, bool], None]
+) -> PlanResult:
+    """Carry a plan out as one of several ranks, which all call this."""
+    group = join()
+    if options.device in ("auto", "cuda") and torch.cuda.is_available():
+        options = replace(options, device=f"cuda:{os.environ.get('LOCAL_RANK', '0')}")
+    with interruptible() as interrupt:
+        result = carry_here(plan, store, options, setups, interrupt, ranks=group, told=told)
+    group.wait()  # the first completes the records
+    return result
+
+
+def _on_ranks(plan: Plan, store: Store, options: Options, needs: bool, ranks: int) -> PlanResult:
+    """Carry a plan out in processes of their own, all of which train each run together."""
+    make(store)
+    with tempfile.TemporaryDirectory() as folder:
+        asked, told = Path(folder, "asked"), Path(folder, "told")
+        asked.write_bytes(pack((list(plan.configs), plan.requests, needs, store.path.absolute(), options, Path.cwd())))
+        launch(ranks, ["-m", "holdfast.experiments.rank", str(asked), str(told)])
+        outcomes: list[Outcome] = pickle.loads(told.read_bytes()) if told.exists() else []
+    found = {outcome.id: outcome for outcome in outcomes}
+    lost = Outcome(next(iter(plan.configs)), "died", "one of its ranks was lost: the same call goes on")
+    return PlanResult(plan, found or {lost.id: lost})
 
 
 def make(store: Store) -> None:

@@ -6,33 +6,36 @@ import functools
 import hashlib
 import json
 import math
-import pickle
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from holdfast import registry
 from holdfast.algorithms.base import Algorithm
 from holdfast.benchmarks.base import Benchmark, Need
-from holdfast.errors import UserError
+from holdfast.errors import UserError, nearest
 from holdfast.experiments import parts
+from holdfast.experiments.carried import pack, unpack
+from holdfast.experiments.contents import content_of
 from holdfast.experiments.request import (
     START,
     Request,
     algorithms_of,
     by_owner,
+    entry_of,
     owner_of,
-    refuse_objects,
     settings_in,
     title_of,
 )
 from holdfast.foreign import identity
 from holdfast.models.base import Model
-from holdfast.settings import build, fields
+from holdfast.settings import build, convert, fields
 from holdfast.types import Stream, Training
 from holdfast.world.whole import holds_world
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,7 +120,8 @@ class Config:
             asked = _plain(build(Training, self.train, "train"))
             training = [{name: asked[name] for name in sorted(self.train)}]
             places = sorted(Benchmark.places & fields(type(self.benchmark)).keys())
-            data = "unread: " + ", ".join(f"{name}={getattr(self.benchmark, name)}" for name in places)
+            where = {name: getattr(self.benchmark, name) for name in places}
+            data = "unread: " + ", ".join(f"{name}={_json(name, value)}" for name, value in where.items())
         known_by_hash = self.recipe.places if self.settled else frozenset()
         model = {"name": self.names["model"], **code["model"], **_plain(self.recipe, known_by_hash)}
         found = {
@@ -171,49 +175,67 @@ class Config:
         return stream
 
     def packed(self) -> bytes:
-        """The configuration for another process, which resolves its names with the code that it finds there."""
+        """The configuration for another process, which resolves its names with the code that it finds there.
+
+        Objects that no name finds travel as they are, with what is known of their code.
+        """
         found = {name: getattr(self, name) for name in ("training", "data", "weights", "further", "stages")}
         own, wider = fields(type(self.benchmark)), self.source
-        shared = {name: getattr(wider, name) for name in own if getattr(wider, name) != getattr(self.benchmark, name)}
-        return pickle.dumps((self.id, self.request, shared, found))
+        both = {name: (getattr(wider, name), getattr(self.benchmark, name)) for name in own}
+        shared = {name: there for name, (there, here) in both.items() if there is not here and there != here}
+        return pack((self.id, self.request, shared, found))
 
 
-def _changed(benchmark: Benchmark, settings: Mapping[str, Any]) -> Benchmark:
-    """The same benchmark with other settings."""
-    own = {name: getattr(benchmark, name) for name in fields(type(benchmark))}
-    return type(benchmark)(**{**own, **settings}) if settings else benchmark
+def _changed(thing: T, settings: Mapping[str, Any]) -> T:
+    """The same object with other settings, and without anything that it has beside its settings."""
+    own = {name: getattr(thing, name) for name in fields(type(thing))}
+    return type(thing)(**{**own, **settings})
+
+
+def _made(found: Any, settings: Mapping[str, Any], where: str) -> Any:
+    """A class with settings; of an object that was given, a copy, in which settings may replace its own."""
+    if isinstance(found, type):
+        return build(found, settings, where)
+    known = fields(type(found))
+    if unknown := sorted(settings.keys() - known.keys()):
+        raise UserError(f"{where}.{unknown[0]} is no setting: {nearest(unknown[0], known)}")
+    return _changed(found, {name: convert(value, known[name], f"{where}.{name}") for name, value in settings.items()})
 
 
 def unpacked(packed: bytes) -> Config:
     """The configuration that another process has packed."""
-    run, request, shared, found = pickle.loads(packed)
+    run, request, shared, found = unpack(packed)
     config = resolve(request)
-    config = replace(config, source=_changed(config.benchmark, shared), **found)
+    source = _changed(config.benchmark, shared) if shared else config.benchmark
+    config = replace(config, source=source, **found)
     if config.id != run:
         raise UserError(f"the code of run {run} ({config.title}) changed after it was planned: run the command again")
     return config
 
 
 def resolve(request: Request) -> Config:
-    """Turn names into objects and check every setting; raise UserError at the first thing wrong."""
-    refuse_objects(request)
-    plain = {name: getattr(request, name) for name in fields(Request) if name != "settings"}
-    request = replace(build(Request, plain, "run"), settings=dict(request.settings))
+    """Turn names into objects and check every setting; raise UserError at the first thing wrong.
+
+    The objects are made here, of a request's words or as copies of those that it carries: each run has its own.
+    """
+    plain = {name: getattr(request, name) for name in fields(Request) if name not in ("settings", "objects")}
+    request = replace(build(Request, plain, "run"), settings=dict(request.settings), objects=request.objects)
     if request.start and not re.fullmatch(START, request.start):
         raise UserError(f"--start is {request.start!r}: write it as RUN@STAGE, a run's id and the number of a stage")
-    words, named = settings_in(request.algorithm)
-    transforms, entries = algorithms_of(words)
+    words, named = settings_in(request.algorithm, request.objects)
+    transforms, entries = algorithms_of(words, request.objects)
     names = [name for name, _ in entries]
     settings = by_owner(request.settings, names)
-    for owner, own in by_owner(named, names).items():
-        for name, value in own.items():
+    for owner, said in by_owner(named, names).items():
+        for name, value in said.items():
             if str(given := settings[owner].setdefault(name, value)) != value:
                 raise UserError(
                     f"{request.algorithm!r} says {owner}.{name}={value}, and --set says {given}: give one of the two"
                 )
 
-    benchmark_entry = registry.find(request.benchmark, "benchmark")
-    benchmark_name, kind = benchmark_entry.name, benchmark_entry.load()
+    benchmark_entry = entry_of(request.benchmark, "benchmark", request.objects)
+    benchmark_name, benchmark_found = benchmark_entry.name, benchmark_entry.load()
+    kind = benchmark_found if isinstance(benchmark_found, type) else type(benchmark_found)
     asked = {name: getattr(request, name) for name in ("scale", "setting", "order", "data", "skip_bad")}
     given = {name: value for name, value in asked.items() if value not in (None, 0)}
     for name in given.keys() & settings["benchmark"].keys():
@@ -229,26 +251,31 @@ def resolve(request: Request) -> Config:
     if "seed" in given:
         raise UserError("benchmark.seed is the run's seed: give it with --seed")
     own_seed = {"seed": request.seed} if "seed" in fields(kind) else {}
-    benchmark: Benchmark = build(kind, given | own_seed, benchmark_name)
+    benchmark: Benchmark = _made(benchmark_found, given | own_seed, benchmark_name)
     build(Training, settings["train"], "train")
     title = title_of(transforms, names)
-    model_entry = registry.find(request.model or benchmark.model(title), "model")
-    model_name = model_entry.name
+    model_entry = entry_of(request.model or benchmark.model(title), "model", request.objects)
+    model_name, model_found = model_entry.name, model_entry.load()
     preset = by_owner(benchmark.preset(model_name, title), names)
     assert not preset["benchmark"], "a preset follows from the benchmark's settings, and changes none of them"
     for name, kind_of in entries:
         for given_name in kind_of.instead.keys() & settings[name].keys():
             preset[name].pop(kind_of.instead[given_name], None)
-    settings = {owner: {**preset[owner], **own} for owner, own in settings.items()}
-    recipe: Model = build(model_entry.load(), settings["model"], "model")
-    algorithms = tuple(build(kind, settings[name], name) for name, kind in entries)
+    for name, each in [("model", model_found), *entries]:
+        if not isinstance(each, type):  # an object says all of its settings
+            preset[name] = {}
+    settings = {owner: {**preset[owner], **said} for owner, said in settings.items()}
+    recipe: Model = _made(model_found, settings["model"], "model")
+    algorithms = tuple(_made(each, settings[name], name) for name, each in entries)
     for name, algorithm in zip(names, algorithms, strict=True):
         algorithm.called = name  # what messages call it
     found = {
         "benchmark": benchmark_name,
         "model": model_name,
         "code": {"benchmark": identity(kind), "model": identity(type(recipe))},
-        "algorithms": [{"name": name, **identity(kind)} for name, kind in entries],
+        "algorithms": [
+            {"name": name, **identity(type(algorithm))} for name, algorithm in zip(names, algorithms, strict=True)
+        ],
     }
     return Config(
         request, benchmark, recipe, algorithms, tuple(transforms), settings["train"], found, benchmark
@@ -283,9 +310,17 @@ def _without_place(value: Any) -> Any:
 
 def _plain(thing: Any, without: frozenset[str] = frozenset()) -> dict[str, Any]:
     """The settings of a dataclass as JSON values."""
-    values = {name: _without_place(getattr(thing, name)) for name in fields(type(thing)) if name not in without}
-    for name, value in values.items():
-        if isinstance(value, float) and not math.isfinite(value):
-            raise UserError(f"{type(thing).__name__}.{name} is {value}: it must be finite")
-    plain: dict[str, Any] = json.loads(json.dumps(values))
-    return plain
+    where = type(thing).__name__
+    return {n: _json(f"{where}.{n}", getattr(thing, n)) for n in fields(type(thing)) if n not in without}
+
+
+def _json(name: str, value: Any) -> Any:
+    """A setting as a JSON value; of an object, a hash of what it holds."""
+    if isinstance(value, float) and not math.isfinite(value):
+        raise UserError(f"{name} is {value}: it must be finite")
+    if value is None or isinstance(value, bool | int | float | str):
+        return _without_place(value)
+    try:
+        return json.loads(json.dumps(value, allow_nan=False))
+    except (TypeError, ValueError):
+        return content_of(name, value)

@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, supp
 from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -19,13 +20,14 @@ import torch
 from holdfast.engine.loop import Watch
 from holdfast.engine.ranks import Ranks
 from holdfast.errors import RunError, Stopped, UserError
+from holdfast.experiments.carried import pack
 from holdfast.experiments.config import Config, unpacked
 from holdfast.experiments.remote import Remote
 from holdfast.experiments.runner import run
 from holdfast.experiments.schedule import Engine, Outcome
 from holdfast.experiments.setups import Setups
 from holdfast.experiments.store import Store
-from holdfast.experiments.trackers import check_trackers
+from holdfast.experiments.trackers import Tracker, check_trackers
 
 
 @dataclass(frozen=True)
@@ -36,7 +38,7 @@ class Options:
     save_steps: int | None = None
     save_seconds: float = 60.0
     compiled: bool = False
-    trackers: tuple[str, ...] = ()
+    trackers: tuple[str | Tracker, ...] = ()
     remote: str = ""
     """The address of the store of which the folder is a copy; empty: the folder is the store."""
 
@@ -221,7 +223,8 @@ class Workers(Engine):
         device = self.devices.pop()
         ours, theirs = self.context.Pipe()
         options = replace(self.options, device=device)
-        process = self.context.Process(target=work, args=(theirs, self.store.path.absolute(), options), daemon=True)
+        job = theirs, self.store.path.absolute(), pack(options), Path.cwd()
+        process = self.context.Process(target=work, args=job, daemon=True)
         with _main_unseen():
             process.start()
         theirs.close()

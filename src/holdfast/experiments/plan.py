@@ -26,8 +26,10 @@ class Plan:
     """The ids of the runs that a run's measures are taken against, by the benchmark's names. They may come later."""
     wanted: tuple[str, ...] = ()
     """The ids of the runs that were asked for; the others are there because one of these needs them."""
+    requests: tuple[Request, ...] = ()
+    """What was asked for."""
     runs: Mapping[str, str] = field(default_factory=dict)
-    """The id of the run that each request asks for, by the request's command."""
+    """The id of the run that each request asks for, by the request's text."""
 
     @property
     def threads(self) -> int:
@@ -41,7 +43,7 @@ class Plan:
 
     def run(self, request: Request) -> str:
         """The id of the run that one of the plan's requests asks for."""
-        return self.runs[request.command()]
+        return self.runs[request.text()]
 
     def asked(self) -> list[Config]:
         """The runs that were asked for, in the order in which they were."""
@@ -67,9 +69,9 @@ def graph(requests: Iterable[Request], needs: bool = True, setups: Setups | None
     >>> list(plan.labels.values())
     ['replay, seed 0', 'joint, seed 0']
     """
-    drafts, setups = _Drafts(needs), setups or Setups()
-    resolved = [(resolve(request), request.command()) for request in requests]
-    asked = {command: drafts.add(config) for config, command in resolved}
+    drafts, setups, requests = _Drafts(needs), setups or Setups(), tuple(requests)
+    resolved = [(resolve(request), request.text()) for request in requests]
+    asked = {text: drafts.add(config) for config, text in resolved}
     final: dict[str, str] = {}
     configs: dict[str, Config] = {}
     for draft in drafts.order:
@@ -84,8 +86,9 @@ def graph(requests: Iterable[Request], needs: bool = True, setups: Setups | None
     for draft, others in drafts.needs.items():
         merged[final[draft]] |= {name: final[other] for name, other in others.items()}
     labels = {run: drafts.labels[draft] for draft, run in reversed(final.items())}
-    runs = {command: final[draft] for command, draft in asked.items()}
-    return Plan(configs, {run: labels[run] for run in configs}, merged, tuple(dict.fromkeys(runs.values())), runs)
+    runs = {text: final[draft] for text, draft in asked.items()}
+    labels = {run: labels[run] for run in configs}
+    return Plan(configs, labels, merged, tuple(dict.fromkeys(runs.values())), requests, runs)
 
 
 def _started(config: Config, final: Mapping[str, str]) -> Config:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -12,7 +11,11 @@ from typing import Any
 
 from holdfast import registry
 from holdfast.errors import UserError, nearest
-from holdfast.experiments.request import Request, refuse_object, refuse_objects, settings_for
+from holdfast.experiments.objects import SLOTS, named
+from holdfast.experiments.planned import PlannedRuns
+from holdfast.experiments.request import Request, settings_for
+from holdfast.settings import shown
+from holdfast.usercode import load
 
 LISTS = {
     "benchmarks": "benchmark",
@@ -61,7 +64,7 @@ def from_tables(found: Mapping[str, Any], where: str, scale: str | None = None) 
 
     >>> two = {"benchmarks": ["patterns"], "algorithms": ["er", "joint"], "set": {"er.capacity": [50, 100]}}
     >>> for request in from_tables({"experiment": [two]}, "here"):
-    ...     print(request.command())
+    ...     print(request.text())
     holdfast run patterns --algorithm er --set er.capacity=50
     holdfast run patterns --algorithm joint
     holdfast run patterns --algorithm er --set er.capacity=100
@@ -77,7 +80,7 @@ def from_tables(found: Mapping[str, Any], where: str, scale: str | None = None) 
         for number, table in enumerate(tables, 1)
         for each in _experiment(_at_scale(table, scale), f"{where}, experiment {number}")
     ]
-    return list({request.command(): request for request in requests}.values())
+    return list({request.text(): request for request in requests}.values())
 
 
 def _at_scale(table: Mapping[str, Any], scale: str | None) -> dict[str, Any]:
@@ -104,9 +107,10 @@ def _experiment(table: Mapping[str, Any], where: str) -> Iterator[Request]:
         if many in table and one in table:
             raise UserError(f"{where}: it has both {many!r} and {one!r}: give one of them")
     axes = {one: _values(table.get(many, table.get(one, getattr(Request, one)))) for many, one in LISTS.items()}
-    for part in ("benchmark", "algorithm", "model"):
-        for value in axes[part]:
-            refuse_object(part, value)
+    for slot, (_, example) in SLOTS.items():
+        for value in axes[slot]:
+            if not isinstance(value, str) and not (slot == "model" and value is None):
+                raise UserError(f"{where}: {slot} is {shown(value)}, and must be text: give a name, such as {example}")
     settings = table.get("set", {})
     if not isinstance(settings, Mapping) or not all("." in name for name in settings):
         raise UserError(f'{where}: write settings as [experiment.set] and "owner.name" = value')
@@ -136,25 +140,20 @@ def _seeds(table: Mapping[str, Any], where: str) -> Sequence[int]:
 
 
 def _from_python(path: Path) -> list[Request]:
-    """The requests that a Python file's `requests()` gives."""
-    spec = importlib.util.spec_from_file_location("holdfast_plan", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
+    """The requests that a Python file's `requests()` gives: what `holdfast.plan` returns, or a list of such."""
+    module = load(path).module
+    if not callable(make := vars(module).get("requests")):
+        raise UserError(f"{path} has no function requests(): define one that returns holdfast.plan(...), or several")
     try:
-        spec.loader.exec_module(module)
-        found = list(module.requests())
+        given = make()
+        found = [given] if isinstance(given, PlannedRuns) else list(given)
     except UserError:
         raise
-    except AttributeError as error:
-        raise UserError(f"{path}: {error}: a plan has a function requests() that gives Requests") from None
     except Exception as error:
         raise UserError(f"{path}: {type(error).__name__}: {error}") from error
-    if not found or not all(isinstance(each, Request) for each in found):
-        raise UserError(f"{path}: requests() gives no Requests of holdfast.experiments.request")
-    for each in found:
-        refuse_objects(each)
-    return found
+    if not found or not all(isinstance(each, Request | PlannedRuns) for each in found):
+        raise UserError(f"{path}: requests() gives no plans: return holdfast.plan(...), or a list of such")
+    return [named(each) for plan in found for each in (plan.requests if isinstance(plan, PlannedRuns) else [plan])]
 
 
 def changed(requests: Iterable[Request], seeds: int | None = None, **change: Any) -> list[Request]:
@@ -163,4 +162,4 @@ def changed(requests: Iterable[Request], seeds: int | None = None, **change: Any
     found = [replace(request, **given) for request in requests]
     if seeds is not None:
         found = [replace(request, seed=seed) for request in found for seed in range(seeds)]
-    return list({request.command(): request for request in found}.values())
+    return list({request.text(): request for request in found}.values())

@@ -15,6 +15,7 @@ from typing import Any
 
 from holdfast.data.threads import own_process
 from holdfast.errors import RunError, UserError, missing_extra
+from holdfast.experiments.carried import pack, unpack
 from holdfast.experiments.config import Config
 from holdfast.experiments.local import Options, attempt_packed
 from holdfast.experiments.remote import local_copy
@@ -80,7 +81,7 @@ class Cluster(Engine):
 
     def begin(self, config: Config) -> None:
         """Hand a run over."""
-        task = self.task.remote(config.id, config.packed(), str(self.store), self.options, str(Path.cwd()))
+        task = self.task.remote(config.id, config.packed(), str(self.store), pack(self.options), str(Path.cwd()))
         self.running[task] = config.id
 
     def wait(self, seconds: float) -> Iterable[Outcome]:
@@ -119,13 +120,14 @@ _SETUPS: list[Setups] = []
 """Of this worker: Ray keeps its processes from run to run, and so the data of the last one."""
 
 
-def _carry_out(run: str, packed: bytes, store: str, options: Options, folder: str) -> Outcome:
+def _carry_out(run: str, packed: bytes, store: str, packed_options: bytes, folder: str) -> Outcome:
     """One try of a run, in a worker of Ray's."""
     own_process()
     if not _SETUPS:
         _SETUPS.append(Setups())
     # A user's own algorithm, or data, may be named from where the plan was started.
     with interruptible() as interrupt, chdir(folder) if Path(folder).is_dir() else nullcontext():
+        options: Options = unpack(packed_options)
         here = local_copy(options.remote) if options.remote else Store(store)
         return attempt_packed(run, packed, here, options, _SETUPS[0], Asked(interrupt))
 

@@ -1,4 +1,7 @@
-"""What a user asks for: a run by names and by what differs from the defaults, and the words that say so."""
+"""What a user asks for: a run by names and by what differs from the defaults, and the words that say so.
+
+What no name stands for (a class typed into a shell, a dataset in memory) goes beside the words: see `objects`.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from typing import Annotated, Any, Literal
 from holdfast import registry
 from holdfast.algorithms.base import Algorithm
 from holdfast.errors import UserError, nearest
-from holdfast.settings import shown
+from holdfast.experiments.carried import Carried
 from holdfast.types import Between
 
 START = r"([0-9a-f]{12})@([1-9]\d*)"
@@ -41,11 +44,31 @@ class Request:
     """Only so many stages, the first, are learned; None: all."""
     threads: Annotated[int, Between(1)] = 1
     """How many threads compute on the CPU. Another number rounds otherwise, so it is part of the run's id."""
+    objects: Mapping[str, Carried] = field(default_factory=dict)
+    """What the words above stand for, where no command could say it."""
+
+    def carried(self) -> list[Carried]:
+        """The objects that the words of this run stand for: no command repeats it if there are any."""
+        words = [self.benchmark, *self.algorithm.split("+"), self.model or ""]
+        return [self.objects[word] for word in words if word in self.objects]
 
     def command(self) -> str:
-        """The command that asks for the same.
+        """The command that asks for the same; empty if it was asked for with objects that no name finds."""
+        return "" if self.carried() else self.text()
 
-        >>> Request("patterns", "er", seed=2, settings={"replay.capacity": 50}).command()
+    def again(self) -> str:
+        """What to do in place of a command, where there is none."""
+        if not (carried := self.carried()):
+            return ""
+        what, script = " and ".join(map(str, carried)), next((each.origin for each in carried if each.origin), "")
+        if script:
+            return f"no command repeats this run: {what} came from {script}; run that script again"
+        return f"no command repeats this run: {what} came from a shell or a notebook"
+
+    def text(self) -> str:
+        """All that is asked for, as one line: a command, if everything in it has a name.
+
+        >>> Request("patterns", "er", seed=2, settings={"replay.capacity": 50}).text()
         'holdfast run patterns --algorithm er --seed 2 --set replay.capacity=50'
         """
         words = ["holdfast", "run", self.benchmark, "--algorithm", self.algorithm]
@@ -77,45 +100,27 @@ class Request:
         return Request(**given, settings=settings)
 
 
-def refuse_objects(request: Request) -> None:
-    """Raise UserError where an object stands in the place of a name, or settings are no dictionary."""
-    for part in _NAMED:
-        refuse_object(part, getattr(request, part))
-    given = request.settings
-    if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
-        raise UserError(f"settings is {shown(given)}: give a dictionary such as {{'replay.capacity': 64}}")
+def entry_of(word: str, kind: str, objects: Mapping[str, Carried]) -> registry.Entry | Carried:
+    """What a word of a request stands for: an object that goes beside it, or what has that name."""
+    return objects.get(word.strip()) or registry.find(word, kind)
 
 
-def refuse_object(part: str, value: object) -> None:
-    """Raise UserError where the benchmark, algorithm or model is no name: the text of an object may name another."""
-    if not isinstance(value, str) and not (part == "model" and value is None):
-        raise UserError(
-            f"{part} is {shown(value)}, and must be text (objects are not supported yet): give its name, such as "
-            f"{_NAMED[part]}"
-        )
-
-
-_NAMED = {
-    "benchmark": "'patterns'; `holdfast list benchmarks` shows all",
-    "algorithm": "'replay', with settings={'replay.capacity': 64}, or 'file.py:Class' for one of your own",
-    "model": "'vilt-tiny', with settings={'model.width': 64}",
-}
-"""What a request names, and how."""
-
-
-def settings_for(algorithms: Sequence[str], settings: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+def settings_for(
+    algorithms: Sequence[str], settings: Mapping[str, Any], objects: Mapping[str, Carried] | None = None
+) -> dict[str, dict[str, Any]]:
     """Which settings each of several algorithms is given: those of the run, and its own.
 
     >>> settings_for(["finetune", "er"], {"train.epochs": 3, "replay.size": 8})
     {'finetune': {'train.epochs': 3}, 'er': {'train.epochs': 3, 'replay.size': 8}}
     """
-    owners = {word: {name for name, _ in algorithms_of(settings_in(word)[0])[1]} for word in algorithms}
+    found = objects or {}
+    owners = {word: {name for name, _ in algorithms_of(settings_in(word, found)[0], found)[1]} for word in algorithms}
     own = {key: owner_of(key)[0] for key in settings}
     elsewhere = {word: set().union(*owners.values()) - mine for word, mine in owners.items()}
     return {word: {k: v for k, v in settings.items() if own[k] not in elsewhere[word]} for word in algorithms}
 
 
-def settings_in(words: str) -> tuple[str, dict[str, str]]:
+def settings_in(words: str, objects: Mapping[str, Carried] | None = None) -> tuple[str, dict[str, str]]:
     """The algorithms that words name, and the settings that are part of a name: a paper's row, a memory's size.
 
     >>> settings_in("ewc+er@1000+mir-max@50")
@@ -124,6 +129,9 @@ def settings_in(words: str) -> tuple[str, dict[str, str]]:
     names: list[str] = []
     settings: dict[str, str] = {}
     for word in words.split("+"):
+        if word in (objects or {}):
+            names.append(word)
+            continue
         name, _, size = word.strip().rpartition("@")
         name, size = (name, size) if name and size.isdigit() else (word, "")
         name, own = registry.row(name)
@@ -134,14 +142,16 @@ def settings_in(words: str) -> tuple[str, dict[str, str]]:
     return "+".join(names), settings
 
 
-def algorithms_of(words: str) -> tuple[list[str], list[tuple[str, type[Algorithm]]]]:
-    """The stream transforms that `A+B` names, and its algorithms: name and class."""
+def algorithms_of(
+    words: str, objects: Mapping[str, Carried] | None = None
+) -> tuple[list[str], list[tuple[str, type[Algorithm] | Algorithm]]]:
+    """The stream transforms that `A+B` names, and its algorithms: name, and class or object."""
     transforms, entries = [], []
     names = [word.strip() for word in words.split("+")]
     for name in names:
-        entry = registry.find(name, "algorithm")
+        entry = entry_of(name, "algorithm", objects or {})
         found = entry.load()
-        if isinstance(found, type):
+        if isinstance(found, type | Algorithm):
             entries.append((entry.name, found))
         elif found is not None:
             transforms.append(entry.name)

@@ -55,11 +55,11 @@ def run(
     waiting: Callable[[str], None] = lambda holder: None,
     ranks: Ranks | None = None,
     compiled: bool = False,
-    trackers: Sequence[str] = (),
+    trackers: Sequence[str | Tracker] = (),
 ) -> Record:
     """Carry out a run, or go on with it, or return its record if it is done.
 
-    Where another process works on the same run, wait for it, and tell `waiting` who that is. `trackers` names who else
+    Where another process works on the same run, wait for it, and tell `waiting` who that is. `trackers` are who else
     follows the run, such as tensorboard.
     """
     refuse(config.algorithms, setup.stream)
@@ -116,6 +116,7 @@ def _first_rank(
     watch = Several(watch, Progress(folder.path), *trackers)
     here = environment(place, ranks) | {"threads": config.request.threads, "compiled": compiled}
     here |= {"command": config.request.command(), "world": config.synthetic}
+    here |= {"again": again} if (again := config.request.again()) else {}
     failure = folder.path / "failure.txt"
     sweep(folder.path)
     failure.unlink(missing_ok=True)
@@ -253,7 +254,15 @@ def make_learner(
         begin_with(model, start)
     autocast = torch.bfloat16 if config.request.precision == "bfloat16" else None
     return Learner(
-        model, data, setup.tasks, seed=config.seed, device=place, ranks=ranks, autocast=autocast, compiled=compiled
+        model,
+        data,
+        setup.tasks,
+        seed=config.seed,
+        device=place,
+        ranks=ranks,
+        autocast=autocast,
+        compiled=compiled,
+        settings=config.recipe,
     )
 
 

@@ -178,12 +178,15 @@ class RunFolder:
     def again(self) -> str:
         """What to do to have a run's weights again."""
         try:
-            return f"delete {self.path}, and make it again with: {self.command()}{out_option(self.path.parent)}"
+            command = self.command()
         except UserError:
+            command = ""
+        if not command:
             return f"delete {self.path}, and run it again"
+        return f"delete {self.path}, and make it again with: {command}{out_option(self.path.parent)}"
 
     def command(self) -> str:
-        """The command that repeats the run."""
+        """The command that repeats the run; empty if no command does: `environment.json` then says what does."""
         path = self.path / "environment.json"
         found = read_json(path)
         if not isinstance(found, dict) or not isinstance(command := found.get("command"), str):

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from holdfast.engine.files import temporary_name
 from holdfast.engine.loop import Log, Watch
 from holdfast.errors import UserError, missing_extra, nearest
+from holdfast.settings import shown
 from holdfast.types import Array, Score, Stage
 
 if TYPE_CHECKING:
@@ -27,7 +28,13 @@ SECONDS = 1.0
 
 
 class Tracker(Watch):
-    """A watch that is also told the scores, and when the run ends."""
+    """Follows runs while they train: extend it, override what you want to hear of, and give it to `run(log=[...])`.
+
+    It hears of one run after another, each from `open` to `close`. Set `stopping` to ask the run to save and stop.
+    """
+
+    def open(self, folder: Path) -> None:
+        """A run begins, or goes on; its folder in the store, named by its id."""
 
     def score(self, score: Score) -> None:
         """A score was taken."""
@@ -121,13 +128,17 @@ class TensorBoard(Tracker):
     continues the same curve.
     """
 
-    def __init__(self, folder: Path, seconds: float = SECONDS) -> None:
+    def __init__(self, seconds: float = SECONDS) -> None:
+        self._writer: Any = None
+        self._seconds, self._next, self._stage = seconds, 0.0, ""
+
+    def open(self, folder: Path) -> None:
+        """Begin, or go on with, the run's file of events."""
         try:
             from torch.utils.tensorboard import SummaryWriter
         except ImportError:
             raise missing_extra("--log tensorboard needs TensorBoard", "tensorboard") from None
-        self._writer: Any = SummaryWriter(str(folder / "tensorboard"))
-        self._seconds, self._next, self._stage = seconds, 0.0, ""
+        self._writer = SummaryWriter(str(folder / "tensorboard"))
 
     def stage(self, index: int, stages: int, stage: Stage, steps: int) -> None:
         """A stage begins."""
@@ -148,25 +159,32 @@ class TensorBoard(Tracker):
         self._writer.close()
 
 
-TRACKERS: dict[str, Callable[[Path], Tracker]] = {"tensorboard": TensorBoard}
+TRACKERS: dict[str, Callable[[], Tracker]] = {"tensorboard": TensorBoard}
 
 
-def open_trackers(names: Sequence[str], folder: Path) -> list[Tracker]:
-    """The trackers of these names for the run in `folder`.
+def open_trackers(asked: Sequence[str | Tracker], folder: Path) -> list[Tracker]:
+    """The trackers of a run in `folder`: by name, or as they are.
 
     >>> open_trackers(["tensorbord"], Path("runs"))
     Traceback (most recent call last):
     holdfast.errors.UserError: there is no log 'tensorbord': did you mean tensorboard?
     """
-    check_trackers(names)
-    return [TRACKERS[name](folder) for name in dict.fromkeys(names)]
+    check_trackers(asked)
+    found = [TRACKERS[each]() if isinstance(each, str) else each for each in dict.fromkeys(asked)]
+    for tracker in found:
+        tracker.open(folder)
+    return found
 
 
-def check_trackers(names: Sequence[str]) -> None:
-    """Refuse a name of none."""
-    for name in names:
-        if name not in TRACKERS:
-            raise UserError(f"there is no log {name!r}: {nearest(name, TRACKERS)}")
+def check_trackers(asked: Sequence[str | Tracker]) -> None:
+    """Refuse a name of none, and what is no tracker."""
+    for each in asked:
+        if isinstance(each, str) and each not in TRACKERS:
+            raise UserError(f"there is no log {each!r}: {nearest(each, TRACKERS)}")
+        if not isinstance(each, str | Tracker):
+            raise UserError(
+                f"log holds {shown(each)}: give names such as 'tensorboard', or objects of holdfast.Tracker"
+            )
 
 
 class TrackedLog:

@@ -13,6 +13,7 @@ import torch._dynamo  # a second's import, which the first optimiser of a proces
 
 from holdfast.data.threads import own_process
 from holdfast.engine.loop import Watch
+from holdfast.experiments.carried import unpack
 from holdfast.experiments.local import Options, attempt_packed
 from holdfast.experiments.setups import Setups
 from holdfast.experiments.store import Store
@@ -20,9 +21,11 @@ from holdfast.experiments.store import Store
 Job = tuple[str, bytes]
 
 
-def work(connection: Connection, store: Path, options: Options) -> None:
-    """Carry out the runs that come, until the other end is closed."""
+def work(connection: Connection, store: Path, packed_options: bytes, folder: Path) -> None:
+    """Carry out the runs that come, until the other end is closed; names of files begin in `folder`."""
     own_process()
+    os.chdir(folder)
+    options: Options = unpack(packed_options)
     # Ctrl-C, or a termination of all processes, reaches the parent, which asks its workers to save and stop. Its own
     # end ends them too: see `_listen`.
     for number in (signal.SIGINT, signal.SIGTERM):

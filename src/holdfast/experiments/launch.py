@@ -8,15 +8,17 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
+from collections.abc import Sequence
 from types import FrameType
 
 GRACE = 10.0
 """Seconds that the other ranks have to end by themselves once one has failed."""
 
 
-def launch(ranks: int, words: list[str]) -> int:
-    """Run `holdfast WORDS` once for each rank; the exit status is the first rank's, or 1 where another one died."""
+def launch(ranks: int, words: Sequence[str]) -> int:
+    """Run `python WORDS` once for each rank; the exit status is the first rank's, or 1 where another one died."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -25,7 +27,7 @@ def launch(ranks: int, words: list[str]) -> int:
     with tempfile.TemporaryFile() as errors:  # what the other ranks say, which is what the first one says
         processes = [
             subprocess.Popen(
-                [sys.executable, "-m", "holdfast", *words],
+                [sys.executable, *words],
                 env=shared | {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(ranks)},
                 stderr=None if rank == 0 else errors,
                 stdout=None if rank == 0 else subprocess.DEVNULL,
@@ -39,7 +41,8 @@ def launch(ranks: int, words: list[str]) -> int:
                 if process.poll() is None:
                     process.send_signal(number)
 
-        before = {number: signal.signal(number, forward) for number in (signal.SIGINT, signal.SIGTERM)}
+        heard = (signal.SIGINT, signal.SIGTERM) if threading.current_thread() is threading.main_thread() else ()
+        before = {number: signal.signal(number, forward) for number in heard}
         try:
             failed = _wait(processes)
         finally:

@@ -1,0 +1,65 @@
+"""Runs that a program asked for: planned, looked at, carried out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from holdfast.experiments.carry import carry
+from holdfast.experiments.local import Options
+from holdfast.experiments.plan import Plan, graph
+from holdfast.experiments.request import Request
+from holdfast.experiments.setups import Setups
+from holdfast.experiments.store import Record, Store
+
+if TYPE_CHECKING:
+    from holdfast.reports.runs import Runs
+
+
+class PlannedRuns:
+    """The runs of an experiment, with those that their measures need. Print it to see them; `run` carries them out."""
+
+    def __init__(
+        self,
+        requests: Sequence[Request],
+        store: Store,
+        options: Options,
+        needs: bool,
+        gather: Callable[[Store, Sequence[str]], Runs],
+    ) -> None:
+        self.requests, self.store, self.options, self.needs = tuple(requests), store, options, needs
+        self._gather, self._setups = gather, Setups()
+
+    @cached_property
+    def plan(self) -> Plan:
+        """The plan: made once, when it is first looked at, since ids follow from the data."""
+        return graph(self.requests, self.needs, self._setups)
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """The ids of the runs that were asked for."""
+        return self.plan.wanted
+
+    @property
+    def done(self) -> set[str]:
+        """The ids of the runs that the store has done."""
+        return self.plan.done(self.store)
+
+    def __len__(self) -> int:
+        return len(self.plan.configs)
+
+    def __repr__(self) -> str:
+        done, labels = self.done, self.plan.labels
+        lines = [f"{len(self)} runs in {self.store.path}, {len(done)} of them done"]
+        lines += [f"  {run}  {'done' if run in done else 'to do'}  {labels[run]}" for run in self.plan.configs]
+        return "\n".join(lines)
+
+    def carry_out(self, jobs: int = 1, ranks: int = 1) -> list[Record]:
+        """Carry out what is not done, and return the records of the runs that were asked for."""
+        return carry(self.plan, self.store, self.options, self._setups, needs=self.needs, jobs=jobs, ranks=ranks)
+
+    def run(self, jobs: int = 1, ranks: int = 1) -> Runs:
+        """Carry out what is not done, `jobs` runs at once or each on `ranks` processes; return what was asked for."""
+        self.carry_out(jobs, ranks)
+        return self._gather(self.store, self.ids)
