@@ -16,11 +16,12 @@ import holdfast
 from holdfast.registry import families
 
 ROOT = Path(holdfast.__file__).parent
-FREE = {"errors", "version", "types"}
+FREE = {"errors", "files", "version", "types"}
 ALLOWED = {
     "types": set(),
     "errors": set(),
     "version": set(),
+    "files": {"errors"},
     "settings": {"types", "errors"},
     "usercode": {"errors"},
     "foreign": {"usercode"},

@@ -110,13 +110,13 @@ def test_preparation_and_check_tell_of_a_file_that_was_emptied(name, tmp_path):
 
 def forbid(monkeypatch, path: Path) -> None:
     """Let a file be one that may not be read: the tests may run as a user who may read everything."""
-    opened, listed = Path.open, os.scandir
+    opened, listed = os.open, os.scandir
 
     def refuse(place):
         if Path(place) == path:
             raise PermissionError(13, "Permission denied", str(place))
 
-    monkeypatch.setattr(Path, "open", lambda self, *a, **k: refuse(self) or opened(self, *a, **k))
+    monkeypatch.setattr(os, "open", lambda place, *a, **k: refuse(place) or opened(place, *a, **k))
     monkeypatch.setattr(os, "scandir", lambda place: refuse(place) or listed(place))
 
 

@@ -13,6 +13,7 @@ from holdfast.benchmarks.synthetic import world
 from holdfast.data.prepared import files_fingerprint
 from holdfast.datasets.base import Dataset, Reading
 from holdfast.errors import UserError
+from holdfast.files import Bounds
 from holdfast.types import Example
 
 
@@ -53,7 +54,10 @@ def open_source(name: str, *, data: str = "", scale: str = "tiny", skip_bad: int
     dataset: Dataset = registry.DATASETS[name].load()
     if not data:
         return Source(dataset, world(name, scale), skip_bad)
+    limits = Bounds(Path(data))
     for folder in (Path(data), Path(data) / name):
-        if folder.is_dir() and dataset.present(folder):
+        if folder.is_dir() and dataset.holds(folder):
+            if folder != Path(data):
+                limits.check(folder)
             return Source(dataset, folder, skip_bad)
     raise UserError(f"{data} holds no {name}: `holdfast data check {data}` says what it holds")

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from holdfast.errors import UserError
+from holdfast.files import open_image
 
 Pixels: TypeAlias = NDArray[np.uint8]
 """An image: height, width, and three channels."""
@@ -90,12 +91,12 @@ def decode(
         image = _from_array(source)
         return _finish(image, size, shorter, longest, drawing)
     try:
-        with Image.open(source) as image:
+        with open_image(source) as image:
             wanted = _size(image.size, size, shorter, longest)
             if drawing is None:
                 # A JPEG can be decoded at 1/2, 1/4 or 1/8 for much less work; at twice the final size, nobody can tell.
                 image.draft(image.mode, (2 * wanted[0], 2 * wanted[1]))
-            rgb = _to_rgb(image)
+            rgb = to_rgb(image)
             return _resize(rgb, wanted) if drawing is None else _finish(rgb, size, shorter, longest, drawing)
     except Exception as error:  # broken files make the decoder fail in a dozen ways, all the same to a user
         raise _broken(source, error) from None
@@ -111,7 +112,7 @@ def header_size(
     holdfast.errors.UserError: lost.jpg: there is no such image
     """
     try:
-        with Image.open(file) as image:
+        with open_image(file) as image:
             return _size(image.size, size, shorter, longest)
     except Exception as error:
         raise _broken(file, error) from None
@@ -193,11 +194,15 @@ def _size(
     return max(1, round(have[0] * scale)), max(1, round(have[1] * scale))
 
 
-def _to_rgb(image: Image.Image) -> Image.Image:
+def to_rgb(image: Image.Image) -> Image.Image:
+    """An image with three channels of eight bits, whatever it was."""
     if image.mode.startswith(("I", "F")):  # 16 bits per pixel: Pillow would clip at 255, but we want the high byte
-        values = np.asarray(image, np.float64)
+        values = np.asarray(image)
         top = 65535.0 if values.max(initial=0) > 255 else 255.0
-        return Image.fromarray(np.clip(values * (255 / top), 0, 255).astype(np.uint8)).convert("RGB")
+        grey = np.empty(values.shape, np.uint8)
+        for row, line in enumerate(values):  # line by line: as float64 the whole would take eight times as much
+            grey[row] = np.clip(line.astype(np.float64) * (255 / top), 0, 255)
+        return Image.fromarray(grey).convert("RGB")
     if image.mode in ("P", "PA"):  # a palette with transparent entries
         return image.convert("RGBA").convert("RGB")
     return image.convert("RGB")

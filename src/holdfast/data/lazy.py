@@ -33,6 +33,7 @@ from numpy.typing import NDArray
 from holdfast.data.decoding import ImageFit, StoredImage, may_spawn, worker_pool
 from holdfast.data.images import decode, header_size
 from holdfast.errors import RunError, UserError
+from holdfast.files import open_regular
 from holdfast.types import Array
 
 AHEAD = 2
@@ -320,7 +321,7 @@ def _look(file: Path, fit: ImageFit) -> tuple[bytes, tuple[int, int]] | str:
     """The hash of a file and the height and width that it will have, or what is wrong with it."""
     try:
         width, height = header_size(file, fit.size, fit.shorter, fit.longest)
-        with file.open("rb") as content:
+        with open_regular(file) as content:
             digest = hashlib.file_digest(content, lambda: hashlib.blake2b(digest_size=16))
     except UserError as error:
         return str(error)

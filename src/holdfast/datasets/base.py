@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
 from holdfast.errors import UserError
+from holdfast.files import FileError, bounds, open_regular, within
 from holdfast.types import Example
 
 T = TypeVar("T")
@@ -92,6 +93,8 @@ class Dataset:
     present: Callable[[Path], bool] = lambda folder: False
     counts: Mapping[str, int] = field(default_factory=dict)
     lacks: Callable[[Path, str], Sequence[str]] = lambda folder, split: ()
+    beside: tuple[str, ...] = ()
+    """Folders beside its own that its pictures may lie in."""
 
     def examples(self, folder: Path | str, split: str, reading: Reading | None = None) -> Iterator[Example]:
         """The examples of a split, in the order of the files."""
@@ -99,16 +102,41 @@ class Dataset:
             raise UserError(f"{self.name} has no split {split!r}: there are {', '.join(self.splits)}")
         return self._once(Path(folder), split, reading or Reading())
 
+    def holds(self, folder: Path) -> bool:
+        """Whether a folder holds this dataset, without a look at anything outside it."""
+        with within(bounds(folder, *self.beside)):
+            return self.present(folder)
+
+    def _bounded(self, folder: Path, split: str, reading: Reading) -> Iterator[Example]:
+        """What the reader yields; neither it nor its examples leave the folder."""
+        limits = bounds(folder, *self.beside)
+        with within(limits):
+            examples = iter(self.read(folder, split, reading))
+        while True:
+            with within(limits):
+                if (example := next(examples, None)) is None:
+                    return
+            try:
+                for image in example.images:
+                    if isinstance(image, Path):
+                        limits.check(image)
+            except FileError as error:
+                reading.bad(error.path, f"example {example.id}", error.what, error.remedy)
+                continue
+            yield example
+
     def _once(self, folder: Path, split: str, reading: Reading) -> Iterator[Example]:
-        """Each example; a word where an id comes again, where there is none at all, where something does not open."""
+        """Each example; an error if an id comes again, if there is none at all, or if something does not open."""
         seen: set[str] = set()
         try:
-            for example in self.read(folder, split, reading):
+            for example in self._bounded(folder, split, reading):
                 if example.id in seen:
                     reading.bad(folder, f"{self.name}, {split}, {example.id}", "its id stands twice")
                     continue
                 seen.add(example.id)
                 yield example
+        except FileError as error:
+            raise refused(error) from None
         except OSError as error:
             raise cannot_open(error.filename or folder, error) from None
         if not seen:
@@ -136,10 +164,17 @@ def cannot_open(path: Path | str, error: OSError) -> DataError:
     return DataError(Problem(str(path), "", f"it cannot be opened ({why})", remedy))
 
 
+def refused(error: FileError) -> DataError:
+    """What is there and is not opened, since it may be a trap."""
+    return DataError(Problem(error.path, "", error.what, error.remedy))
+
+
 def open_file(path: Path) -> BinaryIO:
-    """A file opened for its bytes, or a sentence that says why it does not open."""
+    """A regular file opened for its bytes, or a sentence that says why it does not open."""
     try:
-        return path.open("rb")
+        return open_regular(path)
+    except FileError as error:
+        raise refused(error) from None
     except OSError as error:
         raise cannot_open(path, error) from None
 

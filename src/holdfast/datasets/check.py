@@ -111,7 +111,7 @@ def _check_split(dataset: Dataset, folder: Path, split: str, every_image: bool) 
 
 def _present(dataset: Dataset, folder: Path) -> bool:
     try:
-        return dataset.present(folder)
+        return dataset.holds(folder)
     except OSError:  # a folder that may not be looked into holds nothing that can be read
         return False
 

@@ -50,4 +50,4 @@ def _read(folder: Path, split: str, reading: Reading) -> Iterator[Example]:
     yield from read_combinations(path, source, "label", pictures, place, {"imageName": str}, reading, _REMEDY)
 
 
-DATASET = Dataset(name="cobj", splits=_SPLITS, read=_read, present=_present, counts={})
+DATASET = Dataset(name="cobj", splits=_SPLITS, read=_read, present=_present, beside=("continual", "fewshot"), counts={})

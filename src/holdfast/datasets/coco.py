@@ -211,7 +211,9 @@ def _from_hub(row: Row, split: str, number: int, folder: Path) -> Example:
     return Example(str(image_id), target, (picture(row, "image", folder),), "", (), extra)
 
 
-_OFFICIAL = Dataset(name="coco", splits=tuple(_COUNTS), read=_read, present=_present, counts=_COUNTS, lacks=_lacks)
+_OFFICIAL = Dataset(
+    name="coco", splits=tuple(_COUNTS), read=_read, present=_present, beside=("coco",), counts=_COUNTS, lacks=_lacks
+)
 _COLUMNS = ("image_id", "image", "width", "height", "objects")
 DATASET = with_hub(_OFFICIAL, Hub(_COLUMNS, _from_hub, {"train2017": "train", "val2017": "val"}, common=True))
 ANNOTATIONS = replace(_OFFICIAL, read=partial(_read, pictures=False))

@@ -212,6 +212,7 @@ DATASET = Dataset(
     splits=("train", "val", "test"),
     read=_read,
     present=_present,
+    beside=("flickr30k", "flickr30k_images", "flickr30k-images", "images", "snli_ve"),
     counts={"train": 29_783 * _CAPTIONS, "val": 1_000 * _CAPTIONS, "test": 1_000 * _CAPTIONS},
 )
 ANNOTATIONS = replace(DATASET, read=partial(_read, pictures=False))

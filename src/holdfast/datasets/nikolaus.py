@@ -138,6 +138,7 @@ DATASET = Dataset(
     splits=tuple(_SPLITS),
     read=_read,
     present=_present,
+    beside=("coco",),
     counts={
         f"{part}_{name}": count
         for name, counts in _COUNTS.items()

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from holdfast.data.regions import BOXES, ImageRegions
 from holdfast.datasets.base import DataError, Dataset, Problem, Reading, first_file, open_file, read_json, read_lines
 from holdfast.errors import UserError
+from holdfast.files import open_hdf5, own_array
 from holdfast.types import Example
 
 VERSION = 1
@@ -118,16 +119,15 @@ def _tsv(path: Path, reading: Reading) -> Iterator[Example]:
 
 def _arrays(path: Path, file: Any) -> tuple[Any, Any, Any]:
     """The three arrays of a VisCOLL file, whose shapes agree; nothing of them is read yet."""
-    import h5py  # type: ignore[import-untyped]
 
     def broken(what: str) -> DataError:
         return DataError(Problem(str(path), "", what, "make or download the features again"))
 
     arrays = []
     for name in ("bbox_features", "bboxes", "num_boxes"):
-        if not isinstance(file.get(name, getlink=True), h5py.HardLink) or not isinstance(file[name], h5py.Dataset):
+        if (array := own_array(file, name)) is None:
             raise broken(f"it has no array {name!r} of its own")
-        arrays.append(file[name])
+        arrays.append(array)
     features, boxes, numbers = arrays
     if len(features.shape) != 3 or features.dtype.kind != "f" or boxes.dtype.kind not in "fiu":
         raise broken(f"its bbox_features have the shape {features.shape}, not (images, boxes, width)")
@@ -160,11 +160,9 @@ def _row_names(path: Path, split: str, images: int, reading: Reading) -> dict[in
 
 
 def _hdf5(path: Path, split: str, reading: Reading) -> Iterator[Example]:
-    import h5py
-
     open_file(path).close()  # what h5py says of a file that it may not open reads like damage
     try:
-        with h5py.File(path, "r") as file:
+        with open_hdf5(path) as file:
             features, boxes, numbers = _arrays(path, file)
             images, most, _ = features.shape
             names = _row_names(path, split, images, reading)

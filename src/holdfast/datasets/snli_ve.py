@@ -64,5 +64,6 @@ DATASET = Dataset(
     splits=("train", "dev", "test"),
     read=_read,
     present=_present,
+    beside=("flickr30k", "flickr30k_images", "flickr30k-images", "images", "flickr30k_entities"),
     counts={"train": 529_527, "dev": 17_858, "test": 17_901},
 )

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from holdfast.datasets.base import DataError, Dataset, Problem, Reading, first_file, get
+from holdfast.datasets.base import DataError, Dataset, Problem, Reading, first_file, get, open_file
 from holdfast.datasets.formats.fields import label, text
 from holdfast.datasets.formats.files import first_folder, lines_of
 from holdfast.datasets.formats.hub import Hub, Row, class_number, with_hub
@@ -25,7 +25,7 @@ def _present(folder: Path) -> bool:
     for name, header in (("train.tsv", "sentence\tlabel"), ("dev.tsv", "sentence\tlabel")):
         path = _root(folder) / name
         if path.is_file():
-            with path.open("rb") as file:  # other tasks of GLUE have files of the same names
+            with open_file(path) as file:  # other tasks of GLUE have files of the same names
                 return file.readline(100).decode("utf-8-sig", "replace").rstrip("\r\n") == header
     return False
 

@@ -18,6 +18,7 @@ from holdfast.datasets.base import DataError, Dataset, Problem, Reading, first_f
 from holdfast.datasets.formats.boxes import corner_box
 from holdfast.datasets.formats.hub import Hub, Row, picture, with_hub
 from holdfast.datasets.formats.image_files import ImageFiles
+from holdfast.files import FileError, open_regular
 from holdfast.types import Example
 
 VERSION = 1
@@ -165,9 +166,9 @@ def _present(folder: Path) -> bool:
 
 def _is_vcr(path: Path) -> bool:
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             line = file.readline(20_000)
-    except OSError:
+    except (OSError, FileError):
         return False
     return b'"answer_choices"' in line and b'"metadata_fn"' in line
 

@@ -154,6 +154,7 @@ _OFFICIAL = Dataset(
     splits=tuple(_SUBTYPES),
     read=_read,
     present=_present,
+    beside=("coco",),
     counts={"train": 443_757, "val": 214_354, "test": 447_793, "test-dev": 107_394},
 )
 

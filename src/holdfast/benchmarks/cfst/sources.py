@@ -110,9 +110,9 @@ def _examples(
     dataset: Dataset, folder: Path, splits: tuple[str, ...], reading: Reading
 ) -> Iterator[tuple[str, Example]]:
     """The examples of those splits that are there, each with its split's name."""
-    if not dataset.present(folder) and dataset.present(folder / dataset.name):
+    if not dataset.holds(folder) and dataset.holds(folder / dataset.name):
         folder /= dataset.name
-    if not dataset.present(folder):
+    if not dataset.holds(folder):
         raise UserError(f"{folder} holds no {dataset.name}: unpack its official files there")
     for split in splits:
         try:

@@ -297,7 +297,7 @@ def _folder(dataset: str, data: str) -> str:
         return data
     known: Dataset = registry.DATASETS[dataset].load()
     inner = sorted(path for path in Path(data).iterdir() if path.is_dir())
-    return str(next((folder for folder in (Path(data) / dataset, *inner) if known.present(folder)), data))
+    return str(next((folder for folder in (Path(data) / dataset, *inner) if known.holds(folder)), data))
 
 
 def _with_names(example: Example) -> Example:

@@ -241,7 +241,7 @@ def _lists(data: str) -> Source | None:
     if not data:
         return None
     for folder in (Path(data), Path(data) / "nikolaus", Path(data).parent / "nikolaus"):
-        if folder.is_dir() and dataset.present(folder):
+        if folder.is_dir() and dataset.holds(folder):
             return Source(dataset, folder)
     return None
 

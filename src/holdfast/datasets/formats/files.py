@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from holdfast.datasets.base import DataError, Problem, cannot_open, read_text
+from holdfast.files import refuse_outside
 
 
 def first_folder(folder: Path, names: Iterable[str], inside: Iterable[str]) -> Path:
@@ -31,6 +32,7 @@ def names_in(folder: Path) -> list[str]:
     Traceback (most recent call last):
     holdfast.datasets.base.DataError: nowhere: there is no such folder: unpack the official download there
     """
+    refuse_outside(folder)
     try:
         return sorted(name for name in os.listdir(folder) if not name.startswith("."))  # noqa: PTH208 (names)
     except FileNotFoundError:

@@ -8,7 +8,6 @@ repository in the hub's cache (`datasets--OWNER--NAME`), or what the `datasets` 
 from __future__ import annotations
 
 import importlib
-import io
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -23,6 +22,7 @@ from holdfast.datasets.base import DataError, Dataset, Problem, Reading, get, op
 from holdfast.datasets.formats.fields import label
 from holdfast.datasets.formats.image_files import ImageFiles
 from holdfast.errors import missing_extra
+from holdfast.files import open_image, open_regular, refuse_outside
 from holdfast.types import Example
 
 Row: TypeAlias = dict[str, Any]
@@ -102,13 +102,11 @@ def picture(row: Row, name: str, folder: Path) -> Path | NDArray[np.uint8]:
         if (path := ImageFiles(folder).find([file]) if isinstance(file, str) else None) is None:
             raise ValueError(f"its {name!r} holds no picture, and there is no file {file!r:.80}")
         return path
-    from PIL import Image
-
-    from holdfast.data.images import _to_rgb
+    from holdfast.data.images import to_rgb
 
     try:
-        with Image.open(io.BytesIO(content)) as image:
-            return np.array(_to_rgb(image))
+        with open_image(content) as image:
+            return np.array(to_rgb(image))
     except Exception as error:  # broken pictures make the decoder fail in a dozen ways
         why = "it is no image" if type(error).__name__ == "UnidentifiedImageError" else f"{error!s:.80}"
         raise ValueError(f"its {name!r} cannot be decoded ({why})") from None
@@ -180,6 +178,7 @@ def _tables(folder: Path, names: tuple[str, ...]) -> list[Path]:
 
 def _walk(folder: Path, names: tuple[str, ...], depth: int) -> Iterator[Path]:
     tables, inner = [], []
+    refuse_outside(folder)
     try:
         with os.scandir(folder) as entries:
             for entry in entries:
@@ -263,7 +262,7 @@ def _open(path: Path) -> tuple[list[str], Callable[[], Iterator[Any]]]:
 
 def _check_end(path: Path) -> None:
     """A stream that is cut between two batches reads as a shorter one: only the mark at its end tells."""
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         file.seek(max(0, path.stat().st_size - len(_END)))
         if file.read() != _END:
             raise ValueError("it breaks off")

@@ -6,6 +6,8 @@ import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath
 
+from holdfast.files import FileError, refuse_outside
+
 
 class ImageFiles:
     """The files under some root folders, found by relative name.
@@ -53,9 +55,11 @@ class ImageFiles:
             try:
                 # A name in a dataset file must not lead out of the dataset's folder.
                 outside = folder.startswith("/") or ".." in PurePosixPath(folder).parts
+                if not outside:
+                    refuse_outside(root / folder)
                 entries = () if outside else os.scandir(root / folder)
                 listing = frozenset(entry.name for entry in entries if not entry.is_dir(follow_symlinks=False))
-            except PermissionError:  # its pictures may be there: none of them is missing
+            except (PermissionError, FileError):  # its pictures may be there: none of them is missing
                 raise
             except (OSError, ValueError):
                 listing = frozenset()

@@ -1,0 +1,200 @@
+"""The door for files that somebody else may have written: datasets, weights, stores.
+
+Only regular files are opened, so that a FIFO never hangs a command. Nothing outside the folder that the user named is
+opened, by `..` or through a link. Pictures are of a few formats, none of which starts another program, and their size
+is checked before they are decoded. An HDF5 file keeps its arrays in itself.
+
+Links that you made yourself are followed into the folders that the environment variable HOLDFAST_LINKS lists, separated
+by colons.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from holdfast.errors import UserError
+
+if TYPE_CHECKING:
+    from PIL import Image
+
+LINKS = "HOLDFAST_LINKS"
+FORMATS = ("JPEG", "PNG", "GIF", "BMP", "WEBP", "TIFF", "PPM")
+"""The formats of pictures, as Pillow calls them. An EPS would start Ghostscript."""
+MOST_PIXELS = 89_478_485
+"""A picture with more takes over a quarter of a gigabyte; Pillow warns beyond this size."""
+MOST_BYTES = 1 << 30
+"""Of a file that is read into memory as a whole."""
+
+
+class FileError(UserError):
+    """A file that is not opened: where it is, what is wrong with it, and what to do."""
+
+    def __init__(self, path: str | Path, what: str, remedy: str) -> None:
+        super().__init__(f"{path}: {what}: {remedy}")
+        self.path, self.what, self.remedy = str(path), what, remedy
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.path, self.what, self.remedy)
+
+
+class Bounds:
+    """The folders that files may lie in, after all links are followed.
+
+    >>> import tempfile
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> (folder / "link").symlink_to("/etc")
+    >>> Bounds(folder).check(folder / "7.jpg")
+    >>> Bounds(folder).check(folder / "link" / "passwd")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    holdfast.files.FileError: .../link/passwd: it leads to /etc/passwd, outside ...
+    """
+
+    def __init__(self, *folders: Path) -> None:
+        self.folders = folders
+        # The last part of a second folder stands as it is: only the first one was named by the user.
+        roots = [os.path.realpath(folder) for folder in folders[:1]]
+        roots += [f"{os.path.realpath(folder.parent)}/{folder.name}" for folder in folders[1:]]
+        self._roots = [*roots, *(os.path.realpath(each) for each in _linked())]
+        self._known: set[str] = set()
+
+    def check(self, path: Path) -> None:
+        """Refuse a path that leads outside."""
+        parent, name = os.path.split(path)
+        if parent in self._known and name != ".." and not path.is_symlink():
+            return
+        real = Path(os.path.realpath(path))
+        if not self._holds(str(real)):
+            raise FileError(
+                path,
+                f"it leads to {real}, outside {self.folders[0]}",
+                "copy it there, or, if you made the link yourself, "
+                f"set {LINKS}={real if real.is_dir() else real.parent}",
+            )
+        if self._holds(os.path.realpath(parent)):
+            self._known.add(parent)
+
+    def _holds(self, real: str) -> bool:
+        return any(real == root or real.startswith(root.rstrip("/") + "/") for root in self._roots)
+
+
+def _linked() -> list[str]:
+    return [folder for folder in os.environ.get(LINKS, "").split(os.pathsep) if Path(folder).is_absolute()]
+
+
+def bounds(folder: Path, *beside: str) -> Bounds:
+    """The bounds of a dataset or of weights: the folder itself, and where the hub's cache keeps what it links to.
+
+    `beside` names folders in the same place that belong to it as well.
+    """
+    cache = [folder.parent.parent / "blobs"] if folder.parent.name == "snapshots" else []
+    return Bounds(folder, *(folder.parent / name for name in beside), *cache)
+
+
+_ACTIVE: ContextVar[Bounds | None] = ContextVar("bounds", default=None)
+
+
+@contextmanager
+def within(limits: Bounds) -> Iterator[None]:
+    """Let `open_regular` open nothing outside these bounds."""
+    token = _ACTIVE.set(limits)
+    try:
+        yield
+    finally:
+        _ACTIVE.reset(token)
+
+
+def refuse_outside(path: Path) -> None:
+    """Refuse a path that leads outside the bounds `within` which this is called; outside none, all may be opened."""
+    if (limits := _ACTIVE.get()) is not None:
+        limits.check(path)
+
+
+def open_regular(path: Path) -> io.BufferedReader:
+    """A regular file opened for its bytes; an OSError where it does not open, a FileError where it is none."""
+    refuse_outside(path)
+    _need_regular(path, path.stat().st_mode)  # opening a device can do something already
+    number = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
+    try:
+        _need_regular(path, os.fstat(number).st_mode)
+        return os.fdopen(number, "rb")
+    except BaseException:
+        os.close(number)
+        raise
+
+
+def open_inside(folder: Path, path: Path) -> io.BufferedReader:
+    """A regular file in a folder, opened for its bytes; refused where a link or `..` leads out of the folder.
+
+    >>> open_inside(Path("pictures"), Path("pictures/../secret.txt"))  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    holdfast.files.FileError: pictures/../secret.txt: it leads to .../secret.txt, outside pictures: copy it there, ...
+    """
+    with within(Bounds(folder)):
+        return open_regular(path)
+
+
+def read_inside(folder: Path, path: Path, most: int = MOST_BYTES) -> bytes:
+    """The bytes of a regular file in a folder; refused where it is larger than `most`."""
+    with open_inside(folder, path) as file:
+        size = os.fstat(file.fileno()).st_size
+        if size > most:
+            raise FileError(path, f"it has {size / 1e6:,.1f} MB, more than {most / 1e6:,.1f}", "remove it")
+        return file.read(most + 1)[:most]
+
+
+def _need_regular(path: Path, mode: int) -> None:
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(21, "Is a directory", str(path))
+    if not stat.S_ISREG(mode):
+        raise FileError(path, "it is no regular file but a pipe, a socket or a device", "remove it")
+
+
+@contextmanager
+def open_image(source: Path | bytes) -> Iterator[Image.Image]:
+    """A picture whose header is read, and whose pixels are not: a file, or the bytes of one.
+
+    Only the formats of `FORMATS` are tried, whatever the file's name says, and one of more than `MOST_PIXELS` is
+    refused.
+
+    >>> with open_image(b"P5 2 1 255 ab") as image:
+    ...     image.size
+    (2, 1)
+    """
+    from PIL import Image
+
+    name = source if isinstance(source, Path) else "the picture"
+    with (
+        io.BytesIO(source) if isinstance(source, bytes) else open_regular(source) as file,
+        Image.open(file, formats=FORMATS) as image,
+    ):
+        if image.width * image.height > MOST_PIXELS:
+            size = f"{image.width} x {image.height}"
+            raise FileError(name, f"it has {size} pixels, more than {MOST_PIXELS:,}", "make it smaller")
+        yield image
+
+
+@contextmanager
+def open_hdf5(path: Path) -> Iterator[Any]:
+    """An HDF5 file. Take arrays from it with `own_array`: others may name files to read."""
+    import h5py  # type: ignore[import-untyped]
+
+    open_regular(path).close()
+    with h5py.File(path, "r") as file:
+        yield file
+
+
+def own_array(file: Any, name: str) -> Any | None:
+    """An array that an HDF5 file keeps in itself; None where there is none, or where its values lie in other files."""
+    import h5py
+
+    if not isinstance(file.get(name, getlink=True), h5py.HardLink) or not isinstance(file[name], h5py.Dataset):
+        return None
+    array = file[name]
+    return None if array.external or array.is_virtual else array
