@@ -46,6 +46,9 @@ class Scores:
     def cut(self, size: int) -> None:
         del self.scores[size:]
 
+    def damage(self, size: int) -> str:
+        return ""
+
 
 class StopAt(Watch):
     """Asks a run to stop after so many steps of this process."""

@@ -16,12 +16,13 @@ import holdfast
 from holdfast.registry import families
 
 ROOT = Path(holdfast.__file__).parent
-FREE = {"errors", "files", "version", "types"}
+FREE = {"checksums", "errors", "files", "version", "types"}
 ALLOWED = {
     "types": set(),
     "errors": set(),
     "version": set(),
     "files": {"errors"},
+    "checksums": {"files"},
     "settings": {"types", "errors"},
     "usercode": {"errors"},
     "foreign": {"usercode"},

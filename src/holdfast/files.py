@@ -10,6 +10,7 @@ by colons.
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import stat
@@ -17,7 +18,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from holdfast.errors import UserError
 
@@ -140,13 +141,19 @@ def open_inside(folder: Path, path: Path) -> io.BufferedReader:
         return open_regular(path)
 
 
+def read_bytes(path: Path, most: int = MOST_BYTES) -> bytes:
+    """The bytes of a regular file; refused if there are more than `most`."""
+    with open_regular(path) as file:
+        content = file.read(most + 1)
+    if len(content) > most:
+        raise FileError(path, f"it has more than {most / 1e6:,.1f} MB", "remove it")
+    return content
+
+
 def read_inside(folder: Path, path: Path, most: int = MOST_BYTES) -> bytes:
-    """The bytes of a regular file in a folder; refused where it is larger than `most`."""
-    with open_inside(folder, path) as file:
-        size = os.fstat(file.fileno()).st_size
-        if size > most:
-            raise FileError(path, f"it has {size / 1e6:,.1f} MB, more than {most / 1e6:,.1f}", "remove it")
-        return file.read(most + 1)[:most]
+    """The bytes of a regular file in a folder; refused if there are more than `most`."""
+    with within(Bounds(folder)):
+        return read_bytes(path, most)
 
 
 def _need_regular(path: Path, mode: int) -> None:
@@ -154,6 +161,21 @@ def _need_regular(path: Path, mode: int) -> None:
         raise IsADirectoryError(21, "Is a directory", str(path))
     if not stat.S_ISREG(mode):
         raise FileError(path, "it is no regular file but a pipe, a socket or a device", "remove it")
+
+
+def open_own(path: Path, mode: str) -> IO[bytes]:
+    """A regular file of ours, opened to write to it, and never through a link that somebody put in its place."""
+    flags = {"ab": os.O_WRONLY | os.O_APPEND | os.O_CREAT, "r+b": os.O_RDWR, "a+b": os.O_RDWR | os.O_CREAT}[mode]
+    try:
+        number = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.ENXIO):
+            raise FileError(path, "it is a link or a pipe", "remove it") from None
+        raise
+    if not stat.S_ISREG(os.fstat(number).st_mode):
+        os.close(number)
+        raise FileError(path, "it is no regular file but a pipe, a socket or a device", "remove it")
+    return os.fdopen(number, mode)
 
 
 @contextmanager

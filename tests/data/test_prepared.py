@@ -13,6 +13,7 @@ import pytest
 import torch
 from PIL import Image
 
+from holdfast.checksums import opened, sealed
 from holdfast.data import decoding
 from holdfast.data.images import Drawing, decode
 from holdfast.data.prepared import files_fingerprint, open_prepared, prepare
@@ -312,7 +313,7 @@ def test_a_broken_table_is_told_and_prepared_anew(tmp_path):
         prepare("vqa", examples, folder, image_size=16)
         assert tree(folder) == whole
     index = json.loads(whole["index.json"])
-    (folder / "index.json").write_text(json.dumps({**index, "version": 0}))
+    (folder / "index.json").write_text(json.dumps(sealed(opened(index) | {"version": 0})))
     with pytest.raises(UserError, match="another version"):
         open_prepared(folder)
 

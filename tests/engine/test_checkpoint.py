@@ -83,7 +83,7 @@ def test_where_none_can_be_read_a_sentence_says_what_to_delete(tmp_path):
     Checkpoints(tmp_path).save(1, {"step": 1})
     (only,) = tmp_path.iterdir()
     only.write_bytes(b"x")
-    with pytest.raises(RunError, match=f"no checkpoint can be read.*delete {tmp_path}"):
+    with pytest.raises(RunError, match=f"no checkpoint is intact.*delete {tmp_path}"):
         Checkpoints(tmp_path).load()
 
 

@@ -6,6 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from holdfast.checksums import read_json
+from holdfast.engine.files import write_json
 from holdfast.errors import UserError
 from holdfast.experiments.local import Here, Options
 from holdfast.experiments.plan import graph
@@ -66,15 +68,15 @@ def test_what_is_under_way_or_held_keeps_its_weights_and_checkpoints(store):
 def test_a_run_whose_measures_want_runs_that_begin_with_it_keeps_its_stages(store):
     (done,) = made(store, request())
     folder = store.folder(done)
-    where = json.loads((folder.path / "environment.json").read_text())
+    where = read_json(folder.path / "environment.json")
     downstream = Request("climb", scale="tiny", settings={"benchmark.downstream": True}).command()
-    (folder.path / "environment.json").write_text(json.dumps(where | {"command": downstream}))
+    write_json(folder.path / "environment.json", where | {"command": downstream})
     (kept,) = weights_of(store)
     assert "takes a run that begins with them" in kept.needed
     folder.stages.mkdir()
     (folder.stages / "001.safetensors").write_bytes(b"weights")
     gone = "holdfast run patterns -a nowhere.py:Gone"
-    (folder.path / "environment.json").write_text(json.dumps(where | {"command": gone}))
+    write_json(folder.path / "environment.json", where | {"command": gone})
     (kept,) = weights_of(store)
     assert kept.needed == "its command can no longer be read, and it kept its stages"
 

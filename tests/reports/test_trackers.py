@@ -107,11 +107,15 @@ def test_a_log_tells_its_trackers():
         def cut(self, size):
             del self.lines[size:]
 
+        def damage(self, size):
+            return f"line {size}"
+
     kept, inner = Kept(), List()
     log, score = TrackedLog(inner, [kept]), Score(1, 40, "yn", "test", 9, 0.75)
     log.add(score, np.zeros(1))
     assert log.size() == 1
     assert kept.scores == [score]
+    assert log.damage(7) == "line 7"
     log.cut(0)
     assert inner.lines == []
 

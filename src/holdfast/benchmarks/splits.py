@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from holdfast.benchmarks.cache import write_json
+from holdfast.benchmarks.cache import remove, write_json
 from holdfast.benchmarks.source import Source, place_of
+from holdfast.checksums import is_intact, seal
 from holdfast.data import decoding, prepared, text
 from holdfast.data.prepared import Values, prepare
 from holdfast.data.table import Column, Table
@@ -65,6 +66,9 @@ def prepare_split(
     )
     dropped = folder.with_name(f"{folder.name}.dropped.json")
 
+    if not is_intact(dropped):
+        remove(folder)
+
     def rows() -> Iterator[Example]:
         reading = Reading(skip=source.skip_bad)
         for example in source.examples(split, reading):
@@ -72,6 +76,7 @@ def prepare_split(
                 yield example if pictures else replace(example, images=())
         # Before the table is there: whoever finds the table finds what it lacks.
         write_json(dropped, [str(problem) for problem in reading.problems])
+        seal(dropped)
 
     with progress_bar(f"preparing {source.dataset.name}, {split}") as progress:
         found = prepare(

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from holdfast.benchmarks.cache import write_json
 from holdfast.benchmarks.source import Source, place_of
+from holdfast.checksums import is_intact, seal
 from holdfast.data import text
 from holdfast.data.text import Tokenizer, train
 from holdfast.progress import progress_bar
@@ -26,12 +27,13 @@ def word_pieces(
     """
     words = "" if vocabulary is None else Tokenizer.load(vocabulary).fingerprint
     file = place_of("tables", "words", [source], PIECES, words, kept, modules=[text.__name__]).with_suffix(".json")
-    if not file.exists():
+    if not is_intact(file):
         with progress_bar(f"reading the words of {source.dataset.name}"):
             found = list(texts())
             pieces = Tokenizer.load(vocabulary) if vocabulary else train(found, PIECES)
             starts = range(0, len(found), _CHUNK)
             longest = max(int(pieces.encode(found[start : start + _CHUNK], 512)[1].max()) for start in starts)
             write_json(file, {"vocabulary": pieces.vocabulary, "longest": longest})
+            seal(file)
     known = json.loads(file.read_text(encoding="utf-8"))
     return Tokenizer(tuple(known["vocabulary"])), known["longest"]

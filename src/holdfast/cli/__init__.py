@@ -56,6 +56,7 @@ def _register() -> None:
         report,
         run,
         tune,
+        verify,
         watch,
     )
 
@@ -67,6 +68,7 @@ def _register() -> None:
         report,
         compare,
         watch,
+        verify,
         data,
         features,
         papers,

@@ -3,6 +3,7 @@
 ```
 OUT.npy       the maps, (images, channels, height, width) float16
 OUT.id.npy    the images' ids: file names, or the first example that shows each image
+OUT.json      the checksums of both
 ```
 
 They are written by `pretraining/features.py`.
@@ -19,6 +20,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from holdfast import checksums
 from holdfast.data.table import Shared
 from holdfast.errors import UserError
 
@@ -47,6 +49,10 @@ class Features:
 def open_features(path: Path) -> Features:
     """Open the feature maps in a file."""
     try:
+        note = path.with_suffix(".json")
+        if note.is_file():  # earlier versions noted no checksums
+            found = checksums.read_json(note)
+            checksums.check_folder(path.parent, found.get("files", {}) if isinstance(found, dict) else {})
         values = torch.from_numpy(np.load(path, mmap_mode="c"))
         ids: NDArray[np.str_] = np.load(path.with_suffix(".id.npy"))
     except FileNotFoundError as error:

@@ -1,7 +1,7 @@
 """Examples prepared once, as columns on disk: `.npy` files that are mapped into memory, and an index in JSON.
 
 ```
-FOLDER/index.json         the fingerprint of the source, the columns, what was left out
+FOLDER/index.json         the fingerprint of the source, the columns, what was left out, checksums of all files
 FOLDER/id.npy             the examples' ids
 FOLDER/target.npy         the targets
 FOLDER/image.npy          each distinct image once, (images, 3, height, width) uint8
@@ -10,7 +10,8 @@ FOLDER/image.path.npy ... in its place, where images stay files: see data/lazy.p
 FOLDER/text.npy ...       word pieces, and whatever else the caller asks for
 ```
 
-A folder is there whole or not at all: it is written under another name, synced and renamed.
+A folder is there whole or not at all: it is written under another name, synced and renamed. One that is damaged is
+prepared again.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from holdfast import checksums
 from holdfast.data.decoding import ImageFit, StoredImage, fill
 from holdfast.data.images import Drawing
 from holdfast.data.lazy import open_files, survey
@@ -137,7 +139,8 @@ def prepare(
         np.save(partial / "id.npy", np.array([row.id for row in kept], np.str_))
         names = sorted({path.name.split(".")[0] for path in partial.glob("*.npy")} - {"id", "target"})
         index = {"version": VERSION, "task": task, "fingerprint": fingerprint, "rows": len(kept), "columns": names}
-        text = json.dumps({**index, "problems": problems}, indent=1, ensure_ascii=False)
+        index |= {"problems": problems, "files": checksums.of_folder(partial, (p.name for p in partial.glob("*.npy")))}
+        text = json.dumps(checksums.sealed(index), indent=1, ensure_ascii=False)
         (partial / "index.json").write_text(text + "\n", encoding="utf-8")
         _publish(partial, folder)
     return open_prepared(folder, workers)
@@ -146,13 +149,21 @@ def prepare(
 def open_prepared(folder: Path, workers: int = 1) -> PreparedTable:
     """Open a table that was prepared before, whatever its source was; `workers` decode images that stayed files.
 
+    All of its files are verified first, once in a process.
+
     >>> import tempfile
     >>> folder = Path(tempfile.mkdtemp()) / "train"
     >>> prepare("words", [Example("a", 3), Example("b", 1)], folder).fingerprint == open_prepared(folder).fingerprint
     True
     """
+    return _read(folder, workers, verified=False)
+
+
+def _read(folder: Path, workers: int, *, verified: bool) -> PreparedTable:
+    """Open a table; `verified` refuses one that was written before there were checksums."""
     try:
-        index = json.loads((folder / "index.json").read_text(encoding="utf-8"))
+        index = checksums.read_json(folder / "index.json", required=verified)
+        checksums.check_folder(folder, index["files"] if verified else index.get("files", {}))
         if index.get("version") != VERSION:
             raise UserError(f"{folder} was prepared by another version of Holdfast: prepare it again")
         ids: NDArray[np.str_] = np.load(folder / "id.npy", mmap_mode="r")
@@ -163,7 +174,7 @@ def open_prepared(folder: Path, workers: int = 1) -> PreparedTable:
         return PreparedTable(table, ids, index["fingerprint"], tuple(index["problems"]))
     except FileNotFoundError as error:
         raise UserError(f"{folder} holds no prepared table: there is no {Path(error.filename).name}") from None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except Exception as error:  # without a checksum, a damaged header can fail in any way inside NumPy
         if isinstance(error, UserError):
             raise
         raise UserError(f"{folder} is broken ({error}): prepare it again") from None
@@ -193,7 +204,7 @@ def files_fingerprint(folder: Path, *settings: object) -> str:
 def _open(folder: Path, fingerprint: str, skip: int, workers: int) -> PreparedTable | None:
     """The table that is there, if it is whole, comes from this source, and leaves out no more than it may."""
     try:
-        found = open_prepared(folder, workers)
+        found = _read(folder, workers, verified=True)
     except UserError:
         return None
     return found if found.fingerprint == fingerprint and len(found.problems) <= skip else None

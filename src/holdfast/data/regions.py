@@ -8,11 +8,13 @@ FOLDER/regions.npy   (images, boxes, width) float16, zeros where an image has fe
        boxes.npy     (images, boxes, 4) float32: corners, as shares of the image's sides
        count.npy     (images,) the number of boxes
        id.npy        (images,) the images' ids
+       files.json    the checksums of all four
 ```
 """
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
@@ -25,6 +27,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from holdfast import checksums
 from holdfast.data.table import Shared
 from holdfast.errors import UserError
 
@@ -88,16 +91,19 @@ class Regions:
 
 
 def open_or_write(folder: Path, rows: Iterator[ImageRegions], order: Iterable[str] | None = None) -> Regions:
-    """Open the regions in a folder, first writing the rows (whole or not at all) if there are none.
+    """Open the regions in a folder, first writing the rows (whole or not at all) if there are none, or damaged ones.
 
     Images are stored in the order of the rows, or in that of `order`, which must name all of them.
     """
-    if not folder.is_dir():
+    if not _is_intact(folder):
+        shutil.rmtree(folder, ignore_errors=True)
         part = folder.with_name(f".{folder.name}.{os.getpid()}")
         shutil.rmtree(part, ignore_errors=True)
         part.mkdir(parents=True)
         try:
             _write(part, rows, order)
+            files = checksums.sealed(checksums.of_folder(part, (path.name for path in part.iterdir())))
+            (part / "files.json").write_text(json.dumps(files), encoding="utf-8")
             part.rename(folder)
         except OSError:
             if not folder.is_dir():  # otherwise another process was faster
@@ -109,6 +115,14 @@ def open_or_write(folder: Path, rows: Iterator[ImageRegions], order: Iterable[st
     )
     ids: NDArray[np.str_] = np.load(folder / "id.npy")
     return Regions(values, boxes, counts, ids)
+
+
+def _is_intact(folder: Path) -> bool:
+    try:
+        checksums.check_folder(folder, checksums.read_json(folder / "files.json", required=True))
+    except (OSError, ValueError, AttributeError):
+        return False
+    return True
 
 
 def _write(folder: Path, rows: Iterator[ImageRegions], order: Iterable[str] | None) -> None:

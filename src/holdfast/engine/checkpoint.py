@@ -1,7 +1,8 @@
 """Checkpoints: one safetensors file each, whose header carries the rest of the state as JSON.
 
-A file is written under a temporary name, fsynced and renamed, so that a name is either absent or whole. The last two
-are kept: where the newest cannot be read, the one before it is.
+A file is written under a temporary name, fsynced and renamed, so that a name is either absent or whole. Its header
+holds a checksum of the whole file, which is verified on reading. The last two are kept: if the newest is damaged, the
+run continues from the one before it.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import json
 import logging
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,8 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
+from holdfast import checksums
+from holdfast.checksums import DamagedError
 from holdfast.engine.files import sweep, sync_rename, temporary_name
 from holdfast.errors import RunError
 
@@ -57,7 +61,7 @@ class Checkpoints:
     def save(self, step: int, state: dict[str, Any]) -> None:
         """Write the state after a step; on failure, say so and keep what was there."""
         assert self.writes
-        path = self.folder / f"{step:010d}.safetensors"
+        path = self._path(step)
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             write(path, state)
@@ -72,26 +76,46 @@ class Checkpoints:
         for old in self._paths()[:-KEEP]:
             old.unlink()
 
-    def load(self) -> dict[str, Any] | None:
-        """The newest state that can be read, or None where there is no checkpoint."""
+    def load(self, refuse: Callable[[dict[str, Any]], str] = lambda state: "") -> dict[str, Any] | None:
+        """The newest state that is intact, or None if there is no checkpoint.
+
+        `refuse` says what else is wrong with a state, such as scores that it counts on and that are lost; such a
+        checkpoint is skipped like a damaged one. Skipped checkpoints are removed once an older one was found.
+        """
         if self.writes:
             sweep(self.folder)
-        broken: list[str] = []
+        broken: dict[Path, str] = {}
         for path in reversed(self._paths()):
             try:
                 state = read(path)
-            except (OSError, SafetensorError, ValueError, KeyError) as error:
-                broken.append(f"{path}: {reason(error)}")
+                if what := refuse(state):
+                    raise DamagedError(what)
+            except (OSError, DamagedError) as error:
+                broken[path] = f"{path}: {reason(error)}"
                 continue
-            for line in broken:
-                logger.warning("checkpoint cannot be read and is passed over (%s); going on from %s", line, path.name)
+            for skipped, line in broken.items():
+                logger.warning("checkpoint is damaged and is skipped (%s); going on from %s", line, path.name)
+                if self.writes:
+                    skipped.unlink(missing_ok=True)
             self._last_step = int(path.stem)
             return state
         if broken:
             raise RunError(
-                f"no checkpoint can be read ({'; '.join(broken)}): delete {self.folder} to begin this run again"
+                f"no checkpoint is intact ({'; '.join(broken.values())}): delete {self.folder} to begin this run again"
             )
         return None
+
+    def of_step(self, step: int) -> dict[str, Any]:
+        """The state after a step, which another rank has chosen."""
+        path = self._path(step)
+        try:
+            state = read(path)
+        except (OSError, DamagedError) as error:
+            raise RunError(
+                f"the first rank continues from {path}, which this rank cannot read: {reason(error)}"
+            ) from None
+        self._last_step = step
+        return state
 
     def keep(self, stage: int, weights: dict[str, Tensor]) -> None:
         """Keep the model's weights after so many stages, where that is asked for."""
@@ -109,6 +133,9 @@ class Checkpoints:
             path.unlink()
         if self.folder.exists():
             self.folder.rmdir()
+
+    def _path(self, step: int) -> Path:
+        return self.folder / f"{step:010d}.safetensors"
 
     def _paths(self) -> list[Path]:
         return sorted(self.folder.glob("[0-9]*.safetensors"))
@@ -135,8 +162,11 @@ def write(path: Path, state: dict[str, Any]) -> None:
     tensors: dict[str, Tensor] = {}
     tree = _pack(state, "", tensors, {})
     temporary = temporary_name(path)
+    temporary.unlink(missing_ok=True)  # never through a link that somebody left there
     try:
-        save_file(tensors or {"empty": torch.zeros(0)}, temporary, {"state": json.dumps(tree)})
+        header = {"state": json.dumps(checksums.room() | tree)}
+        save_file(tensors or {"empty": torch.zeros(0)}, temporary, header)
+        checksums.seal_tensors(temporary)
         sync_rename(temporary, path)
     except BaseException:
         temporary.unlink(missing_ok=True)
@@ -144,11 +174,18 @@ def write(path: Path, state: dict[str, Any]) -> None:
 
 
 def read(path: Path) -> dict[str, Any]:
-    """The tree that `write` wrote."""
-    with safe_open(path, framework="pt") as file:
-        tree = json.loads(file.metadata()["state"])
-        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    state: dict[str, Any] = _unpack(tree, tensors)
+    """The tree that `write` wrote; a DamagedError if the file is not as it was written."""
+    try:
+        checksums.check_tensors(path)
+        with safe_open(path, framework="pt") as file:
+            tree = json.loads(file.metadata()["state"])
+            tree.pop(checksums.FIELD, None)
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        state = _unpack(tree, tensors)
+    except (SafetensorError, ValueError, LookupError, TypeError, AttributeError, RecursionError, RuntimeError) as error:
+        raise error if isinstance(error, DamagedError) else DamagedError(f"it is damaged ({reason(error)})") from None
+    if not isinstance(state, dict):
+        raise DamagedError("it is damaged: it holds no state")
     return state
 
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+from holdfast.checksums import sealed
 
 
 def temporary_name(path: Path) -> Path:
@@ -16,7 +19,7 @@ def temporary_name(path: Path) -> Path:
 def sweep(folder: Path) -> None:
     """Remove what a killed writer left behind under our temporary names or those of safetensors."""
     for leftover in [*folder.glob(".*.writing"), *folder.glob(".tmp*")]:
-        if leftover.is_file():
+        if leftover.is_file() or leftover.is_symlink():
             leftover.unlink()
 
 
@@ -35,11 +38,12 @@ def sync_rename(temporary: Path, path: Path) -> None:
         os.close(folder)
 
 
-def write_json(path: Path, value: Any) -> None:
-    """Write a small JSON file, atomically."""
+def write_json(path: Path, value: Mapping[str, Any]) -> None:
+    """Write a small JSON file with its checksum, atomically; `checksums.read_json` verifies it."""
     temporary = temporary_name(path)
     try:
-        temporary.write_text(json.dumps(value, indent=1) + "\n", encoding="utf-8")
+        temporary.unlink(missing_ok=True)  # never through a link that somebody left there
+        temporary.write_text(json.dumps(sealed(value), indent=1) + "\n", encoding="utf-8")
         sync_rename(temporary, path)
     except BaseException:
         temporary.unlink(missing_ok=True)

@@ -42,6 +42,9 @@ class Log(Protocol):
     def cut(self, size: int) -> None:
         """Drop everything after a mark."""
 
+    def damage(self, size: int) -> str:
+        """What is wrong with the log before a mark; empty if nothing is."""
+
 
 class Watch:
     """Observes a run, and may ask it to stop. This one does nothing; others show a progress bar or write a log."""
@@ -71,6 +74,10 @@ class NoLog:
 
     def cut(self, size: int) -> None:
         """There is nothing to cut."""
+
+    def damage(self, size: int) -> str:
+        """Nothing can be wrong."""
+        return ""
 
 
 @dataclass
@@ -206,7 +213,7 @@ class Loop:
             algorithm.setup(self.learner)
         if any(stage.training.accumulate > 1 for stage in self.stream.stages):
             self.learner.refuse_pieces()
-        saved = self.checkpoints.load() if self.checkpoints else None
+        saved = self.newest()
         if saved is None:
             self.log.cut(0)
         else:
@@ -214,6 +221,16 @@ class Loop:
         stages, at = self.stream.stages, self.at
         self.given = next(iter(stages[at.stage if at.fitting else max(at.stage - 1, 0) :]), None)
         self.began = time.monotonic() - self.at.seconds
+
+    def newest(self) -> dict[str, Any] | None:
+        """The newest checkpoint that is intact and whose scores are; the first rank finds it for all."""
+        if self.checkpoints is None:
+            return None
+        ranks, saved = self.learner.ranks, None
+        if ranks.first:
+            saved = self.checkpoints.load(lambda state: self.log.damage(state["log"]))
+        step = ranks.agree(None if saved is None else str(saved["position"]["total"]))
+        return saved if ranks.first or step is None else self.checkpoints.of_step(int(step))
 
     def resume(self, saved: dict[str, Any]) -> None:
         """Restore the state that `save` wrote."""

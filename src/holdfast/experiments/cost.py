@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,7 +10,7 @@ from typing import Any
 
 from holdfast.experiments.config import Config
 from holdfast.experiments.plan import Plan
-from holdfast.experiments.store import Store, algorithm_of
+from holdfast.experiments.store import Store, algorithm_of, read_json
 
 Kind = tuple[str, str, str, str]
 """A benchmark, its scale, a model and an algorithm: runs that are alike in these take about as long."""
@@ -32,7 +31,7 @@ def expected(store: Store) -> dict[Kind, float]:
     seconds: dict[Kind, list[float]] = {}
     for path in store.path.glob("*/record.json"):
         try:
-            record = json.loads(path.read_text(encoding="utf-8"))
+            record = read_json(path)
             config = record["config"]
             kind = _kind(config["benchmark"], config["model"]["name"], algorithm_of(config))
             if math.isfinite(taken := record["cost"]["seconds"]):

@@ -20,7 +20,7 @@ def start_file(start: str, store: Store) -> Path:
     folder, stage = store.folder(found[1]), int(found[2])
     path = checkpoint.stage_file(folder.stages, stage)
     if path.exists():
-        return path
+        return folder.intact(path)
     if (record := folder.record()) is None:
         raise UserError(f"--start {start}: there is no run {folder.id} in {store.path} that is done: run it first")
     if stage == len(record.config["training"]) or not folder.weights.exists():

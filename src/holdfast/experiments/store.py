@@ -30,12 +30,15 @@ from typing import IO, Any
 
 import numpy as np
 
+from holdfast import checksums
 from holdfast.benchmarks.base import Measure
+from holdfast.checksums import DamagedError, sealed
 from holdfast.errors import RunError, Stopped, UserError, nearest
+from holdfast.files import Bounds, FileError, open_own, open_regular, read_inside
 from holdfast.types import Array, Score
 
-SCHEMA = 1
-"""The version of a record's layout. A reader reads its own and all earlier ones."""
+SCHEMA = 2
+"""The version of a record's layout. A reader reads its own and all earlier ones; from 2 on, a file has a checksum."""
 MOST_STAGES = 10**5
 """A score after more stages than these is no score of ours: tables have a row for each."""
 FEW = 10
@@ -91,6 +94,7 @@ class Record:
         wrong = _wrong(value) if isinstance(schema, int) else "all of it"
         try:
             if not wrong:
+                value = {name: part for name, part in value.items() if name != checksums.FIELD}
                 scores = tuple(Score(**score) for score in value["scores"])
                 return Record(**{**value, "scores": scores, "problems": tuple(value.get("problems", ()))})
         except TypeError as error:  # a name that a record or a score does not have, or one that it lacks
@@ -115,9 +119,10 @@ class ScoreFile:
             if self.folder is not None and len(predictions):
                 self.folder.mkdir(exist_ok=True)
                 name = f"{score.stage:03d}-{score.step:010d}-{score.split}-{score.name}.npy"
+                (self.folder / name).unlink(missing_ok=True)
                 np.save(self.folder / name, predictions)
-            with self.path.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(asdict(score)) + "\n")
+            with open_own(self.path, "ab") as file:
+                file.write(json.dumps(sealed(asdict(score))).encode() + b"\n")
                 file.flush()
                 os.fsync(file.fileno())
         except OSError as error:
@@ -129,19 +134,42 @@ class ScoreFile:
 
     def cut(self, size: int) -> None:
         """Drop what was written after a checkpoint: the resumed run writes it again."""
-        if size > self.size():
-            raise RunError(
-                f"{self.path} is shorter than when the run's checkpoint was written, so scores are lost: "
-                f"delete {self.path.parent} to begin this run again"
-            )
+        if damage := self.damage(size):
+            raise RunError(f"{damage}: delete {self.path.parent} to begin this run again")
         if self.path.exists():
-            os.truncate(self.path, size)
+            with open_own(self.path, "r+b") as file:
+                file.truncate(size)
+
+    def damage(self, size: int) -> str:
+        """What is wrong with the scores before a mark; empty if nothing is."""
+        if size > self.size():
+            return f"{self.path} is shorter than when the run's checkpoint was written, so scores are lost"
+        try:
+            self._read(size)
+        except DamagedError as error:
+            return str(error)
+        return ""
 
     def scores(self) -> tuple[Score, ...]:
         """All scores."""
-        if not self.path.exists():
+        try:
+            return self._read(self.size())
+        except DamagedError as error:
+            raise RunError(f"{error}: run the same command again to continue from the last intact checkpoint") from None
+
+    def _read(self, size: int) -> tuple[Score, ...]:
+        if size == 0:
             return ()
-        return tuple(Score(**json.loads(line)) for line in self.path.read_text(encoding="utf-8").splitlines())
+        *lines, rest = read_inside(self.path.parent.parent, self.path)[:size].split(b"\n")
+        found = []
+        for number, line in enumerate(lines, 1):
+            try:
+                found.append(Score(**checksums.opened(json.loads(line))))
+            except (ValueError, TypeError, RecursionError) as error:
+                raise DamagedError(f"{self.path}, line {number} is damaged ({error})") from None
+        if rest:
+            raise DamagedError(f"{self.path}, line {len(lines) + 1} breaks off")
+        return tuple(found)
 
 
 class RunFolder:
@@ -157,14 +185,18 @@ class RunFolder:
         path = self.path / "record.json"
         if not path.exists():
             return None
-        return Record.from_json(read_json(path), str(path))
+        found = read_json(path)
+        schema = found.get("schema") if isinstance(found, dict) else None
+        if isinstance(schema, int) and schema <= SCHEMA:  # what else it may be, `from_json` says better
+            found = _opened(found, path, required=schema > 1)
+        return Record.from_json(found, str(path))
 
     def config(self) -> dict[str, Any]:
         """The configuration, as JSON values: where its file is gone, the one that the record holds."""
         path = self.path / "config.json"
         if not path.exists() and (record := self.record()) is not None:
             return dict(record.config)
-        config: dict[str, Any] = read_json(path)
+        config: dict[str, Any] = _opened(read_json(path), path)
         if not _is_config(config):
             raise UserError(f"{path} is no configuration of a run: delete its folder if it should not be there")
         return config
@@ -173,7 +205,16 @@ class RunFolder:
         """The file of the final weights, or how to get them where they were dropped."""
         if not self.weights.exists():
             raise UserError(f"the weights of run {self.id} were dropped: {self.again()}")
-        return self.weights
+        return self.intact(self.weights)
+
+    def intact(self, weights: Path) -> Path:
+        """A file of weights, unless it is damaged."""
+        try:
+            Bounds(self.path.parent).check(weights)
+            checksums.check_tensors(weights)
+        except (OSError, DamagedError) as error:
+            raise UserError(f"{weights} cannot be used ({error}): {self.again()}") from None
+        return weights
 
     def again(self) -> str:
         """What to do to have a run's weights again."""
@@ -188,7 +229,7 @@ class RunFolder:
     def command(self) -> str:
         """The command that repeats the run; empty if no command does: `environment.json` then says what does."""
         path = self.path / "environment.json"
-        found = read_json(path)
+        found = _opened(read_json(path), path)
         if not isinstance(found, dict) or not isinstance(command := found.get("command"), str):
             raise UserError(f"{path} does not say which command began the run: delete its folder and run again")
         return command
@@ -209,9 +250,9 @@ class RunFolder:
     def holder(self) -> str | None:
         """Who works on the run now, or None."""
         try:
-            with (self.path / "lock").open(encoding="utf-8") as file:
-                return None if _try_lock(file, fcntl.LOCK_SH) else file.read() or "another process"
-        except OSError:
+            with open_regular(self.path / "lock") as file:
+                return None if _try_lock(file, fcntl.LOCK_SH) else _holder(file)
+        except (OSError, FileError):
             return None
 
     @contextmanager
@@ -223,18 +264,22 @@ class RunFolder:
         The lock is the operating system's: it ends with the process, however that ends.
         """
         self.path.mkdir(parents=True, exist_ok=True)
-        with (self.path / "lock").open("a+", encoding="utf-8") as file:
+        limits = Bounds(self.path.parent)
+        for folder in (self.path, self.checkpoints, self.stages, self.path / "predictions", self.path / "tensorboard"):
+            limits.check(folder)  # a store from elsewhere must not make this process write elsewhere
+        with open_own(self.path / "lock", "a+b") as file:
             told = False
             while not _try_lock(file):
                 if not told:
                     told = True
                     file.seek(0)
-                    waiting(file.read() or "another process")
+                    waiting(_holder(file))
                 if stopping():
                     raise Stopped
                 time.sleep(0.1)
             file.truncate(0)
-            file.write(f"process {os.getpid()} on {socket.gethostname()} since {time.strftime('%Y-%m-%d %H:%M:%S')}")
+            since = time.strftime("%Y-%m-%d %H:%M:%S")
+            file.write(f"process {os.getpid()} on {socket.gethostname()} since {since}".encode())
             file.flush()
             yield
 
@@ -300,10 +345,22 @@ def out_option(store: Path) -> str:
     return "" if store == Path("runs") else f" --out {shlex.quote(str(store))}"
 
 
-def read_json(path: Path) -> Any:
-    """A JSON file, or a sentence that names it."""
+def _opened(value: Any, path: Path, *, required: bool = False) -> Any:
+    """A value without its checksum, or an error that says what to do if that is wrong."""
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        return checksums.opened(value, required=required)
+    except DamagedError as error:
+        raise UserError(f"{path} cannot be trusted ({error}): delete its folder and run again") from None
+
+
+def _holder(file: IO[bytes]) -> str:
+    return file.read(1000).decode("utf-8", "replace") or "another process"
+
+
+def read_json(path: Path) -> Any:
+    """A JSON file of a run, or an error that names it."""
+    try:
+        return json.loads(read_inside(path.parent.parent, path))
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error.strerror}") from None
     except (ValueError, RecursionError) as error:  # no JSON, no text, a number too long, brackets without end
@@ -390,7 +447,7 @@ def _wrong(value: dict[str, Any]) -> str:
     return next((name for name, right in zip(_PARTS, good, strict=True) if not right), "")
 
 
-def _try_lock(file: IO[str], kind: int = fcntl.LOCK_EX) -> bool:
+def _try_lock(file: IO[bytes], kind: int = fcntl.LOCK_EX) -> bool:
     try:
         fcntl.flock(file, kind | fcntl.LOCK_NB)
     except BlockingIOError:

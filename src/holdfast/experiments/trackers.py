@@ -207,6 +207,10 @@ class TrackedLog:
         """Cut the log."""
         self.log.cut(size)
 
+    def damage(self, size: int) -> str:
+        """What is wrong with the log."""
+        return self.log.damage(size)
+
 
 def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None

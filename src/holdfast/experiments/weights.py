@@ -12,6 +12,7 @@ from holdfast.errors import UserError
 from holdfast.experiments.config import resolve
 from holdfast.experiments.request import Request
 from holdfast.experiments.store import RunFolder, Store
+from holdfast.files import open_own
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ def drop(found: Iterable[Weights]) -> list[Weights]:
     for each in found:
         if each.needed:
             continue
-        with (each.run.path / "lock").open("a") as lock:
+        with open_own(each.run.path / "lock", "ab") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:

@@ -7,7 +7,6 @@ in one attribute, so that neither the words nor the picture alone give the answe
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,7 +21,7 @@ import torch
 from torch import Tensor
 
 import holdfast.world
-from holdfast import registry
+from holdfast import checksums, registry
 from holdfast.data.decoding import working
 from holdfast.data.order import mix
 from holdfast.data.table import Data, Shared, Table
@@ -150,6 +149,9 @@ class _Scores:
     def cut(self, size: int) -> None:
         del self.found[size:]
 
+    def damage(self, size: int) -> str:
+        return ""
+
 
 def pretrain(
     settings: Pretraining,
@@ -215,7 +217,7 @@ def _claim(out: Path, settings: Pretraining) -> None:
     if not note.exists():
         out.mkdir(parents=True, exist_ok=True)
         write_json(note, mine)
-    elif (begun := json.loads(note.read_text(encoding="utf-8"))) != mine:
+    elif (begun := checksums.read_json(note)) != mine:
         differs = next(name for name in mine if begun.get(name) != mine[name])
         raise UserError(
             f"{out} holds a pre-training that was started with {differs}={begun.get(differs)}, not {mine[differs]}: "

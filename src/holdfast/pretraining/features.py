@@ -18,6 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from holdfast import checksums
 from holdfast.data.features import Features, open_features
 from holdfast.data.images import decode
 from holdfast.data.prepared import open_prepared
@@ -73,7 +74,10 @@ def compute_features(
         done = rows.stop
         _write_note(note, {"done": done, "images": len(source), "source": seen.hexdigest()})
         progress(done, len(source))
-    np.save(out.with_suffix(".id.npy"), np.array(source.ids, np.str_))
+    ids = out.with_suffix(".id.npy")
+    np.save(ids, np.array(source.ids, np.str_))
+    files = {out.name: checksums.of_file(partial), ids.name: checksums.of_file(ids)}
+    _write_note(note, {"done": done, "images": len(source), "source": seen.hexdigest(), "files": files})
     partial.rename(out)
     return open_features(out)
 
@@ -154,7 +158,7 @@ def _new_partial(path: Path, shape: tuple[int, ...]) -> np.memmap[Any, np.dtype[
 
 def _read_note(path: Path) -> dict[str, Any]:
     try:
-        note = json.loads(path.read_text(encoding="utf-8"))
+        note = checksums.read_json(path)
     except (OSError, ValueError):
         return {}
     return note if isinstance(note, dict) else {}
@@ -162,5 +166,5 @@ def _read_note(path: Path) -> dict[str, Any]:
 
 def _write_note(path: Path, note: dict[str, Any]) -> None:
     temporary = path.with_name(f".{path.name}.writing")
-    temporary.write_text(json.dumps(note) + "\n", encoding="utf-8")
+    temporary.write_text(json.dumps(checksums.sealed(note)) + "\n", encoding="utf-8")
     temporary.rename(path)

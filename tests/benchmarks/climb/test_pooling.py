@@ -12,6 +12,7 @@ import pytest
 
 from holdfast.benchmarks.climb import protocol, transfer
 from holdfast.benchmarks.climb.benchmark import Climb
+from holdfast.engine.files import write_json
 from holdfast.errors import UserError
 from holdfast.experiments.runner import complete
 from holdfast.experiments.store import Record, Store
@@ -175,7 +176,7 @@ def test_a_completed_record_keeps_its_shares(tmp_path):
         other = replace(record(f"{number:012x}", ISSUE), scores=tuple(scores))
         others[name] = other.id
         store.folder(other.id).path.mkdir(parents=True)
-        (store.folder(other.id).path / "record.json").write_text(json.dumps(other.to_json()))
+        write_json(store.folder(other.id).path / "record.json", other.to_json())
     store.folder(one.id).path.mkdir(parents=True)
     done = complete(one, Climb(), others, store)
     read = store.folder(one.id).record()

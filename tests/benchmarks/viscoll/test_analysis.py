@@ -11,6 +11,7 @@ from holdfast.benchmarks.viscoll import analysis
 from holdfast.benchmarks.viscoll import commands as cli
 from holdfast.benchmarks.viscoll.benchmark import CocoShift
 from holdfast.cli.data import show
+from holdfast.engine.files import write_json
 from holdfast.errors import UserError
 from holdfast.experiments.store import Record
 from holdfast.types import Score, Wants
@@ -98,7 +99,7 @@ def put(tmp_path, stream):
         folder = tmp_path / run
         folder.mkdir()
         (folder / "config.json").write_text(json.dumps(record.config))
-        (folder / "record.json").write_text(json.dumps(record.to_json()))
+        write_json(folder / "record.json", record.to_json())
 
     return done
 

@@ -30,6 +30,7 @@ from holdfast.benchmarks.climb.paper import TASKS
 from holdfast.benchmarks.source import Source, open_source, place_of
 from holdfast.benchmarks.splits import PreparedSplit, prepare_split
 from holdfast.benchmarks.vocabulary import PIECES, word_pieces
+from holdfast.checksums import is_intact, seal
 from holdfast.data import text
 from holdfast.data.images import LINE_WIDTH, Drawing
 from holdfast.data.prepared import class_numbers
@@ -228,7 +229,7 @@ def vocabulary_file(wants: Wants, place: Place) -> Path:
     sources = [place.source(name) for name in TASKS]
     modules = [__name__, text.__name__]
     path = place_of("tables", "word pieces", sources, PIECES, modules=modules).with_suffix(".txt")
-    if not path.exists():
+    if not is_intact(path):
         texts = (text for source in sources for text in _texts(source, "train"))
         _publish(path, train_pieces(texts, PIECES).save)
     return path
@@ -249,7 +250,7 @@ def _listing(name: str, split: str, place: Place) -> Listing:
 
     def find() -> Listing:
         path = place_of("tables", f"list of {split}", [source], modules=[__name__]).with_suffix(".json")
-        if not path.exists():
+        if not is_intact(path):
             rows = [(e.id, str(e.target), _group(e), picture_names(name, e)) for e in source.examples(split)]
             _publish(path, lambda file: file.write_text(json.dumps(list(zip(*rows, strict=True))), encoding="utf-8"))
         return Listing(*map(tuple, json.loads(path.read_text(encoding="utf-8"))))
@@ -263,6 +264,7 @@ def _publish(path: Path, write: Callable[[Path], object]) -> None:
     partial = path.with_name(f".{path.name}.{os.getpid()}")
     write(partial)
     partial.rename(path)
+    seal(path)
 
 
 def _digest(words: Sequence[str]) -> str:

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from holdfast.benchmarks.source import Source, open_source, place_of
+from holdfast.checksums import is_intact, seal
 from holdfast.data import images
 from holdfast.data.table import Shared, Table
 from holdfast.data.text import VACUOUS_TEXT, Tokenizer
@@ -159,12 +160,13 @@ def _mean(coco: Source, side: int) -> images.Pixels:
     """The mean image, from the cache where it is there."""
     split, _ = _release(coco)
     place = place_of("tables", f"mean of {split}", [coco], side, modules=[__name__]).with_suffix(".npy")
-    if not place.exists():
+    if not is_intact(place):
         found = images.mean_image((image for each in coco.examples(split) for image in each.images), side)
         place.parent.mkdir(parents=True, exist_ok=True)
         partial = place.with_name(f".{place.name}.{os.getpid()}")
         with partial.open("wb") as file:
             np.save(file, found)
         partial.rename(place)
+        seal(place)
     pixels: images.Pixels = np.load(place)
     return pixels

@@ -109,10 +109,10 @@ class _Looked:
 
 def _look(run: str, out: Path, data: str) -> _Looked:
     import torch
-    from safetensors.torch import load_file
 
     from holdfast.benchmarks.clvqa.benchmark import Clvqa
     from holdfast.benchmarks.clvqa.tasks import TASK
+    from holdfast.engine import checkpoint
     from holdfast.experiments.front import through
     from holdfast.experiments.rebuilt import recipe_of
     from holdfast.experiments.store import Store
@@ -135,7 +135,7 @@ def _look(run: str, out: Path, data: str) -> _Looked:
         setup = through(setup, front)
     model = recipe.build(setup.inputs, {TASK.head: TASK.reads})
     try:
-        model.load_state_dict(load_file(folder.final_weights()))
+        model.load_state_dict(checkpoint.read(folder.final_weights()))
     except RuntimeError:
         raise UserError(
             f"the algorithm of run {folder.id} has added to its model: this looks into plain ones"

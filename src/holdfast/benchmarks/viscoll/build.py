@@ -32,6 +32,7 @@ from holdfast.benchmarks.viscoll import compositions, synonyms
 from holdfast.benchmarks.viscoll.extract import CaptionWords, Found, Grammar, extract
 from holdfast.benchmarks.viscoll.phrases import SPLITS, MaskedSpan, save_phrases
 from holdfast.benchmarks.viscoll.tagger import open_tagger, split_words
+from holdfast.checksums import is_intact, seal
 from holdfast.data.decoding import working
 from holdfast.datasets import coco, flickr30k_entities
 from holdfast.datasets.base import Dataset, Reading
@@ -110,7 +111,7 @@ def build(
     version = open_tagger(tagger).version
     file = _place(source, lists, dataset, world, tagger, version, synonyms_file, grammar).with_suffix(".npz")
     note = file.with_suffix(".json")
-    if not (file.exists() and note.exists()):
+    if not (is_intact(file) and is_intact(note)):
         reading = Reading(skip=skip_bad)
         captions = _captions(source, dataset, reading)
         with progress_bar(f"tagging the captions of {source.dataset.name}"):
@@ -130,6 +131,8 @@ def build(
             tuple(str(problem) for problem in reading.problems),
         )
         _write_note(note, built)
+        seal(file)
+        seal(note)
     return _read_note(note, file)
 
 

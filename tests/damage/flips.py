@@ -1,0 +1,307 @@
+"""Random damage to stored files: what each loader makes of it, and what a whole command makes of it.
+
+`PYTHONPATH=tests python tests/damage/flips.py --flips 1000 --resumes 50` prints the counts of docs/reliability.md.
+
+One flip changes one bit anywhere in a file. A loader must give the same values, refuse the file with an error that a
+user can read, or make it anew. A command must end as if nothing had happened, or refuse with a remedy; and where an
+older checkpoint is intact, it must recover.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import logging
+import shutil
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import torch
+
+from holdfast import checksums
+from holdfast.benchmarks.source import open_source
+from holdfast.benchmarks.vocabulary import word_pieces
+from holdfast.checksums import DamagedError
+from holdfast.data.features import open_features
+from holdfast.data.prepared import prepare
+from holdfast.data.regions import open_or_write
+from holdfast.engine import checkpoint
+from holdfast.errors import RunError, UserError
+from holdfast.experiments.request import Request
+from holdfast.experiments.store import ScoreFile, Store
+from holdfast.pretraining.features import compute_features
+from holdfast.types import Example
+from smallest import StopAt, request, run
+from smallest import prepare as ready
+
+SAME, REFUSED, ANEW, OTHER, CRASHED = "the same", "refused", "made anew", "DIFFERENT", "TRACEBACK"
+GOOD = {SAME, REFUSED, ANEW}
+
+
+def flip(path: Path, random: np.random.Generator) -> int:
+    """Change one bit of a file; where."""
+    content = bytearray(path.read_bytes())
+    place = int(random.integers(len(content)))
+    content[place] ^= 1 << int(random.integers(8))
+    path.write_bytes(content)
+    checksums._VERIFIED.clear()  # as in a new process
+    return place
+
+
+def alike(a: Any, b: Any) -> bool:
+    """Whether two trees of values are the same, bit for bit."""
+    if isinstance(a, dict) and isinstance(b, dict):
+        return a.keys() == b.keys() and all(alike(a[name], b[name]) for name in a)
+    if isinstance(a, list | tuple) and isinstance(b, list | tuple):
+        return len(a) == len(b) and all(map(alike, a, b))
+    if isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor):
+        return a.dtype == b.dtype and torch.equal(a, b)
+    if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
+        return a.dtype == b.dtype and np.array_equal(a, b)
+    return bool(a == b)
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of stored file, and what reads it; `rebuilds` says that damage to it is repaired on the spot."""
+
+    files: tuple[Path, ...]
+    load: Callable[[], Any]
+    rebuilds: bool = False
+
+
+TABLE = {"train.epochs": 1, "train.batch_size": 256}
+STATE = {
+    "position": {"stage": 1, "total": 40, "seconds": 1.5},
+    "learner": {"a": torch.randn(40, 5), "b": torch.arange(9), "names": ["x", "y"], "half": torch.randn(7).half()},
+    "choice": {"best": -1.0, "weights": None},
+}
+
+
+def stored(folder: Path) -> dict[str, Kind]:
+    """A file, or a folder of files, of each kind."""
+    store = Store(folder / "store")
+    record = run(ready(request()), store)
+    done = store.folder(record.id)
+    log = ScoreFile(done.path, predictions=False)
+    checkpoint.write(folder / "state.safetensors", STATE)
+    rng = np.random.default_rng(0)
+    pictures = [Example(f"{n}", n % 3, (rng.integers(0, 256, (6, 6, 3), np.uint8),)) for n in range(20)]
+    regions = [(f"{n}", rng.random((2, 4), np.float32), rng.random((2, 4), np.float32)) for n in range(9)]
+    (folder / "images").mkdir()
+    prepare("pictures", pictures, folder / "images" / "table", image_size=4)
+    maps = folder / "maps.npy"
+    compute_features(lambda images: images[:, :1].float() / 255, folder / "images" / "table", maps)
+    pieces = open_source("sst2", scale="tiny")
+
+    def table() -> Any:
+        found = prepare("pictures", pictures, folder / "table", image_size=4)
+        return [found.table.inputs, found.table.targets, found.ids.tolist(), found.fingerprint, found.problems]
+
+    def read_regions() -> Any:
+        found = open_or_write(folder / "regions", iter(regions))
+        return [found.values, found.boxes, found.counts, found.ids.tolist()]
+
+    def words() -> Any:
+        found, longest = word_pieces(pieces, lambda: (e.text for e in pieces.examples("dev")), kept="dev")
+        return [found.vocabulary, longest]
+
+    def features() -> Any:
+        found = open_features(maps)
+        return [found.values, found.ids.tolist()]
+
+    table(), read_regions(), words()
+    (vocabulary,) = [path for path in (folder / "cache" / "tables").glob("*.json") if not path.name.startswith(".")]
+    return {
+        "checkpoint": Kind((folder / "state.safetensors",), lambda: checkpoint.read(folder / "state.safetensors")),
+        "final weights": Kind((done.weights,), lambda: checkpoint.read(done.final_weights())),
+        "score log": Kind((log.path,), log.scores),
+        "record": Kind((done.path / "record.json",), done.record),
+        "configuration": Kind((done.path / "config.json",), done.config),
+        "environment": Kind((done.path / "environment.json",), done.command),
+        "prepared table": Kind(files_of(folder / "table"), table, rebuilds=True),
+        "region features": Kind(files_of(folder / "regions"), read_regions, rebuilds=True),
+        "feature maps": Kind((maps, maps.with_suffix(".id.npy"), maps.with_suffix(".json")), features),
+        "vocabulary": Kind((vocabulary, checksums.note_of(vocabulary)), words, rebuilds=True),
+    }
+
+
+def files_of(folder: Path) -> tuple[Path, ...]:
+    """All files of a folder."""
+    return tuple(sorted(folder.iterdir()))
+
+
+def try_loader(kind: Kind, times: int, seed: int = 0) -> Counter[str]:
+    """Flip a bit of a file, load it, put it back; what came of it."""
+    random, found = np.random.default_rng(seed), Counter[str]()
+    whole = {path: path.read_bytes() for path in kind.files}
+    sizes = np.array([len(content) for content in whole.values()], float)
+    expected = copy.deepcopy(kind.load())  # what is mapped would change with its file
+    for _ in range(times):
+        path = kind.files[random.choice(len(kind.files), p=sizes / sizes.sum())]
+        flip(path, random)
+        found[outcome(kind, expected)] += 1
+        for each, content in whole.items():
+            if not each.exists() or each.read_bytes() != content:
+                each.write_bytes(content)
+        checksums._VERIFIED.clear()
+    return found
+
+
+def outcome(kind: Kind, expected: Any) -> str:
+    """What a loader makes of a damaged file."""
+    try:
+        same = alike(kind.load(), expected)
+    except (UserError, RunError, DamagedError):
+        return OTHER if kind.rebuilds else REFUSED
+    except Exception as error:
+        return f"{CRASHED} {type(error).__name__}: {error}"
+    return (ANEW if kind.rebuilds else SAME) if same else OTHER
+
+
+# Whole runs
+
+
+class KilledAt(StopAt):
+    """Ends a run in the middle of a step, as a kill would: nothing is saved."""
+
+    def step(self, stage_step, loss):
+        super().step(stage_step, loss)
+        if self.stopping:
+            raise KeyboardInterrupt
+
+
+class Resumes:
+    """A run that was killed half way, a run that is done, and a run that begins with its weights.
+
+    Of the two checkpoints of the first, one was written before the scores after its first stage, one after them.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.asked = request("replay")
+        self.whole = run(ready(self.asked), Store(folder / "whole"))
+        self.weights = Store(folder / "whole").folder(self.whole.id).weights.read_bytes()
+        self.stopped = Store(folder / "stopped")
+        with suppress(KeyboardInterrupt):
+            run(ready(self.asked), self.stopped, watch=KilledAt(7), every_steps=4)
+        first, last = sorted(self.stopped.folder(self.whole.id).checkpoints.iterdir())
+        self.before = checkpoint.read(first)["log"]
+        assert 0 < self.before < checkpoint.read(last)["log"]
+        later = replace(request(), start=f"{self.whole.id}@2")
+        self.start = ready(later)
+        shutil.copytree(folder / "whole", folder / "started")
+        self.started = run(self.start, Store(folder / "started")).scores
+        shutil.rmtree(folder / "started" / self.start.config.id)
+        self.table = Request("clvqa", scale="tiny", settings=TABLE)
+        self.tabled = run(ready(self.table), Store(folder / "tabled"))
+
+    def kinds(self) -> dict[str, Callable[[np.random.Generator], str]]:
+        """For each kind of file, what damages one and carries out a command that reads it."""
+        return {
+            "newest checkpoint": lambda random: self.resume("checkpoints", random, recovers=True),
+            "older checkpoint": lambda random: self.resume("older", random, recovers=True),
+            "score log": lambda random: self.resume("scores.jsonl", random),
+            "configuration": lambda random: self.resume("config.json", random, recovers=True),
+            "environment": lambda random: self.resume("environment.json", random, recovers=True),
+            "record": self.of_done,
+            "final weights": self.begun,
+            "prepared table": self.of_table,
+        }
+
+    def resume(self, name: str, random: np.random.Generator, recovers: bool = False) -> str:
+        """Go on with the stopped run after damage to one of its files."""
+        store = self.copy(self.stopped)
+        path = store.folder(self.whole.id).path
+        if name in ("checkpoints", "older"):
+            path = sorted((path / "checkpoints").iterdir())[0 if name == "older" else -1]
+        else:
+            path /= name
+        place = flip(path, random)
+        recovers = recovers or (name == "scores.jsonl" and place >= self.before)
+
+        def again() -> bool:
+            found = run(ready(self.asked), store)
+            same = store.folder(found.id).weights.read_bytes() == self.weights
+            return same and found.scores == self.whole.scores and found.summary == self.whole.summary
+
+        return self.ended(again, recovers)
+
+    def of_done(self, random: np.random.Generator) -> str:
+        """Ask for a run that is done, whose record is damaged."""
+        store = self.copy(Store(self.folder / "whole"))
+        flip(store.folder(self.whole.id).path / "record.json", random)
+        return self.ended(lambda: alike(run(ready(self.asked), store), self.whole))
+
+    def begun(self, random: np.random.Generator) -> str:
+        """Begin with the weights of another run, which are damaged."""
+        store = self.copy(Store(self.folder / "whole"))
+        flip(store.folder(self.whole.id).weights, random)
+        return self.ended(lambda: run(self.start, store).scores == self.started)
+
+    def of_table(self, random: np.random.Generator) -> str:
+        """Run a benchmark whose prepared tables are damaged: it prepares them again."""
+        files = [path for path in (self.folder / "cache" / "tables").glob("*/*") if path.is_file()]
+        sizes = np.array([path.stat().st_size for path in files], float)
+        flip(files[random.choice(len(files), p=sizes / sizes.sum())], random)
+        shutil.rmtree(self.folder / "copy", ignore_errors=True)
+
+        def again() -> bool:
+            found = run(ready(self.table), Store(self.folder / "copy"))
+            return found.id == self.tabled.id and found.scores == self.tabled.scores
+
+        return self.ended(again, recovers=True)
+
+    def copy(self, store: Store) -> Store:
+        """A store that may be damaged."""
+        target = self.folder / "copy"
+        shutil.rmtree(target, ignore_errors=True)
+        shutil.copytree(store.path, target)
+        return Store(target)
+
+    def ended(self, command: Callable[[], bool], recovers: bool = False) -> str:
+        """How a command ends."""
+        try:
+            return SAME if command() else OTHER
+        except (UserError, RunError) as error:
+            told = any(word in str(error) for word in ("delete", "run again", "run the same command again"))
+            return REFUSED if told and not recovers else f"{CRASHED}, not recovered: {error}"
+        except Exception as error:
+            return f"{CRASHED} {type(error).__name__}: {error}"
+
+
+@contextmanager
+def scratch() -> Iterator[Path]:
+    """A folder with a cache of its own."""
+    with tempfile.TemporaryDirectory() as name, mock.patch.dict("os.environ", HOLDFAST_CACHE=f"{name}/cache"):
+        (Path(name) / "cache").mkdir()
+        logging.getLogger("holdfast").setLevel(logging.ERROR)
+        yield Path(name)
+        logging.getLogger("holdfast").setLevel(logging.NOTSET)
+
+
+def main() -> None:
+    """Print what came of all flips."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--flips", type=int, default=1000)
+    parser.add_argument("--resumes", type=int, default=50)
+    given = parser.parse_args()
+    with scratch() as folder:
+        for name, kind in stored(folder).items():
+            print(f"loader | {name} | {dict(try_loader(kind, given.flips))}", flush=True)
+    with scratch() as folder:
+        random = np.random.default_rng(0)
+        for name, command in Resumes(folder).kinds().items():
+            counts = Counter(command(random) for _ in range(given.resumes))
+            print(f"command | {name} | {dict(counts)}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
