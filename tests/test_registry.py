@@ -86,11 +86,21 @@ def test_an_entry_point_to_something_else_is_refused_with_what_there_is(package)
 @pytest.mark.parametrize("name", ["replay", "ER", "naive", "joint", "mir-max", "frozen-bottom-3"])
 def test_a_built_in_name_keeps_its_meaning_and_the_other_is_found_by_its_module(package, name):
     package("same_pack", MODULE, algorithms=f"{name} = same_pack:Mine")
-    if name not in ("mir-max", "frozen-bottom-3"):  # rows of tables, which name an algorithm and a setting
-        assert find(name, "algorithm").origin == "built-in"
+    assert find(registry.row(name)[0], "algorithm").origin == "built-in"
     assert name not in set(entries("algorithm")) - {"replay", "joint"}
     assert entries("algorithm")["same_pack:Mine"].origin == "package same_pack 1.2"
     assert find("same_pack:Mine", "algorithm").load().__name__ == "Mine"
+
+
+def test_a_family_of_benchmarks_is_not_entered_from_outside(package):
+    """Its section of a report would show what it knows nothing of."""
+    package("family_pack", MODULE, benchmarks="climb:mine = family_pack:Mine\nmine:climb = family_pack:Mine")
+    assert {name for name, entry in entries("benchmark").items() if entry.origin != "built-in"} == {
+        "family_pack:Mine",
+        "mine:climb",
+    }
+    with pytest.raises(UserError, match="there is no benchmark 'climb:mine'"):
+        find("climb:mine", "benchmark")
 
 
 def test_a_name_that_two_packages_announce_means_neither(package):
@@ -121,11 +131,14 @@ def test_a_file_and_a_module_outside_any_package_say_where_they_are(tmp_path, mo
         ("json.decoder:JSONDecoder", "model", r"'JSONDecoder', which is not a model \(holdfast.Model\)"),
         ("json.nothing:Net", "model", "'Net' of .*json.* cannot be imported: ModuleNotFoundError"),
         ("cfst:cgqaa", "benchmark", r"there is no benchmark 'cfst:cgqaa': did you mean cfst:cgqa"),
+        ("same.py:replay", "algorithm", "same.py:replay has the name of a built-in algorithm"),
         ("sst", "dataset", r"there is no dataset 'sst': did you mean sst2"),
         ("Newest", "memory", "there is no memory 'Newest': there are reservoir, per-task"),
     ],
 )
-def test_what_is_not_there_is_told_with_the_nearest_names(word, kind, message):
+def test_what_is_not_there_is_told_with_the_nearest_names(word, kind, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "same.py").touch()
     with pytest.raises(UserError, match=message):
         find(word, kind).load()
 

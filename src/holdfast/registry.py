@@ -302,18 +302,20 @@ def find(word: str, kind: str) -> Entry:
     if place.endswith(".py"):
         if not Path(place).is_file():
             raise UserError(f"there is no file {place!r} to take the {kind} {name!r} from")
-        return Entry(word, "", name=name, kind=kind, origin=place)
+        return _outside(word, kind, place)
     for main, entry in _built_in(kind):
         if _plain(word) in map(_plain, (main, *entry.aliases)):
             return replace(entry, name=main, kind=kind)
-    announced = [entry for entry in _announced(SLOTS[kind].group, kind) if _plain(entry.name) == _plain(word)]
+    announced = (
+        [] if _is_taken(word, kind) else [each for each in _announced(kind) if _plain(each.name) == _plain(word)]
+    )
     if len(announced) == 1:
         return announced[0]
     if announced:
         packages = " and ".join(f"{entry.origin} (as {entry.place})" for entry in announced)
         raise UserError(f"the {kind} {word!r} is announced by {packages}: say which one, as {announced[0].place}")
     if colon and _is_module(place):
-        return Entry(word, "", name=name, kind=kind, origin=_origin(place))
+        return _outside(word, kind, _origin(place))
     rows = [row for _, entry in _built_in(kind) for row in entry.rows]
     known = [each for main, entry in entries(kind).items() for each in (main, *entry.aliases)]
     told = f"there is no module {place!r}, and no {kind} {word!r}" if "." in place else f"there is no {kind} {word!r}"
@@ -327,14 +329,29 @@ def entries(kind: str) -> dict[str, Entry]:
     ['vqav2', 'nlvr2']
     """
     found = {main: replace(entry, name=main, kind=kind) for main, entry in _built_in(kind)}
-    announced = _announced(SLOTS[kind].group, kind)
-    names = [_plain(entry.name) for entry in announced]
-    taken = {_plain(each) for main, entry in found.items() for each in (main, *entry.aliases)}
-    for entry in announced:
-        plain = _plain(entry.name)
-        alone = plain not in taken and names.count(plain) == 1 and row(plain) == (plain, {})
+    names = [_plain(entry.name) for entry in _announced(kind)]
+    for entry in _announced(kind):
+        alone = names.count(_plain(entry.name)) == 1 and not _is_taken(entry.name, kind)
         found[entry.name if alone else entry.place] = entry
     return found
+
+
+def _is_taken(name: str, kind: str) -> bool:
+    """Whether a name is that of something built in: of a thing, a row of a paper's table, or a family of benchmarks."""
+    plain = _plain(name)
+    of_family = kind == "benchmark" and plain.partition(":")[0] in families()
+    of_row = kind == "algorithm" and row(plain) != (plain, {})
+    return of_family or of_row or any(plain in map(_plain, (main, *e.aliases)) for main, e in _built_in(kind))
+
+
+def _outside(word: str, kind: str, origin: str) -> Entry:
+    """What a file or a module defines, under the name of its class."""
+    name = word.rpartition(":")[2]
+    if _is_taken(name, kind) and name == _plain(name):
+        raise UserError(
+            f"{word} has the name of a built-in {kind}, and records could not tell the two apart: rename it"
+        )
+    return Entry(word, "", name=name, kind=kind, origin=origin)
 
 
 def _built_in(kind: str) -> Iterator[tuple[str, Entry]]:
@@ -343,12 +360,11 @@ def _built_in(kind: str) -> Iterator[tuple[str, Entry]]:
 
 
 @cache
-def _announced(group: str, kind: str) -> tuple[Entry, ...]:
+def _announced(kind: str) -> tuple[Entry, ...]:
     """What installed packages announce, read from their metadata alone: nothing is imported."""
-    return tuple(
-        Entry(point.value.partition("[")[0].strip(), "", name=point.name, kind=kind, origin=_package(point.dist))
-        for point in sorted(importlib.metadata.entry_points(group=group), key=lambda each: (each.name, each.value))
-    )
+    found = sorted(importlib.metadata.entry_points(group=SLOTS[kind].group), key=lambda each: (each.name, each.value))
+    places = [(point.value.partition("[")[0].strip(), point.name, _package(point.dist)) for point in found]
+    return tuple(Entry(place, f"from {of}", name=name, kind=kind, origin=of) for place, name, of in places)
 
 
 def _package(found: importlib.metadata.Distribution | None) -> str:
