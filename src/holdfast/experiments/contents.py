@@ -41,7 +41,7 @@ def _feed(digest: Any, name: str, value: Any) -> None:
     elif isinstance(value, type):
         digest.update(f"{value.__qualname__} {identity(value)}\0".encode())
     elif isinstance(value, FunctionType):
-        digest.update(f"{code_of(value, value.__module__ or "")}\0".encode())
+        digest.update(f"{code_of(value, value.__module__ or '')}\0".encode())
     elif isinstance(value, np.ndarray) and not value.dtype.hasobject:
         digest.update(f"{value.dtype} {value.shape}\0".encode())
         digest.update(np.ascontiguousarray(value).data.cast("B") if value.size else b"")
