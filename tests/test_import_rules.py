@@ -37,7 +37,7 @@ ALLOWED = {
     "benchmarks": {"data", "datasets", "tasks", "metrics", "papers", "registry", "world", "progress"},
     "benchmarks/report": {"benchmarks", "metrics", "papers", "experiments", "reports"},
     "streams": {"benchmarks", "data", "datasets"},
-    "models": set(),
+    "models": {"settings"},
     "memory": set(),
     "algorithms": {"data", "memory", "models", "registry", "tasks"},
     "engine": {"algorithms", "data", "memory", "models", "metrics", "tasks"},

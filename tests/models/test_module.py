@@ -267,7 +267,7 @@ def test_a_class_has_its_arguments_as_settings_and_is_built_under_the_seed():
     assert not torch.equal(found[1], found[5])
     with pytest.raises(UserError, match="Linear takes in_features, out_features, and a model is built without"):
         of(nn.Linear)
-    with pytest.raises(UserError, match="a model cannot be an object of the class int"):
+    with pytest.raises(UserError, match="model is 3: give"):
         of(3)
 
 

@@ -31,6 +31,7 @@ from holdfast.models.adapters import Attachable
 from holdfast.models.base import Encoder, Model
 from holdfast.models.fingerprint import fingerprint, installed
 from holdfast.models.normalise import SharesBatch, share_batches
+from holdfast.settings import shown
 from holdfast.types import Inputs, Wants
 
 K = TypeVar("K", bound=Model)
@@ -56,11 +57,11 @@ def kind_of(thing: Any) -> type[Model]:
         return kind
     if isinstance(thing, nn.Module):
         return _given(thing)
-    if callable(thing):
+    if callable(thing) and (not isinstance(thing, type) or issubclass(thing, nn.Module)):
         return _built(thing)
     raise UserError(
-        f"a model cannot be an object of the class {type(thing).__name__}: give an nn.Module, its class, a function "
-        "without arguments that builds one, or a Model"
+        f"model is {shown(thing)}: give 'vilt-tiny' or another name, an nn.Module, its class, a function without "
+        "arguments that builds one, or a Model"
     )
 
 
