@@ -90,7 +90,7 @@ def test_lists_name_what_there_is(tmp_path):
         (["fly"], "fly"),
         (["bench", "overhead", "--device", "abacus"], "there is no device 'abacus'"),
         (["run", "--ranks", "2", "patternz"], "there is no benchmark 'patternz'"),
-        (["run", "-a", "mine.py"], "write it as mine.py:Class"),
+        (["run", "-a", "mine.py"], "write it as mine.py:Name"),
         (["run", "--out", "s3://bucket/runs"], "s3://bucket/runs is no folder: only `holdfast plan` keeps runs at"),
         (["compare", "file:///share/runs"], "is no folder: only `holdfast plan`"),
         (["run", "--log", "wandb"], "there is no log 'wandb': there are tensorboard"),
