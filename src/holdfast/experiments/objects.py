@@ -14,7 +14,6 @@ from contextlib import suppress
 from dataclasses import MISSING, dataclass, field, is_dataclass, replace
 from dataclasses import fields as dataclass_fields
 from functools import cache
-from importlib import import_module
 from importlib.util import find_spec
 from inspect import isabstract
 from pathlib import Path
@@ -22,6 +21,7 @@ from types import FunctionType
 from typing import Any
 
 import numpy as np
+from torch import nn
 
 from holdfast import registry
 from holdfast.algorithms.base import Algorithm
@@ -32,6 +32,7 @@ from holdfast.experiments.carried import Carried
 from holdfast.experiments.request import Request, owner_of, settings_for
 from holdfast.foreign import same_code
 from holdfast.models.base import Model
+from holdfast.models.module import kind_of
 from holdfast.settings import fields, shown
 from holdfast.usercode import PREFIX, file_of, load, loaded
 
@@ -173,14 +174,14 @@ def word(slot: str, value: Any) -> Word:
 
 
 def _wrapped(value: Any) -> Word | None:
-    """The word of a torch.nn.Module, of its class, or of a function that makes one; None for one of our models."""
-    kind = value if isinstance(value, type) else type(value)
-    if issubclass(kind, Model) or find_spec("holdfast.models.module") is None:
+    """The word of a torch.nn.Module, of its class, or of a function that makes one; None for everything else."""
+    is_class = isinstance(value, type)
+    if not (issubclass(value, nn.Module) if is_class else isinstance(value, nn.Module | FunctionType)):
         return None
-    wrapped = import_module("holdfast.models.module").kind_of(value)
+    wrapped = kind_of(value)
     if isinstance(value, type | FunctionType) and (text := _word_of("model", value)):
         with suppress(UserError):
-            if registry.find(text, "model").load() is wrapped:
+            if registry.find(text, "model").load().__name__ == wrapped.__name__:
                 return Word(text)
     return _carried("model", wrapped)
 
