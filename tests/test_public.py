@@ -19,7 +19,7 @@ TYPES = {
     "Tracker", "Record", "Runs", "UserError", "RunError",
 }  # fmt: skip
 FUNCTIONS = {"run", "plan", "train", "evaluate", "load", "report"}
-ROOMS = {"algorithms", "models", "metrics", "papers"}
+ROOMS = {"algorithms", "memory", "models", "metrics", "papers", "streams", "tasks"}
 
 
 def test_it_has_what_it_promises_and_nothing_else():
@@ -34,7 +34,7 @@ def test_it_has_what_it_promises_and_nothing_else():
 @pytest.mark.parametrize(("room", "kind"), [("algorithms", "algorithm"), ("models", "model")])
 def test_its_rooms_have_every_built_in_class(room, kind):
     module = getattr(holdfast, room)
-    found = {getattr(module, name) for name in dir(module)}
+    found = {each for name in dir(module) if isinstance(each := getattr(module, name), type)}
     built_in = {entry.load() for entry in registry.entries(kind).values() if entry.origin == "built-in" and entry.place}
     assert {each for each in built_in if isinstance(each, type)} == found - {getattr(module, "Finetune", None)}
     with pytest.raises(AttributeError, match=f"holdfast.{room}' has no attribute 'Replya'"):

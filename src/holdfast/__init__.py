@@ -6,7 +6,7 @@
 | to extend | `Algorithm`, `Benchmark`, `Model`, `Task`, `Memory`, `Tracker` |
 | what these see | `Stage`, `Stream`, `Training`, `Learner`, `Measure`, `Between` |
 | results, errors | `Record`, `Runs`, `UserError`, `RunError` |
-| modules | `algorithms`, `models`, `metrics`, `papers` |
+| modules | `algorithms`, `models`, `streams`, `tasks`, `memory`, `metrics`, `papers` |
 
 Everything else is private. Importing this imports no torch: each name is loaded when it is first used.
 """
@@ -20,7 +20,7 @@ from holdfast.errors import RunError, UserError
 from holdfast.version import __version__
 
 if TYPE_CHECKING:
-    from holdfast import algorithms, metrics, models, papers
+    from holdfast import algorithms, memory, metrics, models, papers, streams, tasks
     from holdfast.algorithms.base import Algorithm
     from holdfast.api import evaluate, plan, report, run, train
     from holdfast.benchmarks.base import Benchmark, Measure
@@ -54,7 +54,7 @@ _PLACES = {
     "run": "api",
     "train": "api",
 }
-_ROOMS = ("algorithms", "metrics", "models", "papers")
+_ROOMS = ("algorithms", "memory", "metrics", "models", "papers", "streams", "tasks")
 
 __all__ = [
     "Algorithm",
@@ -77,12 +77,15 @@ __all__ = [
     "algorithms",
     "evaluate",
     "load",
+    "memory",
     "metrics",
     "models",
     "papers",
     "plan",
     "report",
     "run",
+    "streams",
+    "tasks",
     "train",
 ]
 

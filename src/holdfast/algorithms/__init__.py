@@ -1,4 +1,7 @@
-"""What acts against forgetting: the built-in algorithms, as classes whose fields are their settings."""
+"""What acts against forgetting: the built-in algorithms, as classes whose fields are their settings.
+
+For an algorithm of your own there are `TRAITS`, `refuse_trait` and `refuse_accumulation`: see docs/add-an-algorithm.md.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ if TYPE_CHECKING:
     from holdfast.algorithms.adapter_library import AdapterLibrary
     from holdfast.algorithms.adapters import Adapters
     from holdfast.algorithms.agem import AGem
+    from holdfast.algorithms.base import TRAITS, refuse_accumulation, refuse_trait
     from holdfast.algorithms.derpp import DarkReplay
     from holdfast.algorithms.er_ace import AsymmetricReplay
     from holdfast.algorithms.ewc import EWC
@@ -47,12 +51,16 @@ _PLACES = {
     "Replay": "replay",
     "RpsNet": "rpsnet",
     "SI": "si",
+    "TRAITS": "base",
+    "refuse_accumulation": "base",
+    "refuse_trait": "base",
 }
 
 __all__ = [
     "EWC",
     "MAS",
     "SI",
+    "TRAITS",
     "AGem",
     "AdapterLibrary",
     "Adapters",
@@ -70,6 +78,8 @@ __all__ = [
     "Rehearsal",
     "Replay",
     "RpsNet",
+    "refuse_accumulation",
+    "refuse_trait",
 ]
 
 
