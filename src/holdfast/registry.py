@@ -7,6 +7,7 @@
 | a name                | `replay`, `er`, `viscoll:coco` | what is built in, or what a package announces       |
 | `path/to/file.py:Name`| `mine.py:StayNear`             | a class (of datasets: an object) in a file          |
 | `package.module:Name` | `photos.readers:PHOTOS`        | the same in a module that Python can import         |
+| `hf:FOLDER`, `hf:NAME`| `hf:openai/clip-vit-base-patch32` | of models: one in Hugging Face's format          |
 
 A package announces what it has by entry points of the groups in `SLOTS`. A built-in name always means what is built in,
 and a name that two packages announce means neither: such things are listed, and found, as `package.module:Name`.
@@ -49,6 +50,8 @@ class Entry:
     """What it is: a key of `SLOTS`. It is checked for things that are not built in."""
     origin: str = BUILT_IN
     """Where it comes from: built-in, `package NAME VERSION`, or the path of its file."""
+    given: Mapping[str, str] = field(default_factory=dict)
+    """The settings that the word itself has: of a model, where its weights lie."""
 
     @property
     def module(self) -> str:
@@ -65,7 +68,14 @@ class Entry:
         if not self.place:
             return None
         name = self.place.rpartition(":")[2]
-        return getattr(self.imported(), name) if self.origin == BUILT_IN else _checked(self.imported(), name, self)
+        if self.origin == BUILT_IN:
+            return getattr(self.imported(), name)
+        found = vars(self.imported()).get(name)
+        if self.kind == "model" and found is not None:  # a module of PyTorch's, or a function that builds one
+            wrapping = importlib.import_module("holdfast.models.module")
+            if wrapping.wraps(found):
+                return wrapping.kind_of(found)
+        return _checked(self.imported(), name, self)
 
     def imported(self) -> ModuleType:
         """The module that defines it, imported or, from a file, executed."""
@@ -185,6 +195,10 @@ MODELS: dict[str, Entry] = {
         "holdfast.models.modular:ModularPerceptron", "a perceptron of modules, the smallest such"
     ),
     "vit-tiny": Entry("holdfast.models.vit:TinyVit", "the same for two CPU cores"),
+    "hf": Entry(
+        "holdfast.models.huggingface:HuggingFace",
+        "any encoder in Hugging Face's format, written as hf:FOLDER or hf:NAME",
+    ),
 }
 
 ALGORITHMS: dict[str, Entry] = {
@@ -296,6 +310,8 @@ def find(word: str, kind: str) -> Entry:
     holdfast.errors.UserError: there is no algorithm 'reply': did you mean replay?
     """
     word = word.strip()
+    if kind == "model" and word.startswith("hf:"):
+        return replace(MODELS["hf"], name="hf", kind=kind, given={"weights": word.removeprefix("hf:")})
     place, colon, name = word.rpartition(":")
     if word.endswith(".py"):
         raise UserError(f"{word!r} names no {kind}: write it as {word}:Name")

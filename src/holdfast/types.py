@@ -79,7 +79,9 @@ class Wants:
     side: int | None = None
     """The side of the images that it was made for."""
     vocabulary: Path | None = None
-    """The file of its word pieces, one a line."""
+    """The file of its word pieces, one a line, or its tokenizer.json."""
+    length: int | None = None
+    """The most word pieces of a text that it reads."""
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from holdfast.checksums import is_intact, seal
 from holdfast.data import text
 from holdfast.data.text import Tokenizer, train
 from holdfast.progress import progress_bar
+from holdfast.types import Wants
 
 PIECES = 8000
 """The size of a vocabulary of word pieces that is trained on a benchmark's own text."""
@@ -33,7 +34,17 @@ def word_pieces(
             pieces = Tokenizer.load(vocabulary) if vocabulary else train(found, PIECES)
             starts = range(0, len(found), _CHUNK)
             longest = max(int(pieces.encode(found[start : start + _CHUNK], 512)[1].max()) for start in starts)
-            write_json(file, {"vocabulary": pieces.vocabulary, "longest": longest})
+            rules = {"rules": pieces.rules} if pieces.rules else {}
+            write_json(file, {"vocabulary": pieces.vocabulary, **rules, "longest": longest})
             seal(file)
     known = json.loads(file.read_text(encoding="utf-8"))
-    return Tokenizer(tuple(known["vocabulary"])), known["longest"]
+    return Tokenizer(tuple(known["vocabulary"]), known.get("rules", "")), known["longest"]
+
+
+def at_most(most: int, wants: Wants) -> int:
+    """The length of texts for a model, where there are at most so many word pieces.
+
+    >>> at_most(40, Wants()), at_most(40, Wants(length=16))
+    (40, 16)
+    """
+    return most if wants.length is None else min(most, wants.length)

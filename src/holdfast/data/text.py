@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import heapq
+import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -25,6 +26,8 @@ Pair: TypeAlias = tuple[str, str]
 
 VERSION = 1
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+PADDING = ("[PAD]", "<pad>", "<|endoftext|>")
+"""What other models call padding."""
 VACUOUS_TEXT = "This is an image."
 """The text beside an image in tasks that have only images."""
 
@@ -38,11 +41,18 @@ _CHUNK = 8192  # texts at a time: the library's own data about a text takes a hu
 
 @dataclass(frozen=True)
 class Tokenizer:
-    """Lower-case English text as numbers of word pieces, like those of BERT; the number of a piece is its line."""
+    """Text as numbers of pieces: lower-case English as BERT has it, or by the rules of another model's tokenizer.
+
+    The number of a word piece is its line.
+    """
 
     vocabulary: tuple[str, ...]
+    rules: str = ""
+    """The content of a tokenizer.json; empty: BERT's lower-case word pieces."""
 
     def __post_init__(self) -> None:
+        if self.rules:
+            return
         missing = [piece for piece in SPECIAL if piece not in self.vocabulary]
         if missing:
             raise UserError(f"the vocabulary has no {', '.join(missing)}: it needs all of {', '.join(SPECIAL)}")
@@ -52,7 +62,7 @@ class Tokenizer:
 
     @classmethod
     def load(cls, path: Path) -> Tokenizer:
-        """Load a `vocab.txt`, one piece per line, such as that of bert-base-uncased.
+        """Load a `vocab.txt`, one piece per line, such as that of bert-base-uncased, or a `tokenizer.json`.
 
         >>> import tempfile
         >>> path = Path(tempfile.mkdtemp()) / "vocab.txt"
@@ -60,6 +70,8 @@ class Tokenizer:
         >>> Tokenizer.load(path).vocabulary[-2:]
         ('[MASK]', 'red')
         """
+        if path.suffix == ".json":
+            return cls(*_read_rules(path))
         try:
             text = path.read_bytes().decode("utf-8").removesuffix("\n")
         except OSError as error:
@@ -78,8 +90,10 @@ class Tokenizer:
 
     @property
     def fingerprint(self) -> str:
-        """A hash of the vocabulary."""
-        return hashlib.blake2b("\n".join(self.vocabulary).encode(), digest_size=16).hexdigest()
+        """A hash of the vocabulary, and of the rules."""
+        return hashlib.blake2b(
+            "\n".join([*self.vocabulary, *filter(None, [self.rules])]).encode(), digest_size=16
+        ).hexdigest()
 
     def encode(
         self, texts: Sequence[str], length: int, pairs: Sequence[str] | None = None
@@ -99,7 +113,7 @@ class Tokenizer:
             raise UserError(f"a length of {length} leaves no room for text: it needs more than {least}")
         if pairs is not None and len(pairs) != len(texts):
             raise UserError(f"{len(texts)} texts need as many pairs, but there are {len(pairs)}")
-        numbers = np.full((len(texts), length), self.vocabulary.index("[PAD]"), np.int32)
+        numbers = np.full((len(texts), length), self.pad, np.int32)
         lengths = np.zeros(len(texts), np.int32)
         self._backend.enable_truncation(length)
         for start in range(0, len(texts), _CHUNK):
@@ -117,13 +131,27 @@ class Tokenizer:
         >>> Tokenizer((*SPECIAL, "red", "cup", "##s")).decode([2, 5, 6, 7, 3, 0])
         'red cups'
         """
+        if self.rules:
+            return self._backend.decode(list(numbers))
         pieces = (self.vocabulary[number] for number in numbers)
         return " ".join(piece for piece in pieces if piece not in SPECIAL).replace(" ##", "")
+
+    @cached_property
+    def pad(self) -> int:
+        """The number that stands after the end of a text."""
+        if not self.rules:
+            return self.vocabulary.index("[PAD]")
+        number: int = json.loads(self.rules)["padding"]["pad_id"]
+        return number
 
     @cached_property
     def _backend(self) -> Backend:
         import tokenizers
 
+        if self.rules:
+            found: Backend = tokenizers.Tokenizer.from_str(self.rules)
+            found.no_padding()
+            return found
         numbers = {piece: number for number, piece in enumerate(self.vocabulary)}
         backend = tokenizers.Tokenizer(tokenizers.models.WordPiece(numbers, unk_token="[UNK]"))
         backend.normalizer = tokenizers.normalizers.BertNormalizer(lowercase=True)
@@ -131,11 +159,39 @@ class Tokenizer:
         backend.post_processor = tokenizers.processors.BertProcessing(
             ("[SEP]", numbers["[SEP]"]), ("[CLS]", numbers["[CLS]"])
         )
-        found: Backend = backend
-        return found
+        own: Backend = backend
+        return own
 
     def __getstate__(self) -> dict[str, Any]:  # without the library's object: each worker creates its own
-        return {"vocabulary": self.vocabulary}
+        return {"vocabulary": self.vocabulary, "rules": self.rules}
+
+
+def _read_rules(path: Path) -> tuple[tuple[str, ...], str]:
+    """The pieces of a `tokenizer.json` by their numbers, and its rules, with the padding that files beside it name."""
+    import tokenizers
+
+    try:
+        backend = tokenizers.Tokenizer.from_file(str(path))
+    except Exception as error:  # the library raises nothing more particular
+        raise UserError(f"{path} is no tokenizer ({error}): save the tokenizer of the model again") from None
+    numbers = backend.get_vocab(with_added_tokens=True)
+    pieces = [""] * (1 + max(numbers.values()))
+    for piece, number in numbers.items():
+        pieces[number] = piece
+    own = (backend.padding or {}).get("pad_token")
+    known = [_padding(path.with_name(name)) for name in ("tokenizer_config.json", "special_tokens_map.json")]
+    pad = next((each for each in (*known, own, *PADDING) if each in numbers), pieces[0])
+    backend.enable_padding(pad_id=numbers[pad], pad_token=pad)
+    backend.no_truncation()
+    return tuple(pieces), backend.to_str()
+
+
+def _padding(path: Path) -> str | None:
+    try:
+        found = json.loads(path.read_text(encoding="utf-8")).get("pad_token")
+    except (OSError, ValueError, AttributeError):
+        return None
+    return found.get("content") if isinstance(found, dict) else found
 
 
 def train(texts: Iterable[str], size: int) -> Tokenizer:

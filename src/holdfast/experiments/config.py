@@ -265,7 +265,8 @@ def resolve(request: Request) -> Config:
         if not isinstance(each, type):  # an object says all of its settings
             preset[name] = {}
     settings = {owner: {**preset[owner], **said} for owner, said in settings.items()}
-    recipe: Model = _made(model_found, settings["model"], "model")
+    in_word = model_entry.given if isinstance(model_entry, registry.Entry) else {}
+    recipe: Model = _made(model_found, {**in_word, **settings["model"]}, "model")
     algorithms = tuple(_made(each, settings[name], name) for name, each in entries)
     for name, algorithm in zip(names, algorithms, strict=True):
         algorithm.called = name  # what messages call it

@@ -15,7 +15,9 @@ def recipe_of(record: Record) -> Model:
     command = record.environment.get("command", "")
     request = Request.from_command(command) if command else Request()
     given = request.settings
-    kind: type[Model] = registry.find(request.model or own["name"], "model").load()
+    entry = registry.find(request.model or own["name"], "model")
+    kind: type[Model] = entry.load()
     places = {name: given[f"model.{name}"] for name in kind.places if f"model.{name}" in given}
+    places = {**entry.given, **places}
     recipe: Model = build(kind, {name: own[name] for name in fields(kind) if name in own} | places, "model")
     return recipe

@@ -23,6 +23,7 @@ ONE = {
     "region_count": 1,
     "grid": 4,
     "masked": 2,
+    "image_number": 1,
 }
 """How many dimensions a column has where an example has one image and one text; with several, it has one more."""
 ALIASES = {
@@ -77,7 +78,7 @@ class Signature:
             column = ALIASES.get(each.name, each.name)
             needed = each.default is each.empty and each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)
             if column in ONE:
-                if column in has or (column == "image_size" and "image" in has):
+                if column in has or (each.name in ("pixel_mask", "image_number") and "image" in has):
                     self.names[each.name] = column
                 elif needed:
                     raise UserError(f"{self.where} asks for {each.name!r}, and this benchmark has {_listed(has)}")
@@ -100,14 +101,15 @@ class Signature:
         if self.first:
             return function(_as_asked(self.first, self.first, columns, like))
         names = {name: name for name in columns} if self.everything else self.names
-        return function(**{name: _as_asked(name, column, columns, like) for name, column in names.items()})
+        given = {name: _as_asked(name, column, columns, like) for name, column in names.items()}
+        return function(**{name: value for name, value in given.items() if value is not None})
 
 
 def _listed(has: Mapping[str, Tensor]) -> str:
     return ", ".join(has) or "no columns"
 
 
-def _as_asked(name: str, column: str, columns: Mapping[str, Tensor], like: torch.dtype) -> Tensor:
+def _as_asked(name: str, column: str, columns: Mapping[str, Tensor], like: torch.dtype) -> Tensor | None:
     """A column as a module expects it: pixels in [0, 1], numbers of word pieces as int64, masks of ones and zeros."""
     if name == "attention_mask":
         return lengths_to_present(columns["text_length"], columns["text"].shape[-1]).long()
@@ -115,7 +117,8 @@ def _as_asked(name: str, column: str, columns: Mapping[str, Tensor], like: torch
         return _pixel_mask(columns["image"], columns.get("image_size"))
     if name == "box_mask":
         return lengths_to_present(columns["region_count"], columns["regions"].shape[-2]).long()
-    value = columns[column]
+    if (value := columns.get(column)) is None:
+        return None
     if column == "image":
         return value.to(like).div(255)
     return value.to(like) if value.is_floating_point() else value.long()
@@ -137,10 +140,14 @@ def flat(inputs: Mapping[str, Tensor]) -> tuple[Mapping[str, Tensor], int]:
     counts = {inputs[name].shape[1] for name in several}
     assert len(counts) == 1, "several images with several choices"
     count = counts.pop()
-    return {
+    found = {
         name: column.flatten(0, 1) if name in several else column.repeat_interleave(count, 0)
         for name, column in inputs.items()
-    }, count
+    }
+    if "image" in several:
+        image = found["image"]
+        found["image_number"] = torch.arange(count, device=image.device).repeat(len(image) // count)
+    return found, count
 
 
 def features(output: Any, columns: Mapping[str, Tensor], where: str) -> Tensor:

@@ -8,6 +8,7 @@ An instance is copied with its weights, whose hash is part of a run's id. A modu
 | `wants()` | a `Wants`, or a dictionary of its fields: the side of its images, its word pieces, what it sees |
 | `layers()` | its layers from the bottom up, for frozen-bottom, adapters and low-rank updates |
 | `words(...)` | one vector for each word piece, (rows, length, width), from columns as `forward` takes them |
+| `classifier(width, asked)` | the classifier of a `Head`, in place of a linear one |
 | `word_embedding()` | the `nn.Embedding` of its word pieces, whose weights a masked-phrase head shares |
 """
 
@@ -32,7 +33,7 @@ from holdfast.models.base import Encoder, Model
 from holdfast.models.fingerprint import fingerprint, installed
 from holdfast.models.normalise import SharesBatch, share_batches
 from holdfast.settings import shown
-from holdfast.types import Inputs, Wants
+from holdfast.types import Head, Inputs, Wants
 
 K = TypeVar("K", bound=Model)
 SCALARS = (bool, int, float, str)
@@ -63,6 +64,16 @@ def kind_of(thing: Any) -> type[Model]:
         f"model is {shown(thing)}: give 'vilt-tiny' or another name, an nn.Module, its class, a function without "
         "arguments that builds one, or a Model"
     )
+
+
+def wraps(thing: Any) -> bool:
+    """Whether something is a module that is not ours, its class, or a function that may build one.
+
+    >>> wraps(nn.Flatten), wraps(nn.Flatten()), wraps(lambda: nn.Flatten()), wraps(Wrapped)
+    (True, True, True, False)
+    """
+    of_torch = isinstance(thing, nn.Module) or (isinstance(thing, type) and issubclass(thing, nn.Module))
+    return of_torch or inspect.isfunction(thing) or isinstance(thing, functools.partial)
 
 
 class Wrapped(Model):
@@ -282,6 +293,12 @@ class WrappedEncoder(Encoder):
             raise UserError(f"{self.name} gives no vector for each word: give it a method words(...)")
         found: Tensor = columns.Signature(self.module, inputs, "words").call(said, inputs, self.like.dtype)
         return found
+
+    def classifier(self, width: int, asked: Head) -> nn.Module:
+        """What the module's own `classifier` gives, if anything; else a linear one."""
+        said = _says(self.module, "classifier")
+        found: nn.Module | None = None if said is None else said(width, asked)
+        return super().classifier(width, asked) if found is None else found
 
     def word_embedding(self) -> nn.Embedding:
         """What the module's own `word_embedding` gives."""

@@ -30,7 +30,9 @@ else:
 
 VOCABULARY = "vocab.txt"
 _WHOLE, _INDEX, _OLD = "model.safetensors", "model.safetensors.index.json", "pytorch_model.bin"
+TOKENIZER, PROCESSOR = "tokenizer.json", "preprocessor_config.json"
 _KEPT = ["config.json", VOCABULARY]
+_BESIDE = [TOKENIZER, PROCESSOR]
 _HUB_NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")
 
 
@@ -66,10 +68,11 @@ SHIPPED = "holdfast/"
 """Before the name of weights that ship with the package, as in holdfast/vilt-tiny."""
 
 
-def locate(name: str, setting: str) -> Path:
+def locate(name: str, setting: str, download: bool = True) -> Path:
     """The folder of some weights: a local one, one that ships with us, or one of the hub, from its cache if there.
 
-    `setting` is what the user would set, for the sentence about what is wrong.
+    `setting` is what the user would set, for the sentence about what is wrong. With `download` as False, nothing is
+    fetched from the hub that is not in the cache.
 
     >>> locate("holdfast/vilt-tiny", "weights").name
     'vilt-tiny'
@@ -84,10 +87,10 @@ def locate(name: str, setting: str) -> Path:
         return shipped
     if not _HUB_NAME.fullmatch(name):
         raise UserError(f"{setting} is {name!r}, and there is no such folder: give one with config.json and {_WHOLE}")
-    return _from_hub(name, setting)
+    return _from_hub(name, setting, download)
 
 
-def _from_hub(name: str, setting: str) -> Path:
+def _from_hub(name: str, setting: str, download: bool) -> Path:
     try:
         from huggingface_hub import snapshot_download
     except ImportError:
@@ -98,14 +101,17 @@ def _from_hub(name: str, setting: str) -> Path:
     # The cache first, which needs no network; the old format only where there is no new one.
     new = "model*.safetensors*"
     for cached, pattern in [(True, new), (False, new), (True, _OLD), (False, _OLD)]:
+        if not (cached or download):
+            continue
         try:
-            folder = Path(snapshot_download(name, local_files_only=cached, allow_patterns=[*_KEPT, pattern]))
+            folder = Path(snapshot_download(name, local_files_only=cached, allow_patterns=[*_KEPT, *_BESIDE, pattern]))
         except (OSError, ValueError):  # what the hub raises for no network, no such name, and nothing in the cache
             continue
         if (folder / "config.json").is_file() and weight_files(folder):
             return folder
+    also = ", and cannot be downloaded" if download else ""
     raise UserError(
-        f"{setting} is {name!r}, which is no folder here, not in the hub's cache, and cannot be downloaded: "
+        f"{setting} is {name!r}, which is no folder here and not in the hub's cache{also}: "
         f"download config.json, {VOCABULARY} and {_WHOLE} of https://huggingface.co/{name} to a folder and give that"
     )
 
@@ -115,7 +121,7 @@ def weight_files(folder: Path) -> tuple[Path, ...]:
     if (folder / _WHOLE).is_file():
         return (folder / _WHOLE,)
     if (folder / _INDEX).is_file():
-        shards = _json(folder / _INDEX).get("weight_map", {})
+        shards = read_json(folder / _INDEX).get("weight_map", {})
         if not isinstance(shards, dict) or not all(isinstance(shard, str) for shard in shards.values()):
             raise UserError(f"{folder / _INDEX} does not say which file holds each weight: download it again")
         return tuple(folder / shard for shard in sorted(set(shards.values())))
@@ -148,7 +154,7 @@ def read_state(folder: Path) -> dict[str, Tensor]:
 
 def read_config(folder: Path, kind: str) -> dict[str, Any]:
     """The published configuration in a folder, which must be that of one kind of model."""
-    config = _json(folder / "config.json")
+    config = read_json(folder / "config.json")
     if config.get("model_type", kind) != kind:
         raise UserError(f"{folder} holds a model of type {config['model_type']!r}, not {kind!r}: give another folder")
     if config.get("hidden_act", "gelu") != "gelu":
@@ -159,7 +165,8 @@ def read_config(folder: Path, kind: str) -> dict[str, Any]:
     return config
 
 
-def _json(path: Path) -> dict[str, Any]:
+def read_json(path: Path) -> dict[str, Any]:
+    """The object in a file of JSON."""
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -267,8 +274,8 @@ def save(
 
 
 def vocabulary_file(folder: Path) -> Path | None:
-    """The file of a folder's word pieces, where it has one."""
-    return folder / VOCABULARY if (folder / VOCABULARY).is_file() else None
+    """The file of a folder's word pieces, or of its tokenizer, where it has one."""
+    return next((folder / name for name in (VOCABULARY, TOKENIZER) if (folder / name).is_file()), None)
 
 
 def source(name: str, setting: str) -> str:
@@ -276,10 +283,15 @@ def source(name: str, setting: str) -> str:
     return digest(locate(name, setting)) if name else ""
 
 
-def digest(folder: Path) -> str:
-    """A hash of all that is read from a folder of weights: of what the files hold, not of where they are."""
+def digest(folder: Path, *more: str) -> str:
+    """A hash of all that is read from a folder of weights: of what the files hold, not of where they are.
+
+    Beside the usual ones, files of the names in `more` are read.
+    """
     whole = hashlib.sha256()
-    beside = [path for path in (folder / name for name in _KEPT) if path.is_file()]
+    tokenizer = vocabulary_file(folder)
+    names = dict.fromkeys([*_KEPT, *([] if tokenizer is None else [tokenizer.name]), *more])
+    beside = [path for path in (folder / name for name in names) if path.is_file()]
     for path in (*beside, *weight_files(folder)):
         status = path.stat()
         whole.update(path.name.encode("utf-8", "surrogateescape"))

@@ -18,6 +18,7 @@ from holdfast.benchmarks.climb.stream import PARTS, chosen, layouts, task_order
 from holdfast.benchmarks.climb.tasks import Part, Place, read, task_of, vocabulary_file
 from holdfast.benchmarks.splits import PreparedSplit
 from holdfast.benchmarks.synthetic import worlds
+from holdfast.benchmarks.vocabulary import at_most
 from holdfast.data.table import Data
 from holdfast.data.text import Tokenizer
 from holdfast.errors import UserError
@@ -124,6 +125,7 @@ class Climb(Benchmark):
                     part,
                     place,
                     vocabulary=words,
+                    length=at_most(paper.TEXT, wants),
                     fit=fit,
                     keep=chosen(name, part, place, self._limit(name, part)),
                     kept=str(self._limit(name, part)),
@@ -135,7 +137,7 @@ class Climb(Benchmark):
         inputs = Inputs(
             image=(3, fit.get("longest", side), fit.get("longest", side)),
             padded="longest" in fit,
-            text=paper.TEXT,
+            text=at_most(paper.TEXT, wants),
             vocabulary=len(Tokenizer.load(words).vocabulary),
         )
         if wants.sees == "regions":

@@ -33,7 +33,7 @@ from holdfast.benchmarks.climb.transfer import (
 from holdfast.benchmarks.climb.unimodal import PLACES, Unimodal, Vacuous
 from holdfast.benchmarks.source import Source
 from holdfast.benchmarks.splits import PreparedSplit, prepare_split
-from holdfast.benchmarks.vocabulary import word_pieces
+from holdfast.benchmarks.vocabulary import at_most, word_pieces
 from holdfast.data.prepared import class_numbers
 from holdfast.data.sampling import cut, low_shot
 from holdfast.data.table import Data, Table
@@ -203,7 +203,16 @@ class LowShot(Benchmark):
             found = tasks.listing(self.task, name, place)
             rows = self._sampled(found.ids, found.labels) if name == "train" else self._few(found.ids, name)
             keep = {found.ids[row] for row in rows}
-            return tasks.read(self.task, name, place, vocabulary=vocabulary, fit=fit, keep=keep, kept=self._kept(name))
+            return tasks.read(
+                self.task,
+                name,
+                place,
+                vocabulary=vocabulary,
+                length=at_most(paper.TEXT, wants),
+                fit=fit,
+                keep=keep,
+                kept=self._kept(name),
+            )
 
         parts = [part(name) for name in _PARTS]
         text = max(_length(each.table) for each in parts)
@@ -221,7 +230,7 @@ class LowShot(Benchmark):
         side, parts = wants.side or SIDES[self.scale], self._parts(source, train, test)
         fit = paper.fit(side, self.scale)
         if kind.pieces:
-            fit = {"tokenizer": words, "length": kind.pieces if self.reallocate else PLACES}
+            fit = {"tokenizer": words, "length": at_most(kind.pieces if self.reallocate else PLACES, wants)}
         splits = [
             prepare_split(
                 source,

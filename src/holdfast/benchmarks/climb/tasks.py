@@ -120,6 +120,7 @@ def read(
     place: Place,
     *,
     vocabulary: Path,
+    length: int = paper.TEXT,
     fit: dict[str, Any],
     keep: Collection[str] | None = None,
     kept: str = "",
@@ -148,7 +149,7 @@ def read(
         keep=lambda example: example.id in own,
         kept=f"{part}/{kept}",
         tokenizer=words,
-        length=min(longest, paper.TEXT),
+        length=min(longest, length),
         **fit,
     )
 

@@ -17,7 +17,7 @@ from holdfast.benchmarks.clvqa import protocol, tasks
 from holdfast.benchmarks.clvqa.stream import SETTINGS, balanced, halves, task_order
 from holdfast.benchmarks.source import Source, open_source
 from holdfast.benchmarks.splits import PreparedSplit, prepare_split
-from holdfast.benchmarks.vocabulary import word_pieces
+from holdfast.benchmarks.vocabulary import at_most, word_pieces
 from holdfast.data.features import Features, open_features
 from holdfast.data.table import Data
 from holdfast.errors import UserError
@@ -111,6 +111,7 @@ class Clvqa(Benchmark):
         source = open_source("clevr", data=self.data, scale=self.scale, skip_bad=self.skip_bad)
         side = wants.side or SIDES[self.scale]
         words, longest = word_pieces(source, lambda: self._texts(source), wants.vocabulary, self.setting)
+        longest = at_most(longest, wants)
         train, val = (
             prepare_split(
                 source,

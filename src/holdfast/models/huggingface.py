@@ -1,0 +1,417 @@
+"""Any encoder in Hugging Face's format, with its own tokenizer and its processor's size and normalisation.
+
+| reads                    | such as                     | the vector                                                 |
+|--------------------------|-----------------------------|------------------------------------------------------------|
+| text                     | BERT, RoBERTa, T5's encoder | what it pools, or the mean over its words                  |
+| images                   | ViT, DINOv2, ConvNeXt       | what it pools, or its class token, or the mean over places |
+| both, each on its own    | CLIP, SigLIP                | the image's features and the text's, side by side          |
+| both, in one sequence    | ViLT                        | what it pools, or its first place                          |
+
+What pools counts only where the folder has its weights. `transformers` is imported when such a model is built, and
+reads the folder alone: nothing is downloaded, and no code that comes with weights is executed.
+"""
+
+from __future__ import annotations
+
+import inspect
+import logging
+from abc import ABC
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import chain, zip_longest
+from pathlib import Path
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from holdfast.errors import UserError
+from holdfast.models import places, weights
+from holdfast.models.base import Encoder, Model
+from holdfast.models.heads import HiddenLayerClassifier
+from holdfast.models.module import WrappedEncoder
+from holdfast.models.transformer import lengths_to_present
+from holdfast.models.vilt import Vilt, tiled
+from holdfast.types import Head, Inputs, Wants
+
+logger = logging.getLogger("holdfast")
+
+SETTING = "model.weights"
+READ = (
+    weights.TOKENIZER,
+    "tokenizer_config.json",
+    "special_tokens_map.json",
+    weights.PROCESSOR,
+    "processor_config.json",
+)
+"""What is read of a folder beside the configuration and the weights."""
+OTHER_TOKENIZERS = ("vocab.json", "spiece.model", "sentencepiece.bpe.model", "tokenizer.model")
+"""Files of tokenizers that only `transformers` reads."""
+OFFSET = {"roberta": 2, "xlm-roberta": 2, "camembert": 2, "mpnet": 2}
+"""How many of their positions stand before the first word."""
+VACUOUS = "This is an image."
+"""The text beside an image where a model reads text and the benchmark has none: CLiMB's."""
+
+
+@dataclass(frozen=True)
+class HuggingFace(Model):
+    """An encoder in a folder in Hugging Face's format, or of its cache by name: hf:FOLDER or hf:NAME."""
+
+    version: ClassVar[int] = 1
+    places: ClassVar[frozenset[str]] = frozenset({"weights"})
+
+    weights: str = ""
+    """The folder, or the name of what is in the local cache."""
+
+    def encoder(self, inputs: Inputs) -> Encoder:
+        """The model, with the weights of the folder."""
+        folder = self._folder()
+        config = weights.read_json(folder / "config.json")
+        if config.get("model_type") == "vilt" and inputs.image and inputs.text:
+            Vilt(weights=str(folder)).encoder(inputs)  # draws as much as our own, so that heads begin as they do there
+        with torch.random.fork_rng(devices=[]):
+            return WrappedEncoder(pretrained(folder, inputs), inputs)
+
+    def wants(self) -> Wants:
+        """The side of its images, its tokenizer, and how long a text it reads."""
+        folder = self._folder()
+        config = weights.read_json(folder / "config.json")
+        tokenizer = _tokenizer(folder)
+        if tokenizer is None and (other := [name for name in OTHER_TOKENIZERS if (folder / name).is_file()]):
+            raise UserError(
+                f"{folder} has its tokenizer as {other[0]}: save it as {weights.TOKENIZER}, as "
+                "transformers.AutoTokenizer.from_pretrained(FOLDER).save_pretrained(FOLDER) does"
+            )
+        return Wants(side=_side(folder, config), vocabulary=tokenizer, length=_length(folder, config))
+
+    def source(self) -> str:
+        """A hash of every file of the folder that is read."""
+        return weights.digest(self._folder(), *READ)
+
+    def _folder(self) -> Path:
+        if not self.weights:
+            raise UserError(
+                "a model of Hugging Face's needs a folder, or a name in its cache: write hf:FOLDER or hf:NAME"
+            )
+        return weights.locate(self.weights, SETTING, download=False)
+
+
+def _tokenizer(folder: Path) -> Path | None:
+    """The file of a folder's tokenizer, or of its word pieces, where it has one."""
+    return next((folder / name for name in (weights.TOKENIZER, weights.VOCABULARY) if (folder / name).is_file()), None)
+
+
+def _side(folder: Path, config: Mapping[str, Any]) -> int | None:
+    """The side of the images that a model sees; None for one that sees none."""
+    own = config.get("vision_config") or config
+    size = own.get("image_size")
+    if size is None:
+        found = _processor(folder)
+        size = found.get("crop_size") or found.get("size")
+    if isinstance(size, Mapping):
+        size = size.get("height") or size.get("shortest_edge")
+    if isinstance(size, list):
+        size = size[0]
+    return size if isinstance(size, int) else None
+
+
+def _length(folder: Path, config: Mapping[str, Any]) -> int | None:
+    """The most word pieces that a model has positions for; None: any number."""
+    if config.get("model_type") == "vilt":
+        return None  # its positions are repeated
+    own = config.get("text_config") or config
+    positions = own.get("max_position_embeddings")
+    path = folder / "tokenizer_config.json"
+    most = weights.read_json(path).get("model_max_length") if path.is_file() else None
+    known = [] if positions is None else [positions - OFFSET.get(own.get("model_type", ""), 0)]
+    known += [int(most)] if isinstance(most, int | float) and most < 1e6 else []  # 1e30: nobody said how many
+    return min(known, default=None)
+
+
+def _processor(folder: Path) -> Mapping[str, Any]:
+    """What the folder says of how its images are prepared."""
+    for name in (weights.PROCESSOR, "processor_config.json"):
+        if (folder / name).is_file():
+            found = weights.read_json(folder / name)
+            inner = found.get("image_processor", found)
+            if isinstance(inner, Mapping) and ("image_mean" in inner or "size" in inner):
+                return inner
+    return {}
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Without the library's bars and notes on what it loads: what matters of these, we say ourselves."""
+    from transformers.utils import logging as notes
+
+    notes_of: Any = notes
+    level, bars = notes_of.get_verbosity(), notes_of.is_progress_bar_enabled()
+    notes_of.set_verbosity(logging.CRITICAL)
+    notes_of.disable_progress_bar()
+    try:
+        yield
+    finally:
+        notes_of.set_verbosity(level)
+        if bars:
+            notes_of.enable_progress_bar()
+
+
+def pretrained(folder: Path, inputs: Inputs) -> Pretrained:
+    """The model of a folder, as a module that takes our columns."""
+    try:
+        import transformers
+    except ImportError:
+        raise UserError("hf: needs the library transformers: pip install 'holdfast[hf]'") from None
+    if not weights.weight_files(folder):
+        raise UserError(f"{folder} has no weights: it needs model.safetensors, or pytorch_model.bin")
+    with _quiet():
+        try:
+            model, found = transformers.AutoModel.from_pretrained(
+                folder, local_files_only=True, dtype=torch.float32, output_loading_info=True
+            )
+        except Exception as error:  # what it cannot read makes the library fail in a dozen ways
+            raise UserError(f"{folder} cannot be loaded: {str(error).splitlines()[0]}") from error
+    missing = sorted(name for name in found["missing_keys"] if "pooler" not in name)
+    if missing:
+        raise UserError(f"{folder} lacks {missing[0]}: give the weights of a whole {type(model).__name__}")
+    pools = not found["missing_keys"]
+    if model.config.is_encoder_decoder:
+        model = model.get_encoder()
+    reads = inspect.signature(model.forward).parameters
+    has_text, has_image = inputs.text > 0, inputs.image is not None
+    kind: type[Pretrained]
+    if hasattr(model, "get_image_features") and hasattr(model, "get_text_features"):
+        kind, lacks = Dual, "" if has_text or has_image else "images or text"
+    elif "pixel_values" in reads:
+        kind, lacks = Joint if "input_ids" in reads else Seeing, "" if has_image else "images"
+    elif "input_ids" in reads:
+        kind, lacks = Reading, "" if has_text else "text"
+    else:
+        raise UserError(f"{folder} holds a {type(model).__name__}, which reads neither text nor images")
+    if lacks:
+        raise UserError(f"{folder} holds a {type(model).__name__}, which needs {lacks}, and this benchmark has none")
+    return kind(model, folder, inputs, pools)
+
+
+class Pretrained(nn.Module, ABC):
+    """A model of the library's, given our columns."""
+
+    mean: Tensor
+    scale: Tensor
+
+    def __init__(self, model: Any, folder: Path, inputs: Inputs, pools: bool) -> None:
+        super().__init__()
+        self.model, self.pools, self.config = model, pools, model.config
+        raw, found = weights.read_json(folder / "config.json"), _processor(folder)
+        self.pad = next((each for each in (self._of_text("pad_token_id"),) if each is not None), 0)
+        self.side = None if "pixel_mask" in inspect.signature(model.forward).parameters else _side(folder, raw)
+        """To which side images are brought; None: as they come, since their padding is masked."""
+        factor = 255 * found.get("rescale_factor", 1 / 255) if found.get("do_rescale", True) else 255.0
+        plain = not found.get("do_normalize", True)
+        mean = torch.tensor([0.0] * 3 if plain else found.get("image_mean", [0.5] * 3))
+        deviation = torch.tensor([1.0] * 3 if plain else found.get("image_std", [0.5] * 3))
+        self.register_buffer("mean", (mean / factor).view(-1, 1, 1), persistent=False)
+        self.register_buffer("scale", (factor / deviation).view(-1, 1, 1), persistent=False)
+        pieces = self._of_text("vocab_size")
+        if inputs.text and pieces is not None and not isinstance(self, Seeing):
+            if inputs.vocabulary > pieces:
+                raise UserError(
+                    f"{folder} knows {pieces} word pieces, and the texts have {inputs.vocabulary}: add its "
+                    f"{weights.TOKENIZER}"
+                )
+            if _tokenizer(folder) is None:
+                logger.warning(
+                    "%s has no %s: texts are cut into the benchmark's own word pieces, which mean nothing to trained "
+                    "weights",
+                    folder,
+                    weights.TOKENIZER,
+                )
+
+    def _of_text(self, name: str) -> Any:
+        """An entry of the configuration of what reads text."""
+        return getattr(getattr(self.config, "text_config", self.config), name, None)
+
+    def seen(self, image: Tensor) -> Tensor:
+        """Pixels in [0, 1] as the processor would give them."""
+        image = image.expand(-1, len(self.mean), -1, -1)
+        if self.side is not None and image.shape[-2:] != (self.side, self.side):
+            image = functional.interpolate(image, (self.side, self.side), mode="bicubic", antialias=True).clamp(0, 1)
+        return (image - self.mean) * self.scale
+
+    def read(self, text: Tensor, text_length: Tensor) -> dict[str, Tensor]:
+        """Word pieces as the model takes them, and the mask of what is padding."""
+        present = lengths_to_present(text_length, text.shape[1])
+        text = text.where(present, self.pad)
+        if "siglip" in self.config.model_type:  # it learned from texts of full length, and masks nothing
+            return {
+                "input_ids": functional.pad(
+                    text, (0, self._of_text("max_position_embeddings") - text.shape[1]), value=self.pad
+                )
+            }
+        return {"input_ids": text, "attention_mask": present.long()}
+
+    def pooled(self, output: Any, mask: Tensor | None, first: bool) -> Tensor:
+        """One vector a row: what the model pools, or of its last states the first, or their mean."""
+        if isinstance(output, Tensor):
+            return output
+        pooled: Tensor | None = output.get("pooler_output") if self.pools else None
+        states: Tensor = output["last_hidden_state"] if pooled is None else pooled
+        if states.ndim == 4:
+            return states.mean((2, 3))
+        if states.ndim == 2:
+            return states
+        if first:
+            return states[:, 0]
+        present = torch.ones_like(states[..., :1]) if mask is None else mask.unsqueeze(-1).to(states)
+        return (states * present).sum(1) / present.sum(1)
+
+    def layers(self) -> Sequence[nn.Module]:
+        """The repeated blocks."""
+        return places.repeated(self.model)
+
+    def word_embedding(self) -> nn.Module:
+        """The table of word pieces."""
+        found: nn.Module = self.model.get_input_embeddings()
+        return found
+
+
+class Seeing(Pretrained):
+    """Sees images alone."""
+
+    def forward(self, image: Tensor) -> Tensor:
+        """One vector an image."""
+        first = any(name.endswith(("cls_token", "class_embedding")) for name, _ in self.model.named_parameters())
+        return self.pooled(self.model(pixel_values=self.seen(image)), None, first)
+
+
+class Reading(Pretrained):
+    """Reads text alone."""
+
+    def forward(self, text: Tensor, text_length: Tensor) -> Tensor:
+        """One vector a text."""
+        given = self.read(text, text_length)
+        return self.pooled(self.model(**given), given.get("attention_mask"), first=False)
+
+    def words(self, text: Tensor, text_length: Tensor) -> Tensor:
+        """One vector a word piece."""
+        states: Tensor = self.model(**self.read(text, text_length))["last_hidden_state"]
+        return states
+
+
+class Dual(Pretrained):
+    """Sees images and reads text, each on its own."""
+
+    def forward(
+        self, image: Tensor | None = None, text: Tensor | None = None, text_length: Tensor | None = None
+    ) -> Tensor:
+        """The image's features and the text's, side by side, as far as both are there."""
+        found = []
+        if image is not None:
+            found.append(self.pooled(self.model.get_image_features(pixel_values=self.seen(image)), None, first=True))
+        if text is not None and text_length is not None:
+            found.append(self.pooled(self.model.get_text_features(**self.read(text, text_length)), None, first=True))
+        return torch.cat(found, -1)
+
+    def layers(self) -> Sequence[nn.Module]:
+        """Those of both, in turns from the bottom up."""
+        towers = [places.repeated(getattr(self.model, name)) for name in ("text_model", "vision_model")]
+        return [layer for layer in chain.from_iterable(zip_longest(*towers)) if layer is not None]
+
+
+class Joint(Pretrained):
+    """Sees images and reads text in one sequence. Without text in a benchmark, it reads that this is an image."""
+
+    vacuous: Tensor
+
+    def __init__(self, model: Any, folder: Path, inputs: Inputs, pools: bool) -> None:
+        super().__init__(model, folder, inputs, pools)
+        self.register_buffer("vacuous", torch.tensor([[0] if inputs.text else _vacuous(folder)]), persistent=False)
+        self.takes = inspect.signature(model.forward).parameters.keys()
+        drops = any(isinstance(each, nn.Dropout) and each.p for each in model.modules())
+        self.shuffles = self.config.model_type == "vilt" and not drops
+        """Whether all that it draws at random is the order of its patches, which changes nothing but rounding."""
+        if self.config.model_type == "vilt":
+            _as_ours(model, inputs)
+
+    def forward(
+        self,
+        image: Tensor,
+        pixel_mask: Tensor,
+        text: Tensor | None = None,
+        text_length: Tensor | None = None,
+        image_number: Tensor | None = None,
+    ) -> Tensor:
+        """One vector an image and text."""
+        given = self._given(image, pixel_mask, text, text_length)
+        if image_number is None or "image_token_type_idx" not in self.takes:
+            return self.pooled(self._pass(given), None, first=True)
+        out: Tensor | None = None
+        for number in range(int(image_number.max()) + 1):
+            rows = (image_number == number).nonzero().squeeze(1)
+            own = {name: column[rows] for name, column in given.items()}
+            found = self.pooled(self._pass(own, image_token_type_idx=1 + number), None, first=True)
+            out = found.new_empty(len(image), found.shape[-1]) if out is None else out
+            out = out.index_copy(0, rows, found)
+        assert out is not None, "there are images"
+        return out
+
+    def words(self, image: Tensor, pixel_mask: Tensor, text: Tensor, text_length: Tensor) -> Tensor:
+        """One vector a word piece."""
+        states: Tensor = self._pass(self._given(image, pixel_mask, text, text_length))["last_hidden_state"]
+        return states[:, : text.shape[1]]
+
+    def classifier(self, width: int, asked: Head) -> nn.Module | None:
+        """CLiMB's, on ViLT."""
+        if self.config.model_type != "vilt":
+            return None
+        return HiddenLayerClassifier(width, asked.outputs, 2 * self.config.hidden_size, asked.growing)
+
+    def _pass(self, given: Mapping[str, Tensor], **more: int) -> Any:
+        """One pass, in an order of patches that is the same each time."""
+        if not self.shuffles:
+            return self.model(**given, **more)
+        with torch.random.fork_rng(devices=[]):
+            torch.default_generator.manual_seed(0)
+            return self.model(**given, **more)
+
+    def _given(
+        self, image: Tensor, pixel_mask: Tensor, text: Tensor | None, text_length: Tensor | None
+    ) -> dict[str, Tensor]:
+        if text is None or text_length is None:
+            text = self.vacuous.expand(len(image), -1)
+            text_length = text.new_full((len(text),), text.shape[1])
+        given = {"pixel_values": self.seen(image), "pixel_mask": pixel_mask, **self.read(text, text_length)}
+        return {name: column for name, column in given.items() if name in self.takes}
+
+
+@lru_cache(maxsize=4)
+def _vacuous(folder: Path) -> list[int]:
+    """The text beside an image that has none, in word pieces; a single one where the folder has no tokenizer."""
+    import transformers
+
+    with _quiet():
+        try:
+            found: list[int] = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)(VACUOUS)[
+                "input_ids"
+            ]
+        except Exception:  # no tokenizer, or none that fits
+            return [0]
+    return found
+
+
+def _as_ours(model: Any, inputs: Inputs) -> None:
+    """Give ViLT a type for a second image, which starts as the first one's, and positions for longer texts."""
+    kinds, text = model.embeddings.token_type_embeddings, model.embeddings.text_embeddings
+    if kinds.num_embeddings == 2:
+        with torch.no_grad():
+            kinds.weight = nn.Parameter(torch.cat([kinds.weight, kinds.weight[1:]]))
+        kinds.num_embeddings = 3
+    table = text.position_embeddings
+    if inputs.text > table.num_embeddings:
+        table.weight = nn.Parameter(tiled(table.weight.detach(), inputs.text))
+        table.num_embeddings = inputs.text
+        text.position_ids = torch.arange(inputs.text).expand(1, -1)
+        text.token_type_ids = torch.zeros_like(text.position_ids)
