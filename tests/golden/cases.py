@@ -108,6 +108,7 @@ def _others() -> None:
         for form, inputs, sizes in forms:
             part = f"model {_class(registry.MODELS[name])}"
             CASES[f"{part}: {form}"] = partial(others.of_model, name, inputs, sizes)
+    CASES["model Wrapped: module"] = others.of_wrapped
     for kind in HEADS:
         for growing in (False, True) if kind == "classify" else (False,):
             case = f"head {HEADS[kind].__name__}: {'growing' if growing else 'default'}"

@@ -127,7 +127,7 @@ def file_of(part: str) -> str:
         return f"src/holdfast/{FILES[kind].format(name)}"
     rooms = [room for room, known in KINDS.items() if known == kind]
     entries = (*registry.ALGORITHMS.values(), *registry.MODELS.values(), *registry.BENCHMARKS.values())
-    rooms += [entry.module for entry in entries]
+    rooms += [*(entry.module for entry in entries), "holdfast.models.module"]
     for room in rooms:
         if (found := getattr(importlib.import_module(room), name, None)) is not None:
             own = next(each for each in found.__mro__ if "version" in vars(each))

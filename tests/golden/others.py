@@ -30,6 +30,7 @@ from holdfast.memory import (
     TargetBalanced,
 )
 from holdfast.models.base import Encoder, Model
+from holdfast.models.module import of
 from holdfast.settings import build, fields
 from holdfast.types import Head, Inputs, Part, Score, Stream, Training
 from smallest import prepared
@@ -55,6 +56,7 @@ MODELS: dict[str, list[tuple[str, Inputs, dict[str, Any]]]] = {
     "san": [("default", BOTH, {}), ("apart", BOTH, {"apart": True}), ("grid", Inputs(grid=(6, 4, 4), **TEXT), {})],
     "resnet18": [(start, IMAGE, {"start": start}) for start in ("medium", "cifar", "imagenet")],
     "vit": [("default", IMAGE, {})],
+    "hf": [("shipped", Inputs(image=(3, 64, 64), text=8, vocabulary=3000), {"weights": "holdfast/vilt-tiny"})],
     "modular-resnet18": [("branches", IMAGE, {}), ("stages", IMAGE, {"parts": "stages"})],
     "modular-vit": [("branches", IMAGE, {}), ("stages", IMAGE, {"parts": "stages"})],
     "modular-perceptron": [("branches", IMAGE, {}), ("stages", IMAGE, {"parts": "stages"})],
@@ -101,7 +103,26 @@ def _descend(module: nn.Module, loss: Callable[[], Tensor]) -> None:
 def of_model(name: str, inputs: Inputs, given: Mapping[str, Any]) -> Outcome:
     kind: type[Model] = registry.MODELS[name].load()
     sizes = {} if {"weights", "bert"} & given.keys() else {n: v for n, v in SMALL.items() if n in fields(kind)}
-    recipe = build(kind, {**sizes, **given}, name)
+    return _of_recipe(build(kind, {**sizes, **given}, name), inputs)
+
+
+class _Foreign(nn.Module):
+    """Looks at all columns, and normalises over the batch."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.pixels, self.norm, self.words = nn.Conv2d(3, 4, 4, 4), nn.BatchNorm2d(4), nn.Embedding(30, 4)
+
+    def forward(self, pixel_values: Tensor, input_ids: Tensor, attention_mask: Tensor) -> tuple[Tensor, None]:
+        seen = self.norm(self.pixels(pixel_values)).flatten(2).transpose(1, 2)
+        return torch.cat([seen, self.words(input_ids) * attention_mask.unsqueeze(-1)], 1), None
+
+
+def of_wrapped() -> Outcome:
+    return _of_recipe(of(_Foreign), BOTH)
+
+
+def _of_recipe(recipe: Model, inputs: Inputs) -> Outcome:
     with exactly():
         torch.manual_seed(1)
         model = recipe.build(inputs, {"head": Head("classify", 3)})
@@ -110,7 +131,7 @@ def of_model(name: str, inputs: Inputs, given: Mapping[str, Any]) -> Outcome:
         _descend(model.train(), lambda: nn.functional.cross_entropy(model(seen, "head"), targets))
         with torch.no_grad():
             output = model.eval()(seen, "head")
-    used = parts.versions(kind, parts.HEADS["classify"])
+    used = parts.versions(type(recipe), parts.HEADS["classify"])
     return Outcome(used, {"outputs": output.flatten().tolist(), **model_values(model)})
 
 

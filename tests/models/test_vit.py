@@ -1,8 +1,9 @@
 import pytest
 import torch
-from transformers import ViTConfig, ViTModel
+from transformers import ViTConfig, ViTForImageClassification, ViTModel
 
 from holdfast.errors import UserError
+from holdfast.models.modular import ModularVit
 from holdfast.models.vit import TinyVit, Vit
 from holdfast.types import Head, Inputs
 
@@ -69,6 +70,50 @@ def test_equals_transformers():
     ]
     for own, other in pairs:
         torch.testing.assert_close(own.grad, other.grad)
+
+
+@pytest.fixture(params=[ViTModel, ViTForImageClassification])
+def published(request, tmp_path):
+    """A folder as google/vit-base-patch16-224 and its in21k sibling have it, and the model that it was saved from."""
+    config = ViTConfig(
+        hidden_size=24, num_hidden_layers=2, num_attention_heads=3, intermediate_size=40, image_size=32, patch_size=8
+    )
+    model = request.param(config).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.normal_(std=0.3)
+    model.save_pretrained(tmp_path)
+    return tmp_path, model.base_model
+
+
+@pytest.mark.parametrize(("height", "width"), [(32, 32), (48, 32)])
+def test_published_weights_give_what_they_give_in_transformers(published, height, width):
+    folder, theirs = published
+    recipe = Vit(weights=str(folder))
+    ours = recipe.encoder(Inputs((3, height, width))).eval()
+    assert recipe.wants().side == 32
+    assert ours.width == 24
+    shown = images(3, height, width)
+    expected = theirs(shown / 127.5 - 1, interpolate_pos_encoding=True).last_hidden_state[:, 0]
+    torch.testing.assert_close(ours({"image": shown}), expected, rtol=0, atol=1e-5)
+
+
+def test_published_weights_bring_their_normalisation_and_their_hash(published):
+    folder, theirs = published
+    before = Vit(weights=str(folder)).source()
+    (folder / "preprocessor_config.json").write_text('{"image_mean": [0.1, 0.2, 0.3], "image_std": [0.4, 0.5, 0.6]}')
+    recipe = TinyVit(weights=str(folder))
+    mean, deviation = torch.tensor([0.1, 0.2, 0.3]).view(3, 1, 1), torch.tensor([0.4, 0.5, 0.6]).view(3, 1, 1)
+    shown = images(3, 32, 32)
+    expected = theirs((shown / 255 - mean) / deviation).last_hidden_state[:, 0]
+    found = recipe.encoder(Inputs((3, 32, 32))).eval()({"image": shown})
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-5)
+    assert recipe.wants().side == 32
+    assert before != recipe.source() == Vit(weights=str(folder)).source()
+    with pytest.raises(UserError, match=r"depth is 7, but .* has num_hidden_layers 2"):
+        Vit(weights=str(folder), depth=7).encoder(Inputs((3, 32, 32)))
+    with pytest.raises(UserError, match="a ViT of modules begins from scratch"):
+        ModularVit(weights=str(folder)).encoder(Inputs((3, 32, 32)))
 
 
 def test_the_papers_size():

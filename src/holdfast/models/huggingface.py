@@ -106,11 +106,11 @@ def _tokenizer(folder: Path) -> Path | None:
 
 def _side(folder: Path, config: Mapping[str, Any]) -> int | None:
     """The side of the images that a model sees; None for one that sees none."""
-    own = config.get("vision_config") or config
-    size = own.get("image_size")
-    if size is None:
-        found = _processor(folder)
-        size = found.get("crop_size") or found.get("size")
+    own, found = config.get("vision_config") or config, _processor(folder)
+    sizes = [found.get("crop_size"), found.get("size"), own.get("image_size")]
+    if "num_attention_heads" in own and not str(own.get("model_type")).startswith("dino"):
+        sizes.reverse()  # it has positions for images of one size
+    size = next((each for each in sizes if each is not None), None)
     if isinstance(size, Mapping):
         size = size.get("height") or size.get("shortest_edge")
     if isinstance(size, list):
@@ -184,11 +184,11 @@ def pretrained(folder: Path, inputs: Inputs) -> Pretrained:
     has_text, has_image = inputs.text > 0, inputs.image is not None
     kind: type[Pretrained]
     if hasattr(model, "get_image_features") and hasattr(model, "get_text_features"):
-        kind, lacks = Dual, "" if has_text or has_image else "images or text"
+        kind, lacks = DualModule, "" if has_text or has_image else "images or text"
     elif "pixel_values" in reads:
-        kind, lacks = Joint if "input_ids" in reads else Seeing, "" if has_image else "images"
+        kind, lacks = JointModule if "input_ids" in reads else ImageModule, "" if has_image else "images"
     elif "input_ids" in reads:
-        kind, lacks = Reading, "" if has_text else "text"
+        kind, lacks = TextModule, "" if has_text else "text"
     else:
         raise UserError(f"{folder} holds a {type(model).__name__}, which reads neither text nor images")
     if lacks:
@@ -216,7 +216,7 @@ class Pretrained(nn.Module, ABC):
         self.register_buffer("mean", (mean / factor).view(-1, 1, 1), persistent=False)
         self.register_buffer("scale", (factor / deviation).view(-1, 1, 1), persistent=False)
         pieces = self._of_text("vocab_size")
-        if inputs.text and pieces is not None and not isinstance(self, Seeing):
+        if inputs.text and pieces is not None and not isinstance(self, ImageModule):
             if inputs.vocabulary > pieces:
                 raise UserError(
                     f"{folder} knows {pieces} word pieces, and the texts have {inputs.vocabulary}: add its "
@@ -278,7 +278,7 @@ class Pretrained(nn.Module, ABC):
         return found
 
 
-class Seeing(Pretrained):
+class ImageModule(Pretrained):
     """Sees images alone."""
 
     def forward(self, image: Tensor) -> Tensor:
@@ -287,7 +287,7 @@ class Seeing(Pretrained):
         return self.pooled(self.model(pixel_values=self.seen(image)), None, first)
 
 
-class Reading(Pretrained):
+class TextModule(Pretrained):
     """Reads text alone."""
 
     def forward(self, text: Tensor, text_length: Tensor) -> Tensor:
@@ -301,7 +301,7 @@ class Reading(Pretrained):
         return states
 
 
-class Dual(Pretrained):
+class DualModule(Pretrained):
     """Sees images and reads text, each on its own."""
 
     def forward(
@@ -321,7 +321,7 @@ class Dual(Pretrained):
         return [layer for layer in chain.from_iterable(zip_longest(*towers)) if layer is not None]
 
 
-class Joint(Pretrained):
+class JointModule(Pretrained):
     """Sees images and reads text in one sequence. Without text in a benchmark, it reads that this is an image."""
 
     vacuous: Tensor
@@ -392,12 +392,14 @@ def _vacuous(folder: Path) -> list[int]:
     """The text beside an image that has none, in word pieces; a single one where the folder has no tokenizer."""
     import transformers
 
+    if _tokenizer(folder) is None:
+        return [0]
     with _quiet():
         try:
             found: list[int] = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)(VACUOUS)[
                 "input_ids"
             ]
-        except Exception:  # no tokenizer, or none that fits
+        except Exception:  # none that fits: the library fails in many ways
             return [0]
     return found
 

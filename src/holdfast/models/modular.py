@@ -267,6 +267,8 @@ class ModularVit(Vit):
         >>> len(small.encoder(Inputs((3, 16, 16))).layers())
         2
         """
+        if self.weights:
+            raise UserError("a ViT of modules begins from scratch: leave model.weights out, or choose vit")
         height, width = check_images(f"a ViT of patches of {self.patch} pixels", inputs, self.patch)
         stem = Patches(height, width, self.patch, self.width, self.dropout)
         if self.parts == "stages":

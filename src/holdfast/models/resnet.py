@@ -43,9 +43,9 @@ class Normalise(nn.Module):
     mean: Tensor
     scale: Tensor
 
-    def __init__(self) -> None:
+    def __init__(self, means: Sequence[float] = MEAN, deviations: Sequence[float] = DEVIATION) -> None:
         super().__init__()
-        mean, deviation = (torch.tensor(values).view(3, 1, 1) for values in (MEAN, DEVIATION))
+        mean, deviation = (torch.tensor(values).view(3, 1, 1) for values in (means, deviations))
         self.register_buffer("mean", 255 * mean, persistent=False)
         self.register_buffer("scale", 1 / (255 * deviation), persistent=False)
 

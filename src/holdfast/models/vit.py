@@ -4,15 +4,47 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from pathlib import Path
+from typing import Annotated, Any, ClassVar
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
+from holdfast.models import weights
 from holdfast.models.base import Encoder, Model
 from holdfast.models.resnet import Normalise, check_images
 from holdfast.models.transformer import TransformerBlock
 from holdfast.types import Between, Inputs, Wants
+
+NAMES = weights.Names(
+    "vit.",
+    {
+        "patches.whole": ("embeddings.cls_token",),
+        "patches.position": ("embeddings.position_embeddings",),
+        "patches.projection": ("embeddings.patch_embeddings.projection",),
+        "block.{}.attention.projection": tuple(
+            f"encoder.layer.{{}}.attention.attention.{part}" for part in ("query", "key", "value")
+        ),
+        "block.{}.attention.output": ("encoder.layer.{}.attention.output.dense",),
+        "block.{}.attention_norm": ("encoder.layer.{}.layernorm_before",),
+        "block.{}.feed_forward.inner": ("encoder.layer.{}.intermediate.dense",),
+        "block.{}.feed_forward.output": ("encoder.layer.{}.output.dense",),
+        "block.{}.feed_forward_norm": ("encoder.layer.{}.layernorm_after",),
+        "norm": ("layernorm",),
+    },
+)
+"""What `transformers`' ViTModel calls our weights."""
+
+SIZES = {
+    "width": ("hidden_size", 768),
+    "depth": ("num_hidden_layers", 12),
+    "heads": ("num_attention_heads", 12),
+    "head_width": ("head_width", 64),
+    "hidden": ("intermediate_size", 3072),
+    "patch": ("patch_size", 16),
+}
+"""What its configuration calls our settings, and the values that it leaves out; a head's width follows from these."""
 
 
 class Patches(nn.Module):
@@ -35,7 +67,7 @@ class Patches(nn.Module):
         return out
 
 
-def block(recipe: Vit) -> TransformerBlock:
+def block(recipe: Vit, epsilon: float = 1e-12) -> TransformerBlock:
     """One layer of the recipe's sizes."""
     return TransformerBlock(
         recipe.width,
@@ -44,6 +76,7 @@ def block(recipe: Vit) -> TransformerBlock:
         dropout=recipe.dropout,
         attention_dropout=recipe.dropout,
         feed_dropout=recipe.dropout,
+        epsilon=epsilon,
         inner=recipe.heads * recipe.head_width,
     )
 
@@ -53,12 +86,12 @@ class VitEncoder(Encoder):
 
     recordable = True
 
-    def __init__(self, recipe: Vit, height: int, width: int) -> None:
+    def __init__(self, recipe: Vit, height: int, width: int, epsilon: float = 1e-12) -> None:
         super().__init__()
         self.width = recipe.width
         self.patches = Patches(height, width, recipe.patch, recipe.width, recipe.dropout)
-        self.block = nn.ModuleList(block(recipe) for _ in range(recipe.depth))
-        self.norm = nn.LayerNorm(recipe.width, eps=1e-12)
+        self.block = nn.ModuleList(block(recipe, epsilon) for _ in range(recipe.depth))
+        self.norm = nn.LayerNorm(recipe.width, eps=epsilon)
 
     def stem(self) -> Sequence[nn.Module]:
         """The embedding of patches."""
@@ -80,9 +113,10 @@ class VitEncoder(Encoder):
 
 @dataclass(frozen=True)
 class Vit(Model):
-    """ViT, 9 layers of 384 with 16 heads of 64, over patches of 16x16."""
+    """ViT, 9 layers of 384 with 16 heads of 64, over patches of 16x16; or as large as its published weights."""
 
     version: ClassVar[int] = 1
+    places: ClassVar[frozenset[str]] = frozenset({"weights"})
 
     patch: Annotated[int, Between(1)] = 16
     width: Annotated[int, Between(1)] = 384
@@ -92,6 +126,8 @@ class Vit(Model):
     """Heads need not share the width among them: CFST's are 1024 together."""
     hidden: Annotated[int, Between(1)] = 1536
     dropout: Annotated[float, Between(0, 1)] = 0.1
+    weights: str = ""
+    """A folder with a ViT in the published format, or its name on the hub, such as google/vit-base-patch16-224."""
 
     def encoder(self, inputs: Inputs) -> Encoder:
         """A transformer for images of this size.
@@ -99,12 +135,55 @@ class Vit(Model):
         >>> TinyVit().encoder(Inputs((3, 32, 48))).patches.position.shape
         torch.Size([1, 25, 64])
         """
-        height, width = check_images(f"a ViT of patches of {self.patch} pixels", inputs, self.patch)
-        return VitEncoder(self, height, width)
+        folder = weights.locate(self.weights, "weights") if self.weights else None
+        config = _config(folder) if folder else {}
+        recipe = weights.agreed(self, config, SIZES, folder) if folder else self
+        height, width = check_images(f"a ViT of patches of {recipe.patch} pixels", inputs, recipe.patch)
+        encoder = VitEncoder(recipe, height, width, config.get("layer_norm_eps", 1e-12))
+        if folder:
+            _load(encoder, folder, height // recipe.patch, width // recipe.patch)
+        return encoder
 
     def wants(self) -> Wants:
-        """Images of 14x14 patches."""
-        return Wants(side=14 * self.patch)
+        """Images of 14x14 patches, or of the side that the weights were made for."""
+        side = _config(weights.locate(self.weights, "weights"))["image_size"] if self.weights else None
+        return Wants(side=side or 14 * self.patch)
+
+    def source(self) -> str:
+        """A hash of the weights that it starts from."""
+        if not self.weights:
+            return ""
+        return weights.digest(weights.locate(self.weights, "weights"), weights.PROCESSOR)
+
+
+def _config(folder: Path) -> dict[str, Any]:
+    """The published configuration, with the width of a head and the side of images."""
+    config = {"image_size": 224, **weights.read_config(folder, "vit")}
+    width, heads = (config.get(key, default) for key, default in (SIZES["width"], SIZES["heads"]))
+    return {**config, "head_width": width // heads if isinstance(width, int) and isinstance(heads, int) else None}
+
+
+def _load(encoder: VitEncoder, folder: Path, high: int, wide: int) -> None:
+    """Give an encoder published weights, whose positions are stretched over its own grid of patches."""
+    state = weights.encoder_state(weights.read_state(folder), NAMES)
+    state = {name: weight for name, weight in state.items() if not name.startswith("pooler.")}
+    (table,) = NAMES.theirs("patches.position")
+    if table in state and state[table].ndim == 3:
+        state[table] = _stretched(state[table], high, wide)
+    weights.load(encoder, state, NAMES, folder)
+    path = folder / weights.PROCESSOR
+    found = weights.read_json(path) if path.is_file() else {}
+    encoder.patches.normalise = Normalise(*(found.get(key, [0.5] * 3) for key in ("image_mean", "image_std")))
+
+
+def _stretched(positions: Tensor, high: int, wide: int) -> Tensor:
+    """Positions (1, 1 + cells, width) over another grid, as `transformers` interpolates them."""
+    side = round((positions.shape[1] - 1) ** 0.5)
+    if (side, side) == (high, wide) or side * side != positions.shape[1] - 1:
+        return positions
+    cells = positions[:, 1:].reshape(1, side, side, -1).permute(0, 3, 1, 2)
+    cells = functional.interpolate(cells, (high, wide), mode="bicubic", align_corners=False)
+    return torch.cat([positions[:, :1], cells.permute(0, 2, 3, 1).flatten(1, 2)], 1)
 
 
 @dataclass(frozen=True)
@@ -120,5 +199,5 @@ class TinyVit(Vit):
     dropout: Annotated[float, Between(0, 1)] = 0.0
 
     def wants(self) -> Wants:
-        """Images of 4x4 patches."""
-        return Wants(side=4 * self.patch)
+        """Images of 4x4 patches, or of the side that the weights were made for."""
+        return super().wants() if self.weights else Wants(side=4 * self.patch)
