@@ -306,7 +306,7 @@ def test_a_folder_that_is_no_whole_model_is_refused(tmp_path, monkeypatch):
         HuggingFace(weights=str(tmp_path)).encoder(BOTH)
     saved("vit", tmp_path)
     monkeypatch.setitem(sys.modules, "transformers", None)
-    with pytest.raises(UserError, match=r"hf: needs the library transformers: pip install 'holdfast\[hf\]'"):
+    with pytest.raises(UserError, match=r"hf: needs the library transformers: pip install .holdfast\[hf\]."):
         HuggingFace(weights=str(tmp_path)).encoder(BOTH)
 
 

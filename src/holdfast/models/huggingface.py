@@ -28,7 +28,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from holdfast.errors import UserError
+from holdfast.errors import UserError, missing_extra
 from holdfast.models import places, weights
 from holdfast.models.base import Encoder, Model
 from holdfast.models.heads import HiddenLayerClassifier
@@ -164,7 +164,7 @@ def pretrained(folder: Path, inputs: Inputs) -> Pretrained:
     try:
         import transformers
     except ImportError:
-        raise UserError("hf: needs the library transformers: pip install 'holdfast[hf]'") from None
+        raise missing_extra("hf: needs the library transformers", "hf") from None
     if not weights.weight_files(folder):
         raise UserError(f"{folder} has no weights: it needs model.safetensors, or pytorch_model.bin")
     with _quiet():

@@ -59,7 +59,8 @@ def kind_of(thing: Any) -> type[Model]:
     if isinstance(thing, nn.Module):
         return _given(thing)
     if callable(thing) and (not isinstance(thing, type) or issubclass(thing, nn.Module)):
-        return _built(thing)
+        builder: Callable[..., nn.Module] = thing
+        return _built(builder)
     raise UserError(
         f"model is {shown(thing)}: give 'vilt-tiny' or another name, an nn.Module, its class, a function without "
         "arguments that builds one, or a Model"
