@@ -71,10 +71,8 @@ class Entry:
         if self.origin == BUILT_IN:
             return getattr(self.imported(), name)
         found = vars(self.imported()).get(name)
-        if self.kind == "model" and found is not None:  # a module of PyTorch's, or a function that builds one
-            wrapping = importlib.import_module("holdfast.models.module")
-            if wrapping.wraps(found):
-                return wrapping.kind_of(found)
+        if self.kind == "model" and (wrapped := importlib.import_module("holdfast.models.module").wrapped(found)):
+            return wrapped
         return _checked(self.imported(), name, self)
 
     def imported(self) -> ModuleType:
@@ -195,10 +193,7 @@ MODELS: dict[str, Entry] = {
         "holdfast.models.modular:ModularPerceptron", "a perceptron of modules, the smallest such"
     ),
     "vit-tiny": Entry("holdfast.models.vit:TinyVit", "the same for two CPU cores"),
-    "hf": Entry(
-        "holdfast.models.huggingface:HuggingFace",
-        "any encoder in Hugging Face's format, written as hf:FOLDER or hf:NAME",
-    ),
+    "hf": Entry("holdfast.models.huggingface:HuggingFace", "any encoder in Hugging Face's format: hf:FOLDER, hf:NAME"),
 }
 
 ALGORITHMS: dict[str, Entry] = {

@@ -1,6 +1,7 @@
 """Modules that are not ours: what they are given, what is read from them, and that runs with them resume and repeat."""
 
 import copy
+import json
 import subprocess
 import sys
 from dataclasses import replace
@@ -12,8 +13,12 @@ import torch
 from safetensors.torch import load_file
 from torch import nn
 
+from cli.inside import inside
+from holdfast import api
 from holdfast.engine.checkpoint import Checkpoints
 from holdfast.errors import Stopped, UserError
+from holdfast.experiments.config import resolve
+from holdfast.experiments.request import Request
 from holdfast.experiments.store import Store
 from holdfast.foreign import identity
 from holdfast.models.module import WrappedEncoder, kind_of, of
@@ -23,9 +28,10 @@ from holdfast.settings import build
 from holdfast.types import Head, Inputs, Wants
 from models import foreign, ranks_worker
 from processes import environment
-from smallest import StopAt, make_learner, prepared, run, trained
+from smallest import StopAt, make_learner, prepare, prepared, run, trained
 
 GREY = Inputs(image=(1, 12, 12))
+SMALL = {"benchmark.stages": 2, "train.epochs": 1}
 SEEN = Inputs(image=(3, 8, 8), padded=True, text=5, vocabulary=20, regions=(4, 6))
 
 
@@ -394,3 +400,54 @@ def test_two_ranks_give_the_weights_and_scores_of_one(tmp_path):
             assert torch.allclose(value.double(), two[name].double(), rtol=0, atol=1e-10), name
         assert both.record().scores == record.scores
         assert both.record().environment["ranks"] == 2
+
+
+NET = """
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self, width: int = 16):
+        super().__init__()
+        self.body = nn.Sequential(nn.Conv2d(3, width, 3, 2), nn.BatchNorm2d(width), nn.ReLU())
+
+    def forward(self, image):
+        return self.body(image).mean((2, 3))
+
+def small():
+    return Net(8)
+"""
+"""Eleven lines of a user's file, blank ones among them."""
+
+
+def test_a_file_names_a_module_or_a_function(tmp_path):
+    (tmp_path / "net.py").write_text(NET)
+    net, small = (prepare(Request("patterns", model=f"{tmp_path}/net.py:{name}")).config for name in ("Net", "small"))
+    assert net.recipe.width == 16
+    assert net.id != small.id
+    wide = resolve(Request("patterns", model=f"{tmp_path}/net.py:Net", settings={"model.width": "32"}))
+    assert wide.recipe.width == 32
+    (tmp_path / "net.py").write_text(NET.replace("width, 3, 2", "width, 3, 1"))
+    assert prepare(Request("patterns", model=f"{tmp_path}/net.py:Net")).config.id != net.id
+    with pytest.raises(UserError, match=r"model.depth is no setting: did you mean width|there are width"):
+        resolve(Request("patterns", model=f"{tmp_path}/net.py:Net", settings={"model.depth": 2}))
+
+
+@pytest.mark.slow
+def test_a_file_with_a_module_runs_with_two_workers(tmp_path):
+    (tmp_path / "net.py").write_text(NET)
+    words = ["run", "cfst:cgqa", "--model", "net.py:Net", "-a", "finetune,er", "-j", "2", "--scale", "tiny", "--json"]
+    done = inside(*words, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert [bool(record["scores"]) for record in json.loads(done.stdout)] == [True, True]
+
+
+def test_an_instance_and_a_function_go_to_workers(tmp_path):
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Flatten(), nn.Linear(144, 8))
+    found = [
+        api.run("patterns", ["finetune", "er"], model=model, scale="tiny", out=tmp_path, jobs=2, settings=SMALL)
+        for model in (net, foreign.convolutional)
+    ]
+    assert len({record.id for runs in found for record in runs}) == 4
+    again = api.run("patterns", "er", model=net, scale="tiny", out=tmp_path, settings=SMALL)
+    assert again.id in {record.id for record in found[0]}

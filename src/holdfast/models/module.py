@@ -67,14 +67,15 @@ def kind_of(thing: Any) -> type[Model]:
     )
 
 
-def wraps(thing: Any) -> bool:
-    """Whether something is a module that is not ours, its class, or a function that may build one.
+def wrapped(thing: Any) -> type[Model] | None:
+    """`kind_of` a module that is not ours, its class, or a function that may build one; None for anything else.
 
-    >>> wraps(nn.Flatten), wraps(nn.Flatten()), wraps(lambda: nn.Flatten()), wraps(Wrapped)
-    (True, True, True, False)
+    >>> wrapped(nn.Flatten).__name__, wrapped(nn.Flatten()).__name__, wrapped(Wrapped), wrapped(3)
+    ('Flatten', 'Flatten', None, None)
     """
     of_torch = isinstance(thing, nn.Module) or (isinstance(thing, type) and issubclass(thing, nn.Module))
-    return of_torch or inspect.isfunction(thing) or isinstance(thing, functools.partial)
+    own = of_torch or inspect.isfunction(thing) or isinstance(thing, functools.partial)
+    return kind_of(thing) if own else None
 
 
 class Wrapped(Model):
