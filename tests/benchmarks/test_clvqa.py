@@ -116,7 +116,7 @@ def test_orders(tiny_clevr):
     types = Clvqa(scale="tiny", setting="types").setup(WANTS)
     assert [stage.name for stage in types.stream.stages] == ["wh", "yn", "count", "exist", "compare_integer"]
     assert len({len(stage.train) for stage in types.stream.stages}) == 1
-    for order, sentence in {"wh>count": "no task 'count'", "wh>wh": "each task comes once"}.items():
+    for order, sentence in {"wh>count": "no task 'count'", "wh>wh": "each task may occur only once"}.items():
         with pytest.raises(UserError, match=sentence):
             Clvqa(order=order)
 
@@ -151,7 +151,7 @@ def test_what_one_task_alone_cannot_say_is_undefined():
     found = protocol.summary(log((0.8, 0.1)))
     assert (found["wh"], found["yn"]) == (0.8, 0.1)
     assert math.isnan(found["remembering"])
-    assert found["cl_score"].reason == "needs one stage for each task, and there are 1 for 2"
+    assert found["cl_score"].reason == "needs one stage for each task, but there are 1 for 2"
     assert protocol.relative(log((0.8, 0.1)), log((0.8, 0.0), (0.75, 0.7))) == {}
     assert set(found) == set(protocol.MEASURES)
 

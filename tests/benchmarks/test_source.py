@@ -76,7 +76,7 @@ def test_a_table_of_another_version_of_any_of_its_makers_is_prepared_anew(module
 def test_official_files_are_found_by_their_names(folder, tmp_path):
     assert open_source("clevr", data=str(folder)).folder == folder
     assert open_source("clevr", data=str(tmp_path)).folder == folder, "one folder that holds several datasets"
-    with pytest.raises(UserError, match="holds no clevr: `holdfast data check"):
+    with pytest.raises(UserError, match="contains no clevr: `holdfast data check"):
         open_source("clevr", data=str(folder / "CLEVR_v1.0" / "images"))
 
 

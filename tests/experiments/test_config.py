@@ -52,7 +52,7 @@ def test_algorithms_combine_and_transforms_change_the_stream():
         (Request("patern"), "there is no benchmark 'patern': did you mean patterns?"),
         (Request(model="perseptron"), "there is no model 'perseptron': did you mean perceptron or modular-perceptron?"),
         (Request(scale="huge"), "patterns.scale is 'huge': there are tiny, small, large"),
-        (Request(order="1>2"), "order is '1>2': give forward, reverse, or the numbers 1 to 5"),
+        (Request(order="1>2"), "order is '1>2': use forward, reverse, or the numbers 1 to 5"),
         (Request(precision="float61"), "run.precision is 'float61': did you mean float64"),
         (tiny("replay", **{"replay.capcity": "3"}), "replay.capcity is no setting: did you mean capacity?"),
         (tiny("replay", **{"er.capacity": "0"}), "replay.capacity is 0: it must be at least 1"),

@@ -27,12 +27,12 @@ def test_the_two_kinds_of_interval_are_told_row_by_row():
     (table,) = [block for block in cfst.section(runs) if isinstance(block, TableBlock)]
     assert rows(table)["er · class"]["Asys ↑"].interval == pytest.approx(1.0)
     told = (
-        "The 95 % interval of ours is over the few-shot tasks of its only seed, so that it says nothing of other "
+        "The 95 % interval of our runs is over the few-shot tasks of its only seed, and so not about other "
         "seeds: er · class; Student's t over seeds: ewc · class."
     )
     assert told in table.notes
     (table,) = [block for block in cfst.section(runs[1:]) if isinstance(block, TableBlock)]
-    assert "The 95 % interval of ours is Student's t over seeds: ewc · class." in table.notes
+    assert "The 95 % interval of our runs is Student's t over seeds: ewc · class." in table.notes
 
 
 @pytest.mark.parametrize(
@@ -55,6 +55,6 @@ def test_a_network_of_modules_stands_in_the_table_of_the_network_that_they_make_
 def test_a_network_of_modules_of_another_size_stands_there_too_and_the_sizes_are_told():
     wide, slim = {"width": 384}, {"width": 64}
     (table,) = of_networks(("modular-vit", wide), ("vit-tiny", slim))
-    assert table.notes[-1] == "The networks are not of one size: vit-tiny (width=64); modular-vit (width=384)."
+    assert table.notes[-1] == "The networks differ in size: vit-tiny (width=64); modular-vit (width=384)."
     tables = of_networks(("vit-tiny", slim), ("vit", wide), ("modular-vit", wide), ("resnet18", {"channels": 64}))
     assert ["mntdp · class" in rows(each) for each in tables] == [False, True, False]

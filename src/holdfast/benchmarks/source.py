@@ -1,4 +1,4 @@
-"""Where a benchmark's data comes from: the official files, or the world's."""
+"""The source of a benchmark's data: official files, or synthetic ones."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Source:
     skip_bad: int = 0
 
     def examples(self, split: str, reading: Reading | None = None) -> Iterator[Example]:
-        """The examples of a split, as its reader gives them."""
+        """The examples of a split, as its reader yields them."""
         return self.dataset.examples(self.folder, split, reading or Reading(skip=self.skip_bad))
 
     @cached_property
@@ -41,7 +41,7 @@ class Source:
 
 
 def place_of(kind: str, what: str, sources: Sequence[Source], *settings: object, modules: Sequence[str] = ()) -> Path:
-    """Where the cache keeps what `modules` make of some sources with these settings."""
+    """The cache location of what `modules` make of some sources with these settings."""
     modules = sorted({*modules, *(source.reader for source in sources)})
     read = [(source.dataset.name, source.fingerprint) for source in sources]
     name = digest(what, read, [(module, version_of(module)) for module in modules], settings)
@@ -50,7 +50,7 @@ def place_of(kind: str, what: str, sources: Sequence[Source], *settings: object,
 
 
 def open_source(name: str, *, data: str = "", scale: str = "tiny", skip_bad: int = 0) -> Source:
-    """A dataset's official files in the folder `data` or in `data/NAME`; without a folder, the world's at a scale."""
+    """A dataset's official files in the folder `data` or in `data/NAME`; without a folder, synthetic ones."""
     dataset: Dataset = registry.DATASETS[name].load()
     if not data:
         return Source(dataset, world(name, scale), skip_bad)
@@ -60,4 +60,4 @@ def open_source(name: str, *, data: str = "", scale: str = "tiny", skip_bad: int
             if folder != Path(data):
                 limits.check(folder)
             return Source(dataset, folder, skip_bad)
-    raise UserError(f"{data} holds no {name}: `holdfast data check {data}` says what it holds")
+    raise UserError(f"{data} contains no {name}: `holdfast data check {data}` lists what it contains")

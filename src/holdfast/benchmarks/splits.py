@@ -27,7 +27,7 @@ from holdfast.types import Example
 
 @dataclass(frozen=True)
 class PreparedSplit:
-    """One split, prepared: its table, the ids of its rows, further columns that no model sees, and the bad records."""
+    """One split, prepared: its table, the ids of its rows, further columns that no model sees, and bad records."""
 
     table: Table
     ids: NDArray[np.str_]
@@ -50,8 +50,8 @@ def prepare_split(
 ) -> PreparedSplit:
     """A split as a table (see `data.prepared.prepare` for the settings), from the cache if it is there.
 
-    `notes` become arrays beside the table; `kept` names the examples that `keep` keeps. The cache knows functions by
-    the VERSION of the `module` that defines them, so that it opens a table without reading the dataset.
+    `notes` become arrays beside the table; `kept` names the examples that `keep` selects. The cache identifies
+    functions by the VERSION of the `module` that defines them, so that it can open a table without reading the dataset.
     """
     words = {name: value.fingerprint if isinstance(value, Tokenizer) else value for name, value in settings.items()}
     folder = place_of(
@@ -74,7 +74,7 @@ def prepare_split(
         for example in source.examples(split, reading):
             if keep(example):
                 yield example if pictures else replace(example, images=())
-        # Before the table is there: whoever finds the table finds what it lacks.
+        # Written before the table, so that whoever finds the table also finds what is missing from it.
         write_json(dropped, [str(problem) for problem in reading.problems])
         seal(dropped)
 

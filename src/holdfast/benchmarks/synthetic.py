@@ -1,4 +1,4 @@
-"""The world's datasets in the cache: each is written once, on first use."""
+"""The synthetic datasets in the cache: each is written once, on first use."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from holdfast.world.whole import is_written, write_whole
 
 
 def world(name: str, scale: str, seed: int = 0) -> Path:
-    """The folder of the world's dataset at a scale, written first if it is not there.
+    """The folder of a synthetic dataset at a scale, written first if it does not exist.
 
     If two processes ask for the same dataset, one writes it and the other waits.
     """
@@ -26,23 +26,23 @@ def world(name: str, scale: str, seed: int = 0) -> Path:
     if is_written(folder, scale, seed):
         return folder
     seconds = estimate(name, scale).seconds
-    with progress_bar(f"writing the world's {name} at {scale}, once (about {seconds:.0f} s)"), exclusive(folder):
+    with progress_bar(f"writing synthetic {name} at {scale}, once (about {seconds:.0f} s)"), exclusive(folder):
         if not is_written(folder, scale, seed):
             write_whole(registry.WRITERS[name].load(), folder, scale, seed)
     return folder
 
 
 def worlds(names: Sequence[str], scale: str) -> None:
-    """Write those of the world's datasets that are not there yet, as many at once as there are cores."""
+    """Write those of the given synthetic datasets that do not exist yet, in parallel on all cores."""
     missing = [name for name in names if not is_written(_folder(name, scale, 0), scale, 0)]
-    missing.sort(key=lambda name: -estimate(name, scale).seconds)  # the longest first, so that none is left for the end
+    missing.sort(key=lambda name: -estimate(name, scale).seconds)  # longest first, so that none remains at the end
     processes = min(len(missing), os.cpu_count() or 1)
     if processes < 2:
         return
     seconds = sum(estimate(name, scale).seconds for name in missing) / processes
     with (
-        progress_bar(f"writing the world's {', '.join(missing)} at {scale}, once (about {seconds:.0f} s)"),
-        working(processes, "a process that writes the world's data ended early: call it again") as pool,
+        progress_bar(f"writing synthetic {', '.join(missing)} at {scale}, once (about {seconds:.0f} s)"),
+        working(processes, "a process that writes synthetic data died: run the command again") as pool,
     ):
         list(pool.map(_write_quietly, missing, repeat(scale)))
 

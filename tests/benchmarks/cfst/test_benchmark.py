@@ -112,7 +112,7 @@ def test_stages_of_other_sizes_are_the_same_order_cut_elsewhere():
     assert [stage.classes for stage in setup.stream.stages] == [(2 * n, 2 * n + 1) for n in range(5)]
     whole = cfst.Cobj(scale="tiny", tasks=1).setup(WANTS).stream.stages[0].train
     assert np.array_equal(np.concatenate([stage.train for stage in setup.stream.stages]), whole)
-    with pytest.raises(UserError, match="10 classes cannot be dealt out evenly to 3 stages"):
+    with pytest.raises(UserError, match="10 classes cannot be divided evenly among 3 stages"):
         cfst.Cobj(scale="tiny", tasks=3).setup(WANTS)
 
 
@@ -294,7 +294,7 @@ def test_lwf_keeps_old_heads_where_each_stage_has_one():
 def test_refusals(tmp_path):
     with pytest.raises(UserError, match="contains no cpin"):
         cfst.Cpin(data=str(tmp_path)).setup(WANTS)
-    with pytest.raises(UserError, match=r"a 11-way test .* and there are 10: set benchmark.way"):
+    with pytest.raises(UserError, match=r"a 11-way test .* but there are 10: set benchmark.way"):
         cfst.Cgqa(scale="tiny", way=11).setup(WANTS)
     assert fewshot.WAY == 10
 

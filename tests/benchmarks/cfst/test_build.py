@@ -432,7 +432,7 @@ def test_what_cannot_be_built_is_told(gqa, tmp_path):
         build("cqga", gqa, tmp_path / "out")
     with pytest.raises(UserError, match="at least 1"):
         build("cgqa", gqa, tmp_path / "out", per_combination=(5, 0, 5))
-    with pytest.raises(UserError, match="holds no partimagenet"):
+    with pytest.raises(UserError, match="contains no partimagenet"):
         build("cpin", gqa, tmp_path / "out")
     with pytest.raises(UserError, match="too few things of 500 pixels or more"):
         build("cgqa", gqa, tmp_path / "out", smallest=500)

@@ -114,12 +114,12 @@ def test_more_shots_than_there_are_is_refused_and_a_rare_class_gives_what_it_has
     with pytest.raises(UserError) as refusal:
         LowShot("sst-2", "4", scale="tiny")._sampled(names, labels)
     assert str(refusal.value) == (
-        "benchmark.shots is 4, and sst-2 has at most 3 of a class to learn from here: give at most 3"
+        "benchmark.shots is 4, but sst-2 has only 3 examples per class to learn from: use at most 3"
     )
     assert len(LowShot("piqa", "4", scale="tiny")._sampled(names, labels)) == 4
-    with pytest.raises(UserError, match="piqa has 4 examples to learn from here: give at most 4"):
+    with pytest.raises(UserError, match="piqa has only 4 examples to learn from: use at most 4"):
         LowShot("piqa", "5", scale="tiny")._sampled(names, labels)
-    with pytest.raises(UserError, match="snli-ve has at most 180 of a class"):
+    with pytest.raises(UserError, match="snli-ve has only 180 examples per class"):
         LowShot("snli-ve", "100000", scale="tiny").setup(WANTS)
 
 
@@ -158,7 +158,7 @@ def test_mistakes_are_told_before_any_data_is_read():
     ]:
         with pytest.raises(UserError, match=said):
             LowShot(**settings)
-    with pytest.raises(UserError, match="shows pictures"):
+    with pytest.raises(UserError, match="uses pictures"):
         LowShot().setup(Wants(sees="regions"))
 
 
@@ -226,7 +226,7 @@ def test_transfer_by_hand():
     # SST-2 loses 0.1 of 0.2 and gains 0.1 of 0.2, PIQA gains 0.1 of 0.1: 0.1 of 0.5 in all
     assert found["low_shot_language"] == pytest.approx(20.0)
     assert found["low_shot_vision"] == pytest.approx(25.0)
-    assert "are not there" in found["low_shot_multimodal"].reason
+    assert "are missing" in found["low_shot_multimodal"].reason
     assert transfer.measures({"direct/vcr": []}) == {}
     near = transfer.measures({f"lowshot/{n}/piqa/16/0": log(score, 0.5) for n, score in enumerate((0.52, 0.7))})
     told = "piqa 16: the baseline (0.52 ±0.03) is not clearly above chance (0.50)"

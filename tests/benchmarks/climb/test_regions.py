@@ -157,13 +157,13 @@ def test_the_papers_scale_takes_features(features, tmp_path):
 
 
 def test_what_has_no_features_is_refused_in_a_sentence(features, tmp_path):
-    with pytest.raises(UserError, match="read for VCR: leave it out, as in --order 'vqav2>nlvr2>snli-ve'"):
+    with pytest.raises(UserError, match="supported for VCR: leave it out, as in --order 'vqav2>nlvr2>snli-ve'"):
         Climb(scale="tiny", features=str(features)).setup(WANTS)
-    with pytest.raises(UserError, match="for models that see regions"):
+    with pytest.raises(UserError, match="for models that take regions"):
         Climb(scale="tiny", order=ORDER, features=str(features)).setup(Wants(side=32))
-    with pytest.raises(UserError, match="holds no region_features"):
+    with pytest.raises(UserError, match="contains no region_features"):
         Climb(scale="tiny", order=ORDER, features=str(tmp_path)).setup(WANTS)
-    with pytest.raises(UserError, match="shows pictures"):
+    with pytest.raises(UserError, match="uses pictures"):
         LowShot("imdb", scale="tiny", features=str(features)).setup(WANTS)
 
 

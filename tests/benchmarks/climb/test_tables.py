@@ -265,7 +265,7 @@ def test_settings_are_not_mixed():
     other.config["training"].append({"epochs": 99})
     found = sheet("7", RunsAtScale([other, *one]))
     assert row_of(found, "vilt").ours[0].score == pytest.approx(60)
-    assert any("of 2 settings, that of run a0" in note for note in found.notes)
+    assert any("2 settings were run; the one of run a0" in note for note in found.notes)
 
 
 def test_transfer_is_taken_against_the_direct_runs_that_the_record_names(direct):

@@ -162,7 +162,7 @@ def test_official_folders_are_found_by_what_they_hold(tmp_path):
 
 
 def test_a_missing_dataset_is_told(tmp_path):
-    with pytest.raises(UserError, match="holds no nlvr2"):
+    with pytest.raises(UserError, match="contains no nlvr2"):
         listing("nlvr2", "train", Place(data=str(tmp_path)))
 
 

@@ -140,9 +140,9 @@ def test_curves_of_several_runs_as_data_and_as_a_picture(store, capsys):
     for asked in ({}, {"task": "dog"}, {"word": "big dog"}):
         cli.time(RUNS, store, **asked, picture=store / "time.png")
         assert (store / "time.png").read_bytes()[:4] == b"\x89PNG"
-    with pytest.raises(UserError, match="'god' is not among what was tested: there are dog"):
+    with pytest.raises(UserError, match="'god' was not tested: there are dog"):
         cli.time(RUNS, store, task="god")
-    with pytest.raises(UserError, match="--task and --word are two figures"):
+    with pytest.raises(UserError, match="--task and --word draw different figures"):
         cli.time(RUNS, store, task="dog", word="big dog")
 
 
@@ -172,9 +172,9 @@ def test_a_noun_finds_the_task_of_another_name_and_where_there_is_none_a_sentenc
 
 def test_a_density_is_never_that_of_other_data(put, tmp_path):
     put("00000000000a", {"name": "gem"}, data="another")
-    with pytest.raises(UserError, match="the world makes other data than run 00000000000a was trained on: give its"):
+    with pytest.raises(UserError, match="the synthetic data is not the data of run 00000000000a: specify its"):
         cli.time(["00000000000a"], tmp_path, task="dog")
-    with pytest.raises(UserError, match="photos holds other data than run 00000000000a"):
+    with pytest.raises(UserError, match="photos is not the data of run 00000000000a"):
         cli.time(["00000000000a"], tmp_path, task="dog", data="photos")
     put("00000000000b", {"name": "gem"}, seed=1)
     with pytest.raises(UserError, match="runs 00000000000a, 00000000000b were trained on different data"):

@@ -232,7 +232,7 @@ def test_every_algorithm_without_boundaries_learns_phrases(name, setup):
 
 
 def test_models_without_regions_and_data_without_splits_are_refused(phrases, pieces, regions):
-    with pytest.raises(UserError, match="choose a model that sees them"):
+    with pytest.raises(UserError, match="choose a model that takes them"):
         SHIFT.setup(Wants(sees="image"))
     with pytest.raises(UserError, match="no phrases for test"):
         SHIFT.laid_out([p for p in phrases if p.split != "test"], pieces, regions)

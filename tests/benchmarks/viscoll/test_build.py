@@ -95,7 +95,7 @@ def test_the_worlds_files_are_the_worlds_wherever_they_lie(dataset, name, tmp_pa
     assert (there.statistics, there.held_out_images) == (here.statistics, here.held_out_images)
     assert load_phrases(there.file) == load_phrases(here.file)
     assert not build(dataset, data=str(unmarked(name, tmp_path / "official"))).world
-    assert "data of the world" in command(f"viscoll-{dataset}", "--from", str(tmp_path / name))
+    assert "synthetic data" in command(f"viscoll-{dataset}", "--from", str(tmp_path / name))
 
 
 def test_images_that_the_lists_name_are_left_out(tmp_path, unmarked):
@@ -194,7 +194,7 @@ def test_what_is_built_is_kept(monkeypatch, coco_phrases):
 def test_mistakes_are_told(tmp_path):
     with pytest.raises(UserError, match="there is no VisCOLL of 'cocoa'"):
         build("cocoa")
-    with pytest.raises(UserError, match="holds no coco"):
+    with pytest.raises(UserError, match="contains no coco"):
         build("coco", data=str(tmp_path))
     for split in ("train2017", "val2017"):
         name = f"instances_{split}.json"
@@ -212,7 +212,7 @@ def command(*words: str) -> str:
 def test_the_command_ends_with_table_1(coco_phrases, tmp_path):
     shown = command("viscoll-coco", "--scale", "tiny", "--out", str(tmp_path / "phrases.jsonl"))
     assert "639,592" in shown
-    assert "data of the world" in shown
+    assert "synthetic data" in shown
     assert len((tmp_path / "phrases.jsonl").read_text().splitlines()) == len(coco_phrases)
     found = json.loads(command("viscoll-coco", "--scale", "tiny", "--json"))
     assert found["statistics"]["training_instances"] == sum(p.split == "train" for p in coco_phrases)

@@ -192,7 +192,7 @@ def test_the_worlds_pictures_are_known_wherever_they_lie(dataset, name):
 
 
 def test_photographs_need_features_of_their_own(tmp_path, unmarked):
-    with pytest.raises(UserError, match="knows only the world's pictures"):
+    with pytest.raises(UserError, match="knows only synthetic pictures"):
         read_regions("coco", data=str(unmarked("coco", tmp_path / "photographs")))
-    with pytest.raises(UserError, match="holds no region_features"):
+    with pytest.raises(UserError, match="contains no region_features"):
         read_regions("coco", scale="tiny", features=str(tmp_path))

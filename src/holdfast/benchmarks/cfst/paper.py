@@ -1,11 +1,11 @@
-"""The settings of the paper's runs: the bold values of D.1 and D.2, and what its code fixes beside them.
+"""The settings of the paper's runs: the bold values of D.1 and D.2, and the values fixed in its code.
 
-A preset is what `--set` would be given: settings by name. Split-CIFAR100 has none in the paper; its ResNet has those
-of the authors' public code (MNTDP: CGQA's). CPIN, and Split-CIFAR100 with ViT, take CGQA's. RPSnet was run
-class-incrementally alone, and MNTDP task-incrementally.
+A preset has the form of `--set`: settings by name. The paper gives none for Split-CIFAR100; its ResNet uses those of
+the authors' public code (for MNTDP, those of CGQA). CPIN, and Split-CIFAR100 with ViT, use CGQA's. The paper ran RPSnet
+only class-incrementally, and MNTDP only task-incrementally.
 
-Strengths are for that code: its distillation has no T^2, which ours has, and its EWC no half and a Fisher of whole
-batches' gradients, which is far smaller than one of single examples.
+Strengths are those of that code: its distillation lacks the factor T^2 used in this library, and its EWC has no half
+and a Fisher of whole batches' gradients, which is far smaller than one of single examples.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ RATES: dict[tuple[str, str], dict[str, tuple[float | None, float | None]]] = {
         "mntdp": (None, 4e-4),
     },
 }
-"""The learning rate of each method, class- and task-incremental (the paper's star)."""
+"""The learning rate of each method, class- and task-incremental (starred in the paper)."""
 
 CAPACITY = {"resnet": 1000, "vit": 2000}
 GEM = {
@@ -79,7 +79,7 @@ GEM = {
     ("cobj", "vit"): ((32, 0.3), (32, 0.3)),
     ("cifar100", "resnet"): ((256, 0.1), (256, 0.7)),
 }
-"""Examples kept of each stage, and the memory strength."""
+"""The number of examples kept per stage, and the memory strength."""
 LWF = {
     ("cgqa", "resnet"): (1.0, 1.0),
     ("cgqa", "vit"): (1.0, 1.0),
@@ -97,7 +97,7 @@ EWC = {
 }
 LWF_BATCH = 50
 RPSNET = {"cgqa": 10.0, "cobj": 10.0, "cifar100": 2.5}
-"""How much distillation grows with each stage."""
+"""The growth of distillation with each stage."""
 
 
 MODULAR = ("rpsnet", "mntdp")
@@ -114,12 +114,12 @@ def model(algorithm: str) -> str:
 
 
 def epochs(model: str) -> int:
-    """How many epochs a stage has at most."""
+    """The maximum number of epochs of a stage."""
     return EPOCHS.get(_family(model), EPOCHS["resnet"])
 
 
 def shape(model: str, algorithm: str, setting: str) -> dict[str, Any]:
-    """What a method is like whatever the amount of data: the paper's training of a ViT, and what it compares or grows.
+    """Settings that define a method, whatever the amount of data: how a ViT is trained, and what is compared or grows.
 
     >>> shape("resnet18", "lwf", "task"), shape("modular-resnet18", "mntdp", "task")
     ({'lwf.on': 'old-heads'}, {'model.parts': 'stages'})
@@ -127,7 +127,7 @@ def shape(model: str, algorithm: str, setting: str) -> dict[str, Any]:
     found: dict[str, Any] = {}
     if _family(model) == "vit":
         found = {"train.learning_rate": 1e-4, "train.schedule": "cosine", "train.augment": "randaugment"}
-    if algorithm == "lwf" and setting == "task":  # the head of a new stage was taught nothing: the old ones were
+    if algorithm == "lwf" and setting == "task":  # the head of a new stage has learned nothing yet: distil the old ones
         return found | {"lwf.on": "old-heads"}
     if algorithm == "mntdp" and model.startswith("modular"):
         return found | {"model.parts": "stages"}
@@ -137,7 +137,7 @@ def shape(model: str, algorithm: str, setting: str) -> dict[str, Any]:
 def preset(benchmark: str, model: str, algorithm: str, setting: str, stages: int | None = None) -> dict[str, Any]:
     """The paper's settings for a method, by the registered names of benchmark, model and algorithm.
 
-    What the paper did not run (another algorithm, another model) has none.
+    The result is empty for anything that the paper did not run (another algorithm, another model).
 
     >>> preset("cobj", "resnet18", "gem", "task")
     {'train.learning_rate': 0.001, 'gem.examples': 16, 'gem.strength': 0.3}
@@ -155,7 +155,7 @@ def preset(benchmark: str, model: str, algorithm: str, setting: str, stages: int
         return found | {"replay.capacity": CAPACITY[family], "replay.memory": "experience-balanced"}
     if algorithm == "rpsnet":
         found |= {"rpsnet.capacity": 2000 if name == "cifar100" else CAPACITY[family], "rpsnet.growth": RPSNET[name]}
-        if name == "cifar100":  # theirs are rotated as well, and the rate is halved every twenty epochs
+        if name == "cifar100":  # the paper also rotates the images, and halves the rate every twenty epochs
             return found | {"train.batch_size": 128, "train.augment": "crop"}
         return found | ({"rpsnet.every": 1} if name == "cobj" and stages in (None, 3) else {})
     if algorithm == "gem":
@@ -166,7 +166,7 @@ def preset(benchmark: str, model: str, algorithm: str, setting: str, stages: int
         found |= {} if name == "cifar100" else {"train.batch_size": LWF_BATCH}
         return found | {"lwf.strength": 1.0, "lwf.temperature": temperature}
     if algorithm == "ewc":
-        of_batches = {"ewc.fisher": "batched", "ewc.half": False, "ewc.share": 1.0}  # Avalanche's, of all examples
+        of_batches = {"ewc.fisher": "batched", "ewc.half": False, "ewc.share": 1.0}  # as in Avalanche: of all examples
         return found | {"ewc.strength": EWC[case][column], **of_batches}
     return found
 

@@ -1,9 +1,9 @@
-"""What is to be built: which things go into which set, and which picture shows which of them where.
+"""What is to be built: which things belong to which set, and which picture shows which of them in which position.
 
-The paper leaves open in which shares things are split, and names no picture. Here whole source pictures are split, so
-that no thing and no picture is in two of train, val, test and few-shot; the shares hold for each concept. Things
-with the attribute that is kept for `sub` are in none of these sets, whatever picture they are in. Few-shot tests take
-unseen concepts from pictures that no other set uses.
+The paper does not say in what proportions things are split, and names no picture. This implementation splits whole
+source pictures, so that no thing and no picture is in two of train, val, test and few-shot; the proportions hold for
+each concept. Things with the attribute reserved for `sub` are in none of these sets, whatever picture they are in.
+Few-shot tests take unseen concepts from pictures that no other set uses.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ SMALLEST = 30
 CONTINUAL = ("train", "val", "test")
 SHARES = {"train": 0.65, "val": 0.05, "test": 0.10, "fewshot": 0.20}
 _VERSION = 1
-"""Another number for other pictures from the same plan."""
+"""Change this number to get different pictures from the same plan."""
 
 
 @dataclass(frozen=True)
 class ArchiveLayout:
-    """Where things lie in a published archive, for each split; the field of a record that has the combination."""
+    """The location of things in a published archive, for each split; the field of a record that has the combination."""
 
     root: str
     field: str
@@ -66,14 +66,14 @@ LAYOUTS = {
         {split: f"O365_continual_{split}_crop.json" for split in CONTINUAL}
         | {mode: f"O365_{mode}_fewshot_crop.json" for mode in _FEWSHOT},
     ),
-    "cpin": replace(_CGQA, root=""),  # as CGQA, in the folder itself, where CGQA's reader finds it too
+    "cpin": replace(_CGQA, root=""),  # like CGQA, but in the folder itself, where CGQA's reader finds it too
 }
 GRIDS = {"cgqa": 2, "cpin": 3}
 
 
 @dataclass(frozen=True)
 class SplitPlan:
-    """The pictures of one split, by combination, and their records; why some are missing or fewer than wanted."""
+    """The pictures of one split, by combination, and their records; and why some are missing."""
 
     split: str
     folder: str
@@ -87,7 +87,7 @@ class SplitPlan:
 
 @dataclass(frozen=True)
 class BuildPlan:
-    """All that is to be built. Two plans of one fingerprint give the same files, byte for byte."""
+    """Everything that is to be built. Two plans with the same fingerprint give the same files, byte for byte."""
 
     root: str
     combinations: Combinations
@@ -125,13 +125,13 @@ def make_plan(
 
 
 def _in_pictures(things: Iterable[SourceThing]) -> dict[str, int]:
-    """In how many pictures each concept is, where it is in enough to have one in each set."""
+    """The number of pictures that show each concept, for concepts shown in enough pictures to have one in each set."""
     counts = Counter(concept for _, concept in {(thing.picture, thing.concept) for thing in things})
     return {concept: count for concept, count in counts.items() if count >= len(SHARES)}
 
 
 def _present(combinations: Combinations, parts: Iterable[SplitPlan]) -> Combinations:
-    """The combinations of which there are pictures; `sub` shares the list of `sys`, so what either has stays."""
+    """The combinations of which there are pictures; `sub` shares the list of `sys`, so that of either is kept."""
     there = {part.split: set(part.pictures) for part in parts}
     there["sys"] |= there.get("sub", set())
     tasks = (tuple(each for each in task if each in there["train"]) for task in combinations.tasks)
@@ -172,10 +172,10 @@ def split_things(
 
 
 def spread(shown: Mapping[str, Mapping[str, int]], seed: int) -> dict[str, str]:
-    """The set of each picture, so that each concept is split by the shares; `shown` counts the concepts of a picture.
+    """Assign each picture to a set, so that each concept is split proportionally; `shown` counts a picture's concepts.
 
-    A picture goes where its rarest concept has least of its share, and pictures with rare concepts go first: then even
-    four pictures of a concept are one in each set.
+    A picture goes to the set that has the smallest part of its share of the picture's rarest concept, and pictures with
+    rare concepts go first: even four pictures of a concept are then distributed one to each set.
 
     >>> sorted(spread({"1": {"hat": 1}, "2": {"hat": 2}, "3": {"hat": 1}, "4": {"hat": 1}}, seed=0).values())
     ['fewshot', 'test', 'train', 'val']
@@ -243,10 +243,10 @@ def _lacking(
     sets: Mapping[str, Mapping[str, list[SourceThing]]],
     trained: set[str],
 ) -> list[str]:
-    """Why a split can have no picture of a combination; nothing where it can.
+    """The reasons why a split can have no picture of a combination; empty if it can.
 
-    A class is trained, validated and tested, or it is left out of all three. What is tested for composition was learned
-    in other combinations.
+    A class is either trained, validated and tested, or left out of all three. Combinations in compositional tests
+    consist of concepts that were learned in other combinations.
     """
     needed = (*CONTINUAL, "fewshot") if split == "non" else CONTINUAL if split in CONTINUAL else (pool,)
     found = [f"no {each} in {name}" for name in needed for each in combination if not sets[name].get(each)]
@@ -256,7 +256,7 @@ def _lacking(
 
 
 def _different(pools: Sequence[Sequence[SourceThing]], count: int, random: Random) -> list[tuple[SourceThing, ...]]:
-    """So many different choices of one thing from each pool, or all that there are.
+    """`count` different choices of one thing from each pool, or all choices if there are fewer.
 
     >>> sorted(_different(["ab", "c"], 5, Random(0))), len(_different([range(5000)] * 9, 100, Random(0)))
     ([('a', 'c'), ('b', 'c')], 100)
@@ -297,7 +297,7 @@ def _crops(
     for things in others:
         unseen[_label(things, pool)].append([thing for thing in things if thing.concept in pool])
     enough = [each for each in listed("cobj").trained if len(seen.get(each, ())) >= len(counts)]
-    trained = {concept for each in enough for concept in each}  # what is tested was learned in other combinations
+    trained = {concept for each in enough for concept in each}  # tested concepts were learned in other combinations
     combinations = most_frequent(
         Counter({label: len(found) for label, found in seen.items() if trained.issuperset(label)}),
         Counter({label: len(found) for label, found in unseen.items()}),
@@ -351,7 +351,7 @@ def _cut_parts(
 
 
 def _shares(there: int, counts: Mapping[str, int]) -> dict[str, tuple[int, int]]:
-    """Where each set's pictures of a combination begin, and how many they are: none where not each set has one.
+    """For each set, the start and number of its pictures of a combination: empty if not every set gets one.
 
     >>> _shares(1250, {"train": 1000, "val": 50, "test": 100, "fewshot": 100})
     {'val': (0, 50), 'test': (50, 100), 'fewshot': (150, 100), 'train': (250, 1000)}

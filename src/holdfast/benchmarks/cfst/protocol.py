@@ -1,4 +1,4 @@
-"""Which measures follow from the scores: those of the paper's tables, from the last stage and the few-shot tests.
+"""The measures derived from the scores: those of the paper's tables, from the last stage and the few-shot tests.
 
 The score log has, for each few-shot test, the mean accuracy of its tasks and, as `<test> interval`, half the width of
 its 95 % interval; `non(f)`, `sys(o)` and so on are the tests on fresh and on old concepts (E.4).
@@ -15,9 +15,9 @@ from holdfast.types import Array, Score
 
 INTERVAL = " interval"
 COMPARED = ("non", "sys")
-"""The tests that are taken again on fresh and on old concepts alone."""
+"""The tests that are repeated on fresh and on old concepts alone."""
 TESTS = tuple(mode + group + end for mode in MODES for group in ("", "(f)", "(o)") for end in ("", INTERVAL))
-"""What scores of few-shot tests are called."""
+"""The names of the scores of few-shot tests."""
 MEASURES = {
     "Acon": Measure("Acon", higher=True, mean_of=("task-*",)),
     "Asys": Measure("Asys", higher=True, mean_of=("sys",)),
@@ -33,7 +33,7 @@ _MISSING = "was not tested"
 
 
 def scored(name: str, accuracies: Array, count: int, stage: int, step: int) -> list[tuple[Score, Array]]:
-    """What the log keeps of a few-shot test over `count` queries, with the accuracies behind it.
+    """The log entries of a few-shot test over `count` queries, with the accuracies behind them.
 
     >>> import numpy as np
     >>> [score.score for score, _ in scored("sys", np.array([0.5, 1.0]), 20, stage=1, step=9)]
@@ -45,9 +45,9 @@ def scored(name: str, accuracies: Array, count: int, stage: int, step: int) -> l
 
 
 def summary(scores: Sequence[Score]) -> dict[str, float]:
-    """The row of a run in a paper's table; without few-shot tests (Split-CIFAR100), Acon alone.
+    """The row of a run in a table of the paper; without few-shot tests (Split-CIFAR100), Acon alone.
 
-    Beside the row: the intervals, the related scores S of each test against `non` (E.6), and those of fresh and old
+    Beside the row: the intervals, the related scores S of each test relative to `non` (E.6), and those of fresh and old
     concepts (E.4).
     """
     names, _, matrix = score_matrix(scores)

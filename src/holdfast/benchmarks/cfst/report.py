@@ -1,4 +1,4 @@
-"""The section on cfst: Tables 1 to 8 with ours in them, composition as bars, fresh against old concepts."""
+"""The section on cfst: Tables 1 to 8 with these runs included, composition as bars, fresh against old concepts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from holdfast.reports.groups import rows_of
 from holdfast.reports.overview import bar_series
 
 METHODS = {"joint": "multitask", "replay": "er"}
-"""The paper's names of what is called otherwise here."""
+"""The paper's names, if they differ from those in this library."""
 TESTS = {"sys": "Asys", "pro": "Apro", "sub": "Asub", "non": "Anon", "noc": "Anoc"}
 MEANS = {"hn": "Hn", "hr": "Hr", "ha": "Ha"}
 CONCEPTS = ("Anon(f)", "Anon(o)", "Asys(f)", "Asys(o)", "S(f)", "S(o)")
@@ -22,7 +22,7 @@ COBJ_TASKS = {10: "2", 5: "3", 3: "4"}
 
 
 def section(records: Sequence[Record]) -> list[Block]:
-    """A published table for each network and benchmark that was run, and what it looks like."""
+    """A published table for each network and benchmark that was run, and the corresponding figures."""
     groups: dict[str, list[Record]] = {}
     for record in records:
         settings = {n: v for n, v in record.config["benchmark"].items() if n not in ("seed", "setting")}
@@ -31,9 +31,9 @@ def section(records: Sequence[Record]) -> list[Block]:
 
 
 def _by_network(records: Sequence[Record]) -> list[list[Record]]:
-    """Runs of one network together.
+    """Group runs by network.
 
-    A network of modules belongs with a plain one of its kind that was run: that of its own size, or else the first.
+    A network of modules is grouped with a plain one of its kind that was run: of the same size, or else the first.
     """
     found: dict[str, list[Record]] = {}
     for record in sorted(records, key=lambda record: _of_modules(record)):  # the plain ones first
@@ -50,7 +50,7 @@ def _of_modules(record: Record) -> bool:
 
 
 def _kind(record: Record) -> str:
-    """What a network is, be it slim, or made of modules."""
+    """The kind of a network, regardless of its width and of whether it consists of modules."""
     return str(record.config["model"]["name"]).removeprefix("modular-").removesuffix("-tiny")
 
 
@@ -59,7 +59,7 @@ def _size(record: Record) -> dict[str, Any]:
 
 
 def table_number(record: Record) -> str:
-    """The paper's table for a run: by benchmark, kind of model, and number of tasks; none where it has none."""
+    """The paper's table for a run, by benchmark, kind of model, and number of tasks; empty if there is none."""
     benchmark = record.config["benchmark"]
     name, model = benchmark["name"].partition(":")[2], record.config["model"]["name"]
     vit = "vit" in model
@@ -93,17 +93,17 @@ def _blocks(records: Sequence[Record]) -> list[Block]:
 
 
 def _intervals(table: TableBlock) -> tuple[str, ...]:
-    """What the ± of each of our rows is: a row of one seed has the interval of its few-shot tests."""
+    """What the ± in each of our rows means: a row with one seed shows the interval of its few-shot tests."""
     with_width = [row for row in table.rows if any(cell.interval is not None for cell in row)]
     one = ", ".join(row[0].text for row in with_width if row[0].run)
     several = ", ".join(row[0].text for row in with_width if row[0].seeds)
-    told = ["over the few-shot tasks of its only seed, so that it says nothing of other seeds: " + one] if one else []
+    told = ["over the few-shot tasks of its only seed, and so not about other seeds: " + one] if one else []
     told += ["Student's t over seeds: " + several] if several else []
-    return (f"The 95 % interval of ours is {'; '.join(told)}.",) if told else ()
+    return (f"The 95 % interval of our runs is {'; '.join(told)}.",) if told else ()
 
 
 def _sizes(records: Sequence[Record]) -> tuple[str, ...]:
-    """A word where a table has networks of more than one size: one of modules, and the only plain one of its kind."""
+    """A note on tables with networks of several sizes, except a modular one beside the only plain one of its kind."""
     named = {str(_size(record)): record for record in records}
     if len(named) < 2:
         return ()
@@ -111,7 +111,7 @@ def _sizes(records: Sequence[Record]) -> tuple[str, ...]:
         f"{record.config['model']['name']} ({', '.join(f'{n}={v}' for n, v in _size(record).items())})"
         for record in named.values()
     )
-    return (f"The networks are not of one size: {told}.",)
+    return (f"The networks differ in size: {told}.",)
 
 
 def _bars(records: Sequence[Record]) -> list[Block]:
@@ -131,12 +131,12 @@ def _concepts(records: Sequence[Record]) -> list[Block]:
     ]
     if not rows:
         return []
-    notes = ("(f): concepts of the last stage alone; (o): without them. S: how far sys falls behind non, in percent.",)
+    notes = ("(f): only concepts of the last stage; (o): none of them. S: how far sys falls behind non, in percent.",)
     return [TableBlock("Fresh and old concepts (E.4)", ("method", *CONCEPTS), tuple(rows), notes)]
 
 
 def _rows(records: Sequence[Record]) -> list[tuple[str, tuple[Record, ...]]]:
-    """Rows by algorithm and setting; the setting is told where both were run."""
+    """Rows by algorithm and setting; the setting is shown if both were run."""
     settings = {record.config["benchmark"]["setting"] for record in records}
     return [
         (f"{title}, {setting}" if len(settings) > 1 else title, group)

@@ -1,4 +1,4 @@
-"""The things in the pictures of GQA, Objects365 and PartImageNet, by the names that CFST has for them."""
+"""The things in the pictures of GQA, Objects365 and PartImageNet, under the names that CFST uses for them."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from holdfast.datasets.partimagenet import DATASET as PARTIMAGENET
 from holdfast.errors import UserError
 from holdfast.types import Example
 
-# The concepts of CPIN tell animals by family, where PartImageNet's names tell only how they move. A family is a range
-# of WordNet's numbers, which ImageNet's classes have (hyenas stand between dogs and foxes).
+# CPIN's concepts distinguish animals by family, whereas PartImageNet's names only distinguish how they move. A family
+# is a range of WordNet's numbers, which ImageNet's classes have (hyenas come between dogs and foxes).
 _FAMILIES = (
     ("Testudines", 1662784, 1674464),
     ("Lacertilia", 1674464, 1696633),
@@ -48,14 +48,14 @@ class SourceThing:
 
 
 def read_things(name: str, folder: Path, reading: Reading) -> Iterator[list[SourceThing]]:
-    """The things of each picture from which a benchmark is built, in the order of the official files."""
+    """The things in each picture from which a benchmark is built, in the order of the official files."""
     for example, found in _READERS[name](folder, reading):
         file = example.images[0]
         assert isinstance(file, Path)
         things: dict[tuple[str, Box], SourceThing] = {}
         for concept, (left, top, width, height), attributes in found:
             box = (max(round(left), 0), max(round(top), 0), round(width), round(height))
-            # One thing may be listed twice in a picture: it is one instance, with the attributes of both.
+            # A thing may be listed twice in a picture: it is one instance, with the attributes of both entries.
             if (concept, box) in things:
                 attributes = tuple(dict.fromkeys((*things[concept, box].attributes, *attributes)))
             things[concept, box] = SourceThing(file.stem, file, concept, box, attributes)
@@ -63,7 +63,7 @@ def read_things(name: str, folder: Path, reading: Reading) -> Iterator[list[Sour
 
 
 def part_name(name: str, wnid: str) -> str:
-    """A part by the family of its animal, where CPIN has one, from the ImageNet class of the picture.
+    """A part named by the family of its animal, if CPIN distinguishes it, from the ImageNet class of the picture.
 
     >>> part_name("Quadruped Head", "n02123045"), part_name("Car Tier", "n02814533")
     ('Felidae Head', 'Car Tier')
@@ -109,11 +109,11 @@ SOURCES = {"cgqa": "gqa", "cobj": "objects365", "cpin": "partimagenet"}
 def _examples(
     dataset: Dataset, folder: Path, splits: tuple[str, ...], reading: Reading
 ) -> Iterator[tuple[str, Example]]:
-    """The examples of those splits that are there, each with its split's name."""
+    """The examples of the splits that exist, each with its split's name."""
     if not dataset.holds(folder) and dataset.holds(folder / dataset.name):
         folder /= dataset.name
     if not dataset.holds(folder):
-        raise UserError(f"{folder} holds no {dataset.name}: unpack its official files there")
+        raise UserError(f"{folder} contains no {dataset.name}: unpack its official files there")
     for split in splits:
         try:
             for example in dataset.examples(folder, split, reading):
@@ -124,7 +124,7 @@ def _examples(
 
 
 def _names(folder: Path, split: str) -> dict[int, str]:
-    """The names of the categories by their ids, without the blanks that some end with."""
+    """The names of the categories by their ids, without the trailing spaces that some of them have."""
     for place in ("", "*/", "*/*/"):
         for path in sorted(folder.glob(f"{place}*{split}.json")):
             return {record["id"]: record["name"].strip() for _, _, record in stream_arrays(path, "categories")}

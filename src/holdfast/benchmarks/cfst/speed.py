@@ -1,4 +1,4 @@
-"""The few-shot test of one mode: all tasks together, and one task after another, in one run."""
+"""The few-shot test of one mode: all tasks together, compared with one task after another, in one run."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from holdfast.types import Inputs
 T = TypeVar("T")
 LIMIT_RATIO = 20.0
 CLASSES, EACH = 100, 100
-"""The examples of one of CGQA's modes."""
+"""The number of examples in one of CGQA's modes."""
 TIMED_TASKS, TIMED_IMAGES = 3, 300
-"""With the extractor, so many are timed of what is done one after another: what one takes, all take."""
+"""With the extractor, only this many sequential tasks are timed: all take equally long."""
 
 
 @dataclass(frozen=True)
 class TestTime:
-    """Seconds that a test takes one task after another, and with all of them together; how many times quicker."""
+    """Seconds for a test one task after another, and with all tasks together; the speed-up."""
 
     case: str
     one_by_one: float
@@ -43,7 +43,7 @@ def _case(name: str, one_by_one: float, together: float, at_least: float | None 
 def one_by_one(
     features: Callable[[Tensor], Tensor], drawn: Draw, heads: tuple[Tensor, Tensor], tasks: int
 ) -> NDArray[np.float64]:
-    """The accuracies of the first few-shot tasks by the plainest loop: a head and an optimiser of its own for each."""
+    """The accuracies of the first few-shot tasks by the plainest loop: a separate head and optimiser for each."""
     found = []
     for number in range(tasks):
         support, query = (torch.from_numpy(rows[number].reshape(-1)) for rows in (drawn.support, drawn.query))
@@ -66,7 +66,7 @@ def one_by_one(
 def fewshot(device: torch.device, *, tasks: int = TASKS, side: int = 32, channels: int = 64) -> list[TestTime]:
     """Time the heads alone, at the width of a ResNet-18, and the whole test with its extractor.
 
-    The whole test one after another: the frozen extractor is asked in every step, as plain code does, or once a task.
+    In the sequential test, the frozen extractor runs in every step, as in plain code, or once per task.
     """
     random = np.random.default_rng(0)
     drawn = draw(np.repeat(np.arange(CLASSES), EACH), random, tasks=tasks)
@@ -84,7 +84,7 @@ def fewshot(device: torch.device, *, tasks: int = TASKS, side: int = 32, channel
 
     together, ours = timed(lambda: accuracies(table, drawn, heads))
     alone, plain = timed(lambda: one_by_one(lambda rows: table[rows.to(device)], drawn, heads, tasks))
-    assert np.abs(ours - plain).mean() < 1e-3, "both give the same, but for what single precision may round"
+    assert np.abs(ours - plain).mean() < 1e-3, "both agree, except for rounding in single precision"
 
     encoder = ResNet18(channels=channels).encoder(Inputs((3, side, side))).to(device).eval()
     images = torch.randint(256, (each, 3, side, side), dtype=torch.uint8, device=device)
@@ -98,7 +98,7 @@ def fewshot(device: torch.device, *, tasks: int = TASKS, side: int = 32, channel
     whole = together + image * CLASSES * EACH
     every = timed(lambda: one_by_one(extracted, drawn, heads, TIMED_TASKS))[0] / TIMED_TASKS * tasks
     return [
-        # A GPU waits for the host in so small a problem; a CPU computes all the time, together or not.
+        # For so small a problem a GPU waits for the host; a CPU is always busy, in either case.
         _case("heads alone", alone, together, LIMIT_RATIO if device.type == "cuda" else None),
         _case("extractor in every step", every, whole, LIMIT_RATIO),
         _case("extractor once a task", alone + tasks * each * image, whole),

@@ -1,4 +1,4 @@
-"""Which classes come when, and the examples of each: sorted by class, so that a stage is a slice of a table."""
+"""The order of classes, and the examples of each: sorted by class, so that a stage is a slice of a table."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ from holdfast.types import Example, Ids
 
 VERSION = 1
 USUAL = 10
-"""Classes in a stage, where nothing else is asked for and there are enough."""
+"""The number of classes in a stage, if nothing else is specified and there are enough."""
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Examples of the stream, and the place of each one's class in it."""
+    """Examples of the stream, and the position of each one's class in it."""
 
     ids: Ids
     places: NDArray[np.int64]
 
     def of(self, stage: int, each: int) -> Ids:
-        """Those of the classes that a stage brings.
+        """The examples of the classes that a stage introduces.
 
         >>> Rows(np.arange(4), np.array([0, 1, 2, 3])).of(stage=1, each=2)
         array([2, 3])
@@ -53,24 +53,24 @@ def in_order(dataset: Dataset, rank: Callable[[Example], Any]) -> Dataset:
 
 
 def by_list(dataset: Dataset, listed: Sequence[Combination]) -> Dataset:
-    """An archive in the order of a list of combinations; those that are not on it come last, by the alphabet."""
+    """An archive in the order of a list of combinations; combinations not on the list come last, alphabetically."""
     places = {tuple(sorted(each)): place for place, each in enumerate(listed)}
     return in_order(dataset, lambda e: (places.get(combination(e), len(places)), combination(e)))
 
 
 def by_number(dataset: Dataset, order: Sequence[int]) -> Dataset:
-    """A dataset in an order of its class numbers."""
+    """A dataset in a given order of its class numbers."""
     places = {number: place for place, number in enumerate(order)}
     return in_order(dataset, lambda example: places[int(str(example.target))])
 
 
 def mark(order: Sequence[object]) -> str:
-    """A word for an order, to tell a table in it from others."""
+    """A tag for an order, to distinguish a table in it from others."""
     return hashlib.blake2b(repr(order).encode(), digest_size=8).hexdigest()
 
 
 def cifar_order() -> list[int]:
-    """CIFAR-100's classes in an order drawn as the paper draws its combinations': by NumPy, with its seed.
+    """CIFAR-100's classes in an order drawn like that of the paper's combinations: by NumPy, with the paper's seed.
 
     >>> cifar_order()[:5]
     [40, 35, 81, 61, 98]
@@ -79,19 +79,19 @@ def cifar_order() -> list[int]:
 
 
 def classes_each(classes: int, tasks: int | None) -> int:
-    """How many classes a stage brings: by default ten, or half of all where there are few.
+    """The number of classes in a stage: by default ten, or half of all if there are few.
 
     >>> classes_each(100, None), classes_each(30, 5), classes_each(10, None)
     (10, 6, 5)
     """
     count = max(2, classes // USUAL) if tasks is None else tasks
     if classes % count:
-        raise UserError(f"{classes} classes cannot be dealt out evenly to {count} stages: set benchmark.tasks")
+        raise UserError(f"{classes} classes cannot be divided evenly among {count} stages: set benchmark.tasks")
     return classes // count
 
 
 def places_of(splits: Sequence[PreparedSplit]) -> list[NDArray[np.int64]]:
-    """For each split, the place of each example's class in the stream, from splits that are sorted by class."""
+    """For each split, the position of each example's class in the stream, from splits that are sorted by class."""
     order: list[int] = []
     for split in splits:
         targets = split.table.targets.numpy()
@@ -100,15 +100,15 @@ def places_of(splits: Sequence[PreparedSplit]) -> list[NDArray[np.int64]]:
         order = order or found
         if found != order:
             missing = len(set(order) ^ set(found))
-            raise UserError(f"{missing} classes are not in each of train, val and test: give the whole archive")
+            raise UserError(f"{missing} classes are not in each of train, val and test: provide the whole archive")
     place = {number: at for at, number in enumerate(order)}
     return [np.array([place[number] for number in split.table.targets.tolist()], np.int64) for split in splits]
 
 
 def tables(table: Table, places: NDArray[np.int64], names: Sequence[str], each: int) -> list[Table]:
-    """A table whose rows are sorted by class as one for each task: slices, so that nothing is copied.
+    """Split a table whose rows are sorted by class into one per task: slices, so that nothing is copied.
 
-    The tasks are those of the stages; where all are one task, its table stays whole.
+    The tasks are those of the stages; if all stages form one task, its table stays whole.
     """
     if len(set(names)) == 1:
         return [replace(table, task=names[0], targets=torch.from_numpy(places))]
@@ -128,7 +128,7 @@ def _slice(column: Column, start: int, stop: int) -> Column:
 
 
 def some_of_each(rows: Rows, names: NDArray[np.str_], per_class: int | None, seed: int) -> Rows:
-    """All rows, or so many of each class, drawn by the examples' names."""
+    """All rows, or `per_class` of each class, drawn by the examples' names."""
     if per_class is None:
         return rows
     chosen = low_shot([str(name) for name in names], rows.places.tolist(), count=per_class, seed=seed)

@@ -1,4 +1,4 @@
-"""The heads of both settings, the few-shot tests, and what combinations are made of."""
+"""The heads of both settings, the few-shot tests, and the concepts of combinations."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from holdfast.tasks import Classify
 from holdfast.types import Array, Example
 
 NAME = "classes"
-"""The one task of the class-incremental setting."""
+"""The only task of the class-incremental setting."""
 
 
 def stage_name(number: int) -> str:
-    """The name of a stage and of its evaluation sets, and in the task-incremental setting of its task and head."""
+    """The name of a stage and of its evaluation sets; in the task-incremental setting, also of its task and head."""
     return f"task-{number + 1}"
 
 
@@ -37,7 +37,7 @@ def combination(example: Example) -> tuple[str, ...]:
 
 
 def concept_bits(concepts: Sequence[str]) -> Callable[[Sequence[Example]], Array]:
-    """Which of some concepts each example shows, one bit each; what is none of them leaves no trace.
+    """A function that marks which of some concepts each example shows, one bit each; other concepts are ignored.
 
     >>> concept_bits(["door", "fence", "hat"])([Example("a", extra={"comb": ("door", "hat")})])
     array([5])

@@ -1,4 +1,4 @@
-"""The few-shot tests at the end of a run: which examples each draws from, and what it scores."""
+"""The few-shot tests at the end of a run: which examples each one draws from, and its scores."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class FewShotTest:
-    """A few-shot test: the examples of its mode, those of them that it draws from, and the class of each of these."""
+    """A few-shot test: the examples of its mode, those from which it draws, and their classes."""
 
     name: str
     mode: Ids
@@ -42,21 +42,21 @@ class FewShotTest:
 
 @dataclass(frozen=True)
 class FewShotTests:
-    """All of them, as a run takes them when its last stage is learned."""
+    """All few-shot tests, taken when the last stage of a run has been learned."""
 
     tests: Sequence[FewShotTest]
     head: str
-    """Whose encoder is tested: it may have a path or adapters of its own."""
+    """The task whose encoder is tested: it may have a path or adapters of its own."""
     tasks: int
     frozen: bool
     seed: int
 
     def __call__(self, learner: Learner, learned: Stream, step: int) -> list[tuple[Score, Array]]:
-        """The scores, on what the extractor has become; the features of a mode are computed once."""
+        """The scores of the extractor in its current state; the features of a mode are computed once."""
         found: list[tuple[Score, Array]] = []
         seen: Ids | None = None
         for test in self.tests:
-            random = np.random.default_rng([self.seed, *test.name.encode()])  # whichever other tests there are
+            random = np.random.default_rng([self.seed, *test.name.encode()])  # independent of the other tests
             drawn = fewshot.draw(test.labels, random, tasks=self.tasks, way=test.way)
             heads = fewshot.new_heads(self.tasks, test.way, learner.model.encoder.width, random)
             if not self.frozen:

@@ -1,7 +1,7 @@
-"""The benchmark `climb`: settings, and how its parts are put together.
+"""The benchmark `climb`: its settings, and how its parts are assembled.
 
-Each task is a stage with a head of its own. One task alone (`--order vqav2`) with plain fine-tuning is the paper's
-direct fine-tuning, which the other runs' knowledge transfer is taken against: it is run once, and found by all.
+Each task is a stage with its own head. A single task (`--order vqav2`) with plain fine-tuning is the paper's direct
+fine-tuning, the baseline of the other runs' knowledge transfer: it is run once, and shared by all of them.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from holdfast.metrics.pooling import Shares
 from holdfast.types import Between, Inputs, Protocol, Score, Stream, Wants
 
 SIDES = {"tiny": 32, "small": 64, "large": 96, "paper": paper.SIDE}
-"""The side of the images, where a model leaves it open."""
+"""The side of the images, if the model does not specify it."""
 
 
 @dataclass(frozen=True)
 class _Read:
-    """The splits of every task that was read, and what they look like to a model."""
+    """The splits of every task that was read, and their form as model inputs."""
 
     splits: Mapping[str, list[PreparedSplit]]
     inputs: Inputs
@@ -40,7 +40,7 @@ class _Read:
 
 @dataclass(frozen=True)
 class Climb(Benchmark):
-    """VQAv2, NLVR2, SNLI-VE and VCR, one after another, each with a head of its own."""
+    """VQAv2, NLVR2, SNLI-VE and VCR, one after another, each with its own head."""
 
     version: ClassVar[int] = 1
     default_model: ClassVar[str] = "vilt-tiny"
@@ -49,34 +49,34 @@ class Climb(Benchmark):
 
     scale: Literal["tiny", "small", "large", "paper"] = "small"
     order: str = ""
-    """Tasks with `>` between them, or 1, 2 or 3 for the paper's orders. One task alone is learned directly."""
+    """Task names separated by `>`, or 1, 2 or 3 for the paper's orders. A single task is learned directly."""
     train: Annotated[int, Between(8)] | None = None
-    """At most so many training examples of each task; by default all, but at tiny and small few enough for minutes."""
+    """Maximum number of training examples per task; by default all; few at tiny and small, for short runs."""
     scored: Annotated[int, Between(8)] | None = None
-    """At most so many examples of each validation and test set; by default as with `train`."""
+    """Maximum number of examples in each validation and test set; by default chosen like `train`."""
     data: str = ""
-    """The folder with a folder for each dataset's official files; without it, the world's at this scale."""
+    """The folder with a folder for each dataset's official files; without it, synthetic data at this scale is used."""
     skip_bad: Annotated[int, Between(0)] = 0
     features: str = ""
-    """The folder of region features, for a model that sees regions; without it, it sees the cells of a grid."""
+    """The folder of region features, for a model that takes regions; without it, it sees the cells of a grid."""
     downstream: bool = False
-    """Whether low-shot runs from each stage's weights follow."""
+    """Whether to add low-shot runs that start from the weights after each stage."""
     single_task: bool = False
-    """With `downstream`: whether they follow the direct runs as well, as the paper's rows "single-task" have it."""
+    """With `downstream`: whether to add them after the direct runs as well, as in the paper's "single-task" rows."""
     joint: bool = False
-    """Whether the joint run, which intransigence is taken against, is run as well."""
+    """Whether to run the joint run as well, which intransigence needs."""
     seed: int = 0
 
     def __post_init__(self) -> None:
-        # Whichever way an order is given, it is one run; a mistake is told before any data is read.
+        # An order is one run, however it is written; mistakes are reported before any data is read.
         object.__setattr__(self, "order", ">".join(task_order(self.order)))
 
     def model(self, algorithm: str = "finetune") -> str:
-        """The paper's own at its scale, a small one elsewhere."""
+        """The paper's own model at its scale, and a small one otherwise."""
         return "vilt" if self.scale == "paper" else self.default_model
 
     def preset(self, model: str, algorithm: str) -> Mapping[str, Any]:
-        """The paper's settings of an algorithm, rescaled where data and model are small."""
+        """The paper's settings of an algorithm, rescaled if data and model are small."""
         return paper.preset(model, algorithm, self.scale)
 
     def needs(self, title: str) -> Mapping[str, Need]:
@@ -97,21 +97,21 @@ class Climb(Benchmark):
         return task_order(self.order)[:stages]
 
     def reads(self) -> tuple[str, ...]:
-        """The dataset of each task, and features where they come from files."""
+        """The dataset of each task, and the features if they come from files."""
         features = ["region_features"] if self.features else []
         return (*(TASKS[name].dataset for name in task_order(self.order)), *features)
 
     def joined(self, others: Sequence[Benchmark]) -> Climb:
-        """The tasks of all runs that differ from this one in their order and in what they need."""
+        """The benchmark with the tasks of all runs that differ from this one only in their order and needs."""
         alike = [other for other in others if isinstance(other, Climb) and other._alone() == self._alone()]
         names = {name for other in alike for name in task_order(other.order)}
         return replace(self, order=">".join(name for name in TASKS if name in names)) if names else self
 
     def setup(self, wants: Wants) -> Setup:
-        """Read the tasks, and lay them out in stages."""
+        """Read the tasks, and arrange them in stages."""
         place, names = Place(self.data, self.scale, self.skip_bad), task_order(self.order)
         if wants.sees == "grid":
-            raise UserError("climb has pictures and no feature maps: choose a model such as vilt-tiny or uniter-tiny")
+            raise UserError("climb has pictures but no feature maps: choose a model such as vilt-tiny or uniter-tiny")
         check_sight(names, wants, self.scale, self.features)
         if not self.data:
             worlds([TASKS[name].dataset for name in (names if wants.vocabulary else TASKS)], self.scale)
@@ -145,7 +145,7 @@ class Climb(Benchmark):
         return self._laid_out(_Read(splits, inputs, wants.sees == "regions"))
 
     def narrow(self, setup: Setup) -> Setup:
-        """The tasks of this benchmark's own order."""
+        """Reduce the setup to the tasks of this benchmark's own order."""
         whole = setup.whole
         assert isinstance(whole, _Read)
         return self._laid_out(whole)
@@ -172,7 +172,7 @@ class Climb(Benchmark):
         )
 
     def _alone(self) -> Climb:
-        """The benchmark without what other runs of a plan may have otherwise on the same data."""
+        """The benchmark without the settings in which other runs of a plan may differ on the same data."""
         return replace(self, order="", downstream=False, single_task=False, joint=False)
 
     @staticmethod
@@ -187,7 +187,7 @@ class Climb(Benchmark):
 
     @staticmethod
     def shares(scores: Sequence[Score], others: Mapping[str, Sequence[Score]]) -> Mapping[str, Shares]:
-        """What each task adds to forgetting and to the transfers."""
+        """The contribution of each task to forgetting and to the transfers."""
         return protocol.shares(scores, others) | transfer.shares(others)
 
     def _transfer(self, title: str) -> dict[str, Need]:

@@ -1,4 +1,4 @@
-"""`holdfast climb`: runs beside the paper's tables and figures, and what to show with a text that has no image."""
+"""`holdfast climb`: runs in the layout of the paper's tables and figures, and image placeholders for text tasks."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ if TYPE_CHECKING:
     from holdfast.reports.tables import Grid
 
 Store = Annotated[Path, typer.Argument(help="The store: the folder of all runs.")]
-Scale = Annotated[str, typer.Option(help="The scale whose runs are shown; that of most by default.")]
-AsJson = Annotated[bool, typer.Option("--json", help="As JSON on standard output.")]
+Scale = Annotated[str, typer.Option(help="Show runs at this scale; default: the one with the most runs.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON to standard output.")]
 
 VARIANTS = (("none", False), ("zero", False), ("mean", False), ("mean", True))
-"""Table 5: the image beside a text, and whether places of the image are given to the text."""
+"""Table 5: the image beside a text, and whether positions of the image are reallocated to the text."""
 LEVELS = {"tiny": ("16", "32", "64")}
-"""The shots of Table 5, where a scale has fewer than the paper's."""
+"""The shots of Table 5, if a scale has fewer than the paper's."""
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
-    group = typer.Typer(help="Look into runs of climb.", no_args_is_help=True)
+    group = typer.Typer(help="Analyse runs of climb.", no_args_is_help=True)
     group.command()(tables)
     group.command()(figures)
     group.command()(vacuous)
@@ -34,12 +34,12 @@ def register(app: typer.Typer) -> None:
 def tables(
     store: Store = Path("runs"),
     table: Annotated[
-        list[str] | None, typer.Option(help="3, 5 to 8, 9a, 9b, 10 to 13; all that we have runs of.")
+        list[str] | None, typer.Option(help="3, 5 to 8, 9a, 9b, 10 to 13; default: all with runs.")
     ] = None,
     scale: Scale = "",
     as_json: AsJson = False,
 ) -> None:
-    """Print the paper's tables, ours above the paper's; the world's data is marked as no reproduction of them."""
+    """Print the paper's tables, with our rows above the paper's. Synthetic data is marked as no reproduction."""
     from holdfast.benchmarks.climb.tables import BUILDERS, filled, sheet
 
     runs = _runs(store, scale)
@@ -49,10 +49,10 @@ def tables(
 
 def figures(
     store: Store = Path("runs"),
-    out: Annotated[Path, typer.Option(help="The folder to write the pictures into.")] = Path("figures"),
+    out: Annotated[Path, typer.Option(help="The folder for the pictures.")] = Path("figures"),
     scale: Scale = "",
 ) -> None:
-    """Draw the paper's Figures 3 to 6 and 8 to 10 from our runs, with the paper's own values as dashed lines."""
+    """Draw the paper's Figures 3 to 6 and 8 to 10 from the runs, with the paper's own values as dashed lines."""
     from holdfast.benchmarks.climb.figures import draw
 
     for path in draw(_runs(store, scale), out):
@@ -61,22 +61,20 @@ def figures(
 
 def vacuous(
     scale: Annotated[str, typer.Option(help="How much data: tiny, small, large, paper.")] = "small",
-    data: Annotated[str | None, typer.Option(help="The folder of the official files; else the world's.")] = None,
+    data: Annotated[str | None, typer.Option(help="The folder of the official files; default: synthetic.")] = None,
     model: Annotated[str | None, typer.Option(help="The model; vilt-tiny, or vilt at the paper's scale.")] = None,
     settings: Annotated[list[str] | None, typer.Option("--set", help="A setting, such as train.epochs=20.")] = None,
-    samples: Annotated[int, typer.Option(min=1, help="How many sub-samples of the training data.")] = 3,
-    shots: Annotated[list[str] | None, typer.Option(help="How few of each class; by default 16, 32, 128.")] = None,
+    samples: Annotated[int, typer.Option(min=1, help="Number of sub-samples of the training data.")] = 3,
+    shots: Annotated[list[str] | None, typer.Option(help="Examples per class; default: 16, 32 and 128.")] = None,
     out: Annotated[Path, typer.Option(help="The store: the folder of all runs.")] = Path("runs"),
     device: Annotated[str, typer.Option(help="cpu, cuda, cuda:N, or auto.")] = "auto",
     jobs: Annotated[
         int,
-        typer.Option(
-            "--jobs", "-j", "--workers", min=0, help="How many runs at once; 0: as many as cores, or as GPUs."
-        ),
+        typer.Option("--jobs", "-j", "--workers", min=0, help="Number of parallel runs; 0: one per core, or per GPU."),
     ] = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Run all of Table 5 and print it: IMDb with no image, a black one, the mean image, and more places for text."""
+    """Run all of Table 5 and print it: IMDb with no image, a black one, the mean image, and more room for text."""
     from holdfast.benchmarks.climb.tables import sheet
     from holdfast.cli.carry import carry, end
     from holdfast.cli.run import parse_settings
@@ -136,7 +134,7 @@ def _show(sheets: list[Sheet], as_json: bool) -> None:
 
 
 def _grid(sheet: Sheet) -> Grid:
-    """Two lines for each row: ours, and the paper's under it."""
+    """Two lines for each row: our runs, and the paper's values below."""
     from holdfast.benchmarks.climb.tables import ScoreCell
     from holdfast.reports.tables import Grid
 

@@ -1,8 +1,8 @@
-"""CLiMB's Figures 3 to 6 and 8 to 10 from our runs; the paper's own values, where its tables print them, are dashed.
+"""CLiMB's Figures 3 to 6 and 8 to 10 from our runs; dashed lines show the values printed in the paper's tables.
 
-A change from a baseline that is not clearly above chance is not drawn, and that is said.
+A change from a baseline that is not clearly above chance is not drawn, and a note says so.
 
-| figure | what it shows                                                        |
+| figure | content                                                              |
 |--------|----------------------------------------------------------------------|
 | 3      | forgetting under each algorithm; transfer and forgetting by order    |
 | 4      | low-shot transfer to the upstream tasks still to come                |
@@ -43,13 +43,13 @@ TITLES = {
     "coco": "COCO",
 }
 COLOURS = ("#4477aa", "#999999", "#228833", "#ee6677", "#ccaa22", "#aa3377", "#66ccee", "#222222")
-"""One for each algorithm, in the order of the paper's tables; told apart by those who see few colours too."""
+"""One for each algorithm, in the order of the paper's tables; distinguishable with colour blindness."""
 STANDARD = paper.ORDERS[0].split(">")
 
 
 @dataclass(frozen=True)
 class PlotLine:
-    """A line of a panel: a value or none at each place, perhaps with a band; dashed where it is the paper's."""
+    """A line of a panel: an optional value at each place, perhaps with a band; dashed for the paper's values."""
 
     name: str
     colour: str
@@ -69,16 +69,16 @@ class Panel:
     unit: str = ""
     axis: str = "upstream tasks so far"
     doubtful: list[str] = field(default_factory=list)
-    """Our lines, or their places, that are left out since the baseline is not clearly above chance."""
+    """Our lines, or places on them, that are left out because the baseline is not clearly above chance."""
 
     @property
     def drawn(self) -> bool:
-        """Whether a line of ours is in it."""
+        """Whether it contains a line of ours."""
         return any(not line.printed for line in self.lines)
 
 
 def draw(runs: RunsAtScale, out: Path) -> list[Path]:
-    """Write every figure that the runs have something for; give the files."""
+    """Write every figure for which there are runs; return the files."""
     try:
         import matplotlib.figure  # type: ignore[import-not-found, unused-ignore]  # noqa: F401
     except ImportError:
@@ -90,12 +90,12 @@ def draw(runs: RunsAtScale, out: Path) -> list[Path]:
         if any(panel.drawn or panel.doubtful for panel in panels):
             written.append(_write(panels, out / f"figure-{number}.png", runs))
     if not written:
-        raise UserError("the runs here are not those of any figure: `holdfast run climb` makes them")
+        raise UserError("none of these runs belongs to a figure: make such runs with `holdfast run climb`")
     return written
 
 
 def forgetting(model: str) -> Callable[[RunsAtScale], list[Panel]]:
-    """What each algorithm forgets of each task but the last, after each later one."""
+    """How much each algorithm forgets of each task but the last, after each later one."""
 
     def make(runs: RunsAtScale) -> list[Panel]:
         panels = []
@@ -113,7 +113,7 @@ def forgetting(model: str) -> Callable[[RunsAtScale], list[Panel]]:
 
 
 def orders(runs: RunsAtScale) -> list[Panel]:
-    """Knowledge transfer at each place of the paper's orders, and what is forgotten of the first task."""
+    """Knowledge transfer at each position of the paper's orders, and how much of the first task is forgotten."""
     axis = "place in the order"
     gained = Panel("Knowledge transfer", tuple(f"task {n}" for n in range(1, 5)), unit="T_UK (%)", axis=axis)
     lost = Panel("Forgetting of task 1", tuple(f"after task {n}" for n in range(2, 5)), unit="T_F (%)", axis=axis)
@@ -221,7 +221,7 @@ def _few(runs: RunsAtScale, found: Sequence[Upstream], stage: int, task: str) ->
 
 
 def _largest(found: Sequence[LowShotRecord]) -> list[LowShotRecord]:
-    """Of runs with several levels of shots, those with the most."""
+    """The runs with the most shots, if there are several levels."""
     most = max((float(each.shots.rstrip("%")) for each in found), default=0.0)
     return [each for each in found if float(each.shots.rstrip("%")) == most]
 
@@ -250,7 +250,7 @@ def _language_scores(task: str, algorithm: str) -> list[float | None]:
 
 
 def _low_shot_scores(number: str, task: str, algorithm: str, shots: str) -> list[float | None]:
-    """Direct, then after each stage; the first stage of most algorithms stands under "single-task"."""
+    """Direct, then after each stage; for most algorithms the first stage is listed under "single-task"."""
     source = table("climb", number).select(task=task, shots=shots)
     found = {(str(row["algorithm"]), str(row["after"])): _number(row["score"]) for row in source}
     after = [found.get((algorithm, name)) for name in STANDARD]
@@ -264,7 +264,7 @@ def _number(cell: object) -> float | None:
 
 
 def _all(values: Sequence[float]) -> float | None:
-    """The mean of the runs; what is not known of one is not known."""
+    """The mean of the runs; None if the value of any run is unknown."""
     if not values:
         return None
     return next((value for value in values if value != value), metrics.mean(values))
@@ -284,7 +284,7 @@ def _colour(algorithm: str) -> str:
 def _add(
     panel: Panel, name: str, own: Sequence[float | None], theirs: Sequence[float | None], colour: str = ""
 ) -> None:
-    """Our line, and the paper's beside it; a value that is not a number is left out, and that is noted."""
+    """Our line, and the paper's beside it; values that are not numbers are left out, with a note."""
     colour = colour or _colour(name)
     if all(value is None for value in own):
         return  # it was not run
@@ -308,7 +308,7 @@ def _write(panels: Sequence[Panel], path: Path, runs: RunsAtScale) -> Path:
     for axes, panel in zip(figure.subplots(1, len(panels), squeeze=False)[0], panels, strict=True):
         for line in panel.lines:
             at = range(len(line.values))
-            values = [math.nan if value is None else value for value in line.values]  # a gap, where there is none
+            values = [math.nan if value is None else value for value in line.values]  # a gap for a missing value
             look: dict[str, Any] = (
                 {"linestyle": "--", "linewidth": 1, "alpha": 0.6} if line.printed else {"linewidth": 2}
             )
@@ -319,7 +319,7 @@ def _write(panels: Sequence[Panel], path: Path, runs: RunsAtScale) -> Path:
                 low, high = ([v + s * b for v, b in zip(values, line.band, strict=True)] for s in (-1, 1))
                 axes.fill_between(at, low, high, color=line.colour, alpha=0.15, linewidth=0)
         if panel.doubtful:
-            note = f"{'some' if panel.drawn else 'all'} of ours left out: the baseline is not clearly above chance"
+            note = f"{'some' if panel.drawn else 'all'} of our values omitted: the baseline is not clearly above chance"
             axes.text(0.5, 1.02, note, transform=axes.transAxes, fontsize=6, color="#555555", ha="center")
         axes.set_title(panel.title, fontsize=10, pad=14 if panel.doubtful else None)
         axes.set_ylabel(panel.unit)

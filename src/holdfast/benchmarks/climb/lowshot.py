@@ -1,8 +1,9 @@
-"""The benchmark `climb:lowshot`: one task learned from few examples, after some upstream stages or after none.
+"""The benchmark `climb:lowshot`: one task learned from few examples, either after some upstream stages or directly.
 
-The examples are a sub-sample of the task's training data. All weights are fine-tuned, whatever algorithm learned the
-upstream tasks (CLiMB, section 5.2). With `--start RUN@STAGE` the encoder has the weights of an upstream run after that
-stage; without it, it is the pre-trained one. `climb.transfer` says which of these runs an upstream run is measured by.
+The examples are a sub-sample of the task's training data. All weights are fine-tuned, whichever algorithm learned the
+upstream tasks (CLiMB, section 5.2). With `--start RUN@STAGE` the encoder starts from the weights of an upstream run
+after that stage; without it, from the pre-trained ones. `climb.transfer` defines by which of these runs an upstream run
+is measured.
 """
 
 from __future__ import annotations
@@ -58,18 +59,18 @@ from holdfast.types import (
 
 VERSION = 1
 SIDES = {"tiny": 32, "small": 64, "large": 96, "paper": 384}
-"""Of images, where the model has no wish."""
+"""The side of images, if the model does not specify it."""
 MOST = {"tiny": (40, 80), "small": (100, 400), "large": (1000, None), "paper": (None, None)}
-"""At most so many examples for validation and for the test on the world's data; None: all."""
+"""The maximum number of synthetic examples for validation and for the test; None: all."""
 EPOCHS, RATES = {"language": 10, "vision": 10, "imagenet": 8, "inaturalist2019": 8}, {"language": 4e-5, "vision": 1e-4}
-"""The paper's, by task or modality."""
+"""The paper's values, by task or modality."""
 SMALLER: dict[str, dict[str, tuple[int, float]]] = {
     "tiny": dict.fromkeys(MODALITIES, (3, 1e-3)),
     "small": {"multimodal": (10, 5e-4), "language": (10, 4e-4), "vision": (20, 1e-3)},
 }
-"""Epochs and learning rates for the models of these scales: a small one learns the faster at a higher rate."""
+"""Epochs and learning rates for the models of these scales: a small one learns faster at a higher rate."""
 FASTER = {"tiny": 1.0, "small": 1.0, "large": 5.0, "paper": 1.0}
-"""What the paper's rates are multiplied by, where they are taken."""
+"""The factor on the paper's rates, if these are used."""
 
 
 @dataclass(frozen=True)
@@ -83,45 +84,45 @@ class LowShot(Benchmark):
     task: str = "sst-2"
     """One of the thirteen, such as nlvr2, imdb or coco."""
     shots: str = ""
-    """How few: a count (of each class, where there are classes) or a share, as in 5%; empty: the scale's own."""
+    """How few: a count (per class, if there are classes) or a share, such as 5%; empty: the scale's default."""
     sample: Annotated[int, Between(0)] | None = None
     """The seed of the sub-sample; None: the run's."""
     image: Vacuous = "mean"
-    """What a language task shows: the mean of COCO's images, a black one, or none."""
+    """The image of a language task: the mean of COCO's images, a black one, or none."""
     reallocate: bool = True
-    """Give places of a vacuous image to the text: it has a third of the side, and a text more than 40 word pieces."""
+    """Reallocate positions of a placeholder image to text: a third of the side, and over 40 word pieces of text."""
     scale: Literal["tiny", "small", "large", "paper"] = "small"
     data: str = ""
-    """A folder with the official files of the task; without it, the world's at this scale."""
+    """A folder with the official files of the task; without it, synthetic data at this scale is used."""
     skip_bad: Annotated[int, Between(0)] = 0
     features: str = ""
-    """The folder of region features, for a multimodal task and a model that sees regions."""
+    """The folder of region features, for a multimodal task and a model that takes regions."""
     validation: Annotated[int, Between(1)] | None = None
     test: Annotated[int, Between(1)] | None = None
-    """At most so many examples of the two, drawn by id; None: as the scale has, but of official data the whole test."""
+    """Maximum number of validation and test examples, drawn by id; None: the scale's, but all of an official test."""
     seed: int = 0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "task", task_name(self.task))
         object.__setattr__(self, "shots", self.shots or levels(self.task, self.scale)[0])
         object.__setattr__(self, "sample", self.seed if self.sample is None else self.sample)
-        amount(self.shots)  # a mistake is told before any data is read
+        amount(self.shots)  # report a mistake before any data is read
 
     def model(self, algorithm: str = "finetune") -> str:
-        """The paper's own at its scale, a small one elsewhere."""
+        """The paper's own model at its scale, and a small one otherwise."""
         return "vilt" if self.scale == "paper" else self.default_model
 
     def reads(self) -> tuple[str, ...]:
-        """The dataset of the task, and features where they come from files."""
+        """The dataset of the task, and the features if they come from files."""
         features = ["region_features"] if self.features else []
         known: Mapping[str, Unimodal | paper.Facts] = {**paper.TASKS, **unimodal.LANGUAGE, **unimodal.VISION}
         return (known[self.task].dataset, *features)
 
     def setup(self, wants: Wants) -> Setup:
-        """Draw the few examples, and read what validates and tests them."""
+        """Draw the few examples, and read the validation and test data."""
         several = modality(self.task) == "multimodal"
         if wants.sees != "image" and not (several and wants.sees == "regions"):
-            raise UserError("climb:lowshot shows pictures, and this model sees none: choose another, such as vilt-tiny")
+            raise UserError("climb:lowshot uses pictures, but this model takes none: choose another, such as vilt-tiny")
         check_sight([self.task], wants, self.scale, self.features)
         task, parts, inputs = self._multimodal(wants) if several else self._unimodal(wants)
         data = Data([part.table for part in parts])
@@ -157,7 +158,7 @@ class LowShot(Benchmark):
     def _training(self) -> Training:
         kind = modality(self.task)
         found = paper.training(self.task if kind == "multimodal" else "vqav2", self.scale)
-        if kind != "multimodal":  # what all tasks share stays: the optimiser, its schedule and weight decay
+        if kind != "multimodal":  # keep what all tasks share: the optimiser, its schedule and weight decay
             batch = 64 if kind == "vision" else 16 if self.task in PER_CLASS else 32
             epochs = EPOCHS.get(self.task, EPOCHS[kind])
             found = replace(
@@ -167,31 +168,31 @@ class LowShot(Benchmark):
                 epochs=epochs,
                 patience=epochs,
             )
-        if self.scale in SMALLER:  # the last epoch's weights stay: there is little data to choose by
+        if self.scale in SMALLER:  # keep the last epoch's weights: there is too little data to choose by
             epochs, rate = SMALLER[self.scale][kind]
             found = replace(found, epochs=epochs, learning_rate=rate, patience=None)
         return found
 
     def _sampled(self, names: Sequence[str], labels: Sequence[Any]) -> Ids:
-        """The few examples, by their places."""
+        """The positions of the few examples."""
         share, count = amount(self.shots)
         classes = labels if count is not None and self.task in PER_CLASS else None
-        # A class that is rarer than others gives all that it has, as in iNaturalist; but one must have so many.
+        # A rare class contributes everything it has, as in iNaturalist; but at least one class must have enough.
         most = len(names) if classes is None else max(Counter(classes).values(), default=0)
         if count is not None and count > most:
-            there = f"{most} examples to learn from" if classes is None else f"at most {most} of a class to learn from"
-            raise UserError(f"benchmark.shots is {self.shots}, and {self.task} has {there} here: give at most {most}")
+            there = f"{most} examples to learn from" if classes is None else f"{most} examples per class to learn from"
+            raise UserError(f"benchmark.shots is {self.shots}, but {self.task} has only {there}: use at most {most}")
         return low_shot(names, classes, share=share, count=count, seed=self.sample or 0)
 
     def _few(self, names: Sequence[str], part: str) -> Ids:
-        """The examples for validation or test, by their places."""
+        """The positions of the examples for validation or test."""
         most = self._most(part)
         return np.arange(len(names)) if most is None else low_shot(names, count=most, seed=0)
 
     def _most(self, part: str) -> int | None:
         validation, test = MOST[self.scale]
         if part == "test":
-            return self.test or (None if self.data else test)  # what is reported of official data is reported of all
+            return self.test or (None if self.data else test)  # results on official data refer to all of it
         return self.validation or validation
 
     def _multimodal(self, wants: Wants) -> tuple[Task, list[PreparedSplit], Inputs]:
@@ -260,7 +261,7 @@ class LowShot(Benchmark):
         return _task(self.task, kind, tables), splits, inputs
 
     def _parts(self, source: Source, train: str, test: str) -> Callable[[], dict[str, frozenset[str]]]:
-        """The ids of each part, found when a table has to be made: one that is in the cache knows its own."""
+        """The ids of each part, determined when a table has to be made: a cached table knows its own."""
 
         @cache
         def found() -> dict[str, frozenset[str]]:
@@ -277,11 +278,11 @@ class LowShot(Benchmark):
         return found
 
     def _kept(self, part: str) -> str:
-        """Which examples a part has, in a word."""
+        """A short description of the examples of a part."""
         return f"{self.shots} shots, sample {self.sample}" if part == "train" else f"at most {self._most(part)}"
 
     def _words(self, wants: Wants, source: Source, train: str) -> Tokenizer:
-        """The word pieces of the model, or of the upstream tasks; where only this task's files are there, its own."""
+        """The word pieces of the model, or of the upstream tasks; if only this task's files exist, its own."""
         try:
             return Tokenizer.load(tasks.vocabulary_file(wants, tasks.Place(self.data, self.scale, self.skip_bad)))
         except UserError:
@@ -298,8 +299,10 @@ def _among(parts: Callable[[], dict[str, frozenset[str]]], name: str) -> Callabl
 
 
 def _held_out(task: str, names: Sequence[str], labels: Sequence[Any]) -> tuple[Ids, Ids]:
-    """The official training data as the pool of the few, and what validates: 30 % of a language task, 10 % of COCO, and
-    10 %, at most 50, of each class of another vision task. Of ImageNet and Places365, that is 50.
+    """Split the official training data into the pool of the few examples and the validation data.
+
+    Validation gets 30 % of a language task, 10 % of COCO, and 10 %, at most 50, of each class of another vision task;
+    for ImageNet and Places365, it is 50.
     """
     if modality(task) == "language":
         return cut(names, share=0.3)
@@ -309,7 +312,7 @@ def _held_out(task: str, names: Sequence[str], labels: Sequence[Any]) -> tuple[I
 def _task(name: str, kind: Unimodal, tables: Sequence[Table]) -> Task:
     outputs = kind.outputs or 1 + max(int(table.targets.max()) for table in tables)
     if kind.kind == "label":
-        # The paper gives no chance score: who names no object at all scores 0.
+        # The paper gives no chance score: naming no object at all scores 0.
         return MultiLabel(name, head=name, outputs=outputs, chance=0.0)
     if kind.kind == "choose":
         return Choose(name, head=name, outputs=outputs, chance=1 / outputs)
@@ -333,5 +336,5 @@ def _length(table: Table) -> int:
 
 
 def _shortened(table: Table, longest: int) -> Table:
-    """Without the padding that all rows have."""
+    """Remove the padding that all rows have in common."""
     return replace(table, inputs={**table.inputs, "text": _column(table, "text")[..., :longest].contiguous()})

@@ -1,7 +1,7 @@
 """CLiMB's constants (Srinivasan et al., 2022): orders, training, and the settings of its algorithms.
 
-The numbers of Table 4 and the three orders stand in `holdfast.papers` and are taken from there. What the text leaves
-open follows the released code: the betas of AdamW, the warm-up, the rule of the answers, when ER replays.
+The numbers of Table 4 and the three orders come from `holdfast.papers`. Details that the text leaves open follow the
+released code: the betas of AdamW, the warm-up, the rule for answers, when ER replays.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from holdfast.types import Training
 
 @dataclass(frozen=True)
 class Facts:
-    """What a task is made of; an empty `validation` is cut from train."""
+    """The facts about a task; an empty `validation` is split off train."""
 
     name: str
     dataset: str
     validation: str
     test: str
     chance: float
-    """S_R of Table 4; VQAv2's is 0 there, as one of 3129 answers is next to nothing."""
+    """S_R of Table 4; 0 for VQAv2, since the chance of one of 3129 answers is next to nothing."""
     outputs: int = 0
-    """How many answers there are; 0: as many as the answers' rule gives."""
+    """The number of answers; 0: as determined by the rule for answers."""
     images: int = 1
 
 
@@ -39,37 +39,37 @@ TASKS = {
         Facts("vcr", "vcr", "", "val", 1 / 4, outputs=4),
     )
 }
-"""The four tasks, by the names of the paper's tables."""
+"""The four tasks, under the names used in the paper's tables."""
 
 ORDERS = tuple(dict.fromkeys(str(row["order"]) for row in table("climb", "9a") if row["order"] != "direct"))
 """The three orders of Table 9, the standard one first."""
 BETAS, WARMUP = (0.9, 0.98), 0.1
 TEXT = 40
-"""The most word pieces of a text; of a question with an answer as well."""
+"""The maximum number of word pieces in a text; also in a question together with an answer."""
 SIDE, LONGEST = 384, 640
-"""The shorter side of an image, and the most that its longer side may have."""
+"""The shorter side of an image, and the maximum of its longer side."""
 LEAST_ANSWERS = 9
-"""An answer of VQAv2 that is given so often can be chosen: with the official files, 3129 of them."""
+"""How often an answer of VQAv2 must occur to become a choice: with the official files, 3129 answers do."""
 LAYERS, FROZEN = 12, 9
-"""Of ViLT's layers, so many stay as they are in Frozen Bottom-9."""
+"""How many of ViLT's layers are frozen in Frozen Bottom-9."""
 
 ALGORITHMS: dict[str, dict[str, Any]] = {
     "replay": {"memory": "per-task", "share": 0.01, "every": 100, "mode": "separate", "source": "one"},
     "ewc": {"strength": 100.0, "half": False, "where": "encoder", "past": "one", "share": 0.01, "fisher": "batched"},
     "adapters": {"reduction": 16, "activation": "gelu"},
 }
-"""What the paper sets for each algorithm."""
+"""The paper's settings for each algorithm."""
 
 EPOCHS = {"tiny": 0.2, "small": 1.0, "large": 1.0, "paper": 1.0}
-"""The share of the paper's epochs at each scale, where no budget says otherwise."""
+"""The share of the paper's epochs at each scale, unless a budget specifies the epochs."""
 RATES = {"large": 5.0, "paper": 1.0}
-"""What the paper's learning rates are multiplied by, where no budget has its own: a smaller model learns the faster at
-higher ones."""
+"""The factor on the paper's learning rates, unless a budget has its own: a smaller model learns faster at higher
+ones."""
 
 
 @dataclass(frozen=True)
 class Budget:
-    """How much of a task there is where time is short: at most so many examples of each part, epochs, and the rate."""
+    """Limits on a task if time is short: the maximum number of examples in each part, the epochs, and the rate."""
 
     train: int
     validation: int
@@ -87,20 +87,20 @@ BUDGETS = {
         "vcr": Budget(800, 200, 500, epochs=8),
     },
 }
-"""At small, each takes about twenty-five seconds of one core: four algorithms and their direct baselines take minutes
-on two of them."""
+"""At small, each task takes about twenty-five seconds of one core: four algorithms and their direct baselines take
+minutes on two cores."""
 RESCALED: dict[str, dict[str, Any]] = {
     "replay": {"share": 0.2, "every": 3},
     "ewc": {"share": 0.1, "strength": 1000.0},
     "adapters": {"reduction": 4},
 }
-"""Away from the paper's scale a stage has some hundred steps, not tens of thousands, and an encoder is 64 wide: ER
-keeps 20 % of a task and replays every 3 steps, EWC holds ten times as strongly by a Fisher from 10 %, and an adapter is
-a quarter as wide as its layer, not a sixteenth."""
+"""At the smaller scales a stage has some hundred steps, not tens of thousands, and an encoder is 64 wide: ER keeps 20 %
+of a task and replays every 3 steps, EWC is ten times as strong with a Fisher from 10 %, and an adapter is a quarter as
+wide as its layer, not a sixteenth."""
 
 
 def training(task: str, scale: str) -> Training:
-    """How a task is trained: Table 4, AdamW with a linear schedule, the best epoch by validation data.
+    """The training settings of a task: Table 4, AdamW with a linear schedule, the best epoch by validation data.
 
     >>> training("snli-ve", "paper").epochs, training("vcr", "paper").batch_size, training("nlvr2", "paper").warmup
     (5, 16, 0.1)
@@ -118,13 +118,14 @@ def training(task: str, scale: str) -> Training:
         epsilon=_number(row["adam_epsilon"]),
         schedule="linear",
         warmup=WARMUP,
-        patience=epochs,  # all of them are trained, and the best one stays
+        patience=epochs,  # train all of them, and keep the best
     )
 
 
 def fit(side: int, scale: str) -> dict[str, Any]:
-    """How images are brought into a table (see `data.prepared`): squares where data is small; at the paper's scale they
-    keep their proportions, and stay files.
+    """How images are fitted into a table (see `data.prepared`).
+
+    They are squares for small data; at the paper's scale they keep their proportions, and stay in files.
 
     >>> fit(384, "paper")
     {'shorter': 384, 'longest': 640, 'decode': False}
@@ -135,7 +136,7 @@ def fit(side: int, scale: str) -> dict[str, Any]:
 
 
 def preset(model: str, algorithm: str, scale: str) -> Mapping[str, Any]:
-    """The settings of an algorithm: the paper's, or those rescaled where data and model are small.
+    """The settings of an algorithm: the paper's, or rescaled ones for small data and models.
 
     >>> preset("vilt", "replay", "paper")["replay.share"], preset("vilt-tiny", "replay", "small")["replay.share"]
     (0.01, 0.2)
@@ -152,7 +153,7 @@ def preset(model: str, algorithm: str, scale: str) -> Mapping[str, Any]:
 
 
 def _depth(model: str) -> int:
-    """The layers of a model, by its defaults."""
+    """The default number of layers of a model."""
     return int(getattr(registry.MODELS[model].load(), "depth", LAYERS))
 
 

@@ -1,23 +1,23 @@
-"""When tasks are scored, and which measures follow: CLiMB's two transfers, and those of the field at large.
+"""When tasks are scored, and the resulting measures: CLiMB's two transfers, and the field's usual ones.
 
 Every task of the order is scored before the first stage and after each. Knowledge transfer T_UK(i) compares the score
-on task i right after learning it with that of the same model fine-tuned on it alone; forgetting T_F(j <- i) what was
-learned of task j with what is left of it after task i. Both count from chance (see `metrics.transfer`).
+on task i right after learning it with that of the same model fine-tuned on it alone. Forgetting T_F(j <- i) compares
+what was learned of task j with what is left of it after task i. Both are relative to chance (see `metrics.transfer`).
 
-One number for a run pools its tasks: what was gained or lost on all of them, over what there was to gain or lose. (A
-mean of the tasks' own percentages would be that of the one whose baseline is nearest to chance.)
+One number for a run pools its tasks: the total gain or loss, divided by the total that could be gained or lost. (The
+mean of the tasks' own percentages would be dominated by the task whose baseline is closest to chance.)
 
     T_F = 100 sum_j (S_A^j - S_A^{j<-N}) / sum_j (S_A^j - S_R^j)        over the tasks before the last
     T_UK = 100 sum_i (S_A^i - S_PT^i) / sum_i (S_PT^i - S_R^i)
 
-A task counts where its baseline, S_A^j for T_F and S_PT^i for T_UK, is clearly above chance: S - S_R > 1.96 standard
-errors over the test examples. What was not learned cannot be forgotten: a task that scored 48.3 % after its stage,
-where guessing scores 50, and 58.3 % later, would cancel what the others lost. Tables over several runs pool the tasks
-that count in all of them (see `metrics.pooling`). T_UK asks nothing of S_A: that an algorithm does not learn what
-the direct run learns is a transfer of -100 %, and must count.
+A task counts if its baseline, S_A^j for T_F and S_PT^i for T_UK, is clearly above chance: S - S_R > 1.96 standard
+errors over the test examples. Nothing can be forgotten that was not learned: a task that scored 48.3 % after its stage,
+with chance at 50 %, and 58.3 % later, would cancel the losses of the others. Tables over several runs pool the tasks
+that count in all of them (see `metrics.pooling`). T_UK has no condition on S_A: if an algorithm does not learn what the
+direct run learns, that is a transfer of -100 %, and must count.
 
-The scores on each task, ACC, BWT and FWT are no shares, and take all tasks. Of a run that learns only its first stages,
-the scores on their tasks alone are given here, and count.
+The scores on each task, ACC, BWT and FWT are not shares, and include all tasks. For a run that learns only its first
+stages, only the scores on their tasks are reported and counted.
 """
 
 from __future__ import annotations
@@ -56,16 +56,16 @@ COSTS = {
     "memory_bytes": Measure("memory, bytes", higher=False, factor=1.0, decimals=0),
     "examples_backward": Measure("training passes", higher=False, factor=1.0, decimals=0),
 }
-"""What a run's record says of its cost, and the table of runs shows beside the measures."""
+"""The costs in a run's record that the table of runs shows beside the measures."""
 DEVIATIONS = 1.96
-"""A 95 % interval reaches so many standard errors to each side."""
-_ONE_STAGE = "needs one stage for each task, and there are {} for {}"
+"""The half-width of a 95 % interval in standard errors."""
+_ONE_STAGE = "needs one stage for each task, but there are {} for {}"
 _DIRECT = "needs the direct runs of all its tasks: run it without --no-needs"
-_ALONE = "nothing came before its one task, and plain fine-tuning of that is the direct run itself"
+_ALONE = "nothing came before its only task, and plain fine-tuning on that task is the direct run itself"
 
 
 def summary(scores: Sequence[Score], split: str = "test") -> dict[str, float]:
-    """The measures of a run alone."""
+    """The measures that need no other run."""
     names, before, matrix = score_matrix(scores, split)
     last = matrix[-1].tolist() if len(matrix) else [float("nan")] * len(names)
     found: dict[str, float] = dict(zip(names, last, strict=True))
@@ -97,7 +97,7 @@ def relative(scores: Sequence[Score], others: Mapping[str, Sequence[Score]], spl
 def shares(
     scores: Sequence[Score], others: Mapping[str, Sequence[Score]], split: str = "test"
 ) -> dict[str, dict[str, Share]]:
-    """What each task adds to T_F, and where the direct runs of all tasks are there, to T_UK."""
+    """The contribution of each task to T_F and, if the direct runs of all tasks exist, to T_UK."""
     names, _, matrix = score_matrix(scores, split)
     if not set(names) <= set(TASKS):
         return {}
@@ -118,7 +118,7 @@ def shares(
 
 
 def share(change: float, baseline: float, count: int, chance: float) -> Share:
-    """What a task adds to a pooled measure, given its baseline over so many examples, and whether that is one.
+    """The contribution of a task to a pooled measure, and any doubt about its baseline over `count` examples.
 
     >>> share(0.25, 0.75, 1000, 0.5)
     Share(change=0.25, base=0.25, doubt='')
@@ -130,7 +130,7 @@ def share(change: float, baseline: float, count: int, chance: float) -> Share:
 
 
 def learned(scores: Sequence[Score], split: str = "test") -> dict[str, float]:
-    """The score on each task right after its stage; where one stage learns all, after that."""
+    """The score on each task right after its stage; if one stage learns all tasks, after that."""
     names, _, matrix = score_matrix(scores, split)
     if not len(matrix):
         return {}
@@ -139,10 +139,10 @@ def learned(scores: Sequence[Score], split: str = "test") -> dict[str, float]:
 
 
 def unclear(baseline: Sequence[float], counts: Sequence[int], chance: float) -> metrics.Undefined | None:
-    """Why a sum of scores is no baseline, each over so many examples; None where it is clearly above chance.
+    """Why a sum of scores, each over its count of examples, is no baseline; None if it is clearly above chance.
 
-    Its 95 % interval must not reach chance. What an example scores lies between 0 and 1, so that the variance is at
-    most that of right and wrong.
+    Its 95 % interval must not include chance. An example's score lies between 0 and 1, so the variance is at most that
+    of right and wrong answers.
 
     >>> unclear([0.55], [100], 0.5).reason
     'the baseline (0.55 ±0.10) is not clearly above chance (0.50)'
@@ -156,7 +156,7 @@ def unclear(baseline: Sequence[float], counts: Sequence[int], chance: float) -> 
 
 
 def transfers(scores: Sequence[Score], others: Mapping[str, Sequence[Score]], split: str = "test") -> dict[str, float]:
-    """T_UK of each task, in percent, where its direct run is among the others and clearly above chance."""
+    """T_UK of each task, in percent, if its direct run is among the others and clearly above chance."""
     found: dict[str, float] = {}
     for name, score in learned(scores, split).items():
         if (need := DIRECT + name) not in others:
@@ -170,7 +170,7 @@ def transfers(scores: Sequence[Score], others: Mapping[str, Sequence[Score]], sp
 
 
 def forgettings(scores: Sequence[Score], split: str = "test") -> dict[tuple[str, str], float]:
-    """T_F of each task after each later one, in percent, by both names; undefined where it was not clearly learned."""
+    """T_F of each task after each later one, in percent, by both names; undefined if it was not clearly learned."""
     names, _, matrix = score_matrix(scores, split)
     if matrix.shape[0] != matrix.shape[1]:
         return {}
@@ -184,5 +184,5 @@ def forgettings(scores: Sequence[Score], split: str = "test") -> dict[tuple[str,
 
 
 def _counts(scores: Sequence[Score], split: str) -> dict[str, int]:
-    """How many examples each task is scored on."""
+    """The number of examples on which each task is scored."""
     return {score.name: score.count for score in scores if score.split == split}

@@ -1,6 +1,6 @@
-"""Regions for models that see boxes: what a detector saw, from files, or the cells of a grid over each picture.
+"""Regions for models that take boxes: a detector's output, from files, or the cells of a grid over each picture.
 
-A grid needs no detector, and at the size of the world's pictures its cells are about as large as the things in them.
+A grid needs no detector, and at the size of the synthetic pictures its cells are about as large as the things in them.
 """
 
 from __future__ import annotations
@@ -38,54 +38,54 @@ FILES = {
     "nlvr2": (("nlvr2_train_obj36", "nlvr2_valid_obj36", "nlvr2_test_obj36"),),
     "snli-ve": (("flickr_train", "flickr_val", "flickr_test"),),
 }
-"""The splits of `region_features` that together have all pictures of a task; the first that are there are read. NLVR2
-has LXMERT's alone, so these come first: one model should see what one detector saw."""
+"""The splits of `region_features` that together have all pictures of a task; the first existing ones are read. NLVR2
+has only LXMERT's, so these come first: a model should see the output of a single detector."""
 CELLS, PIXELS = 4, 8
-"""So many cells along each side of a picture, each of so many pixels a side."""
+"""The number of cells along each side of a picture, and of pixels along each side of a cell."""
 WIDTH = 3 * PIXELS * PIXELS
 _CHUNK = 1024
 
 
 def check_sight(names: Collection[str], wants: Wants, scale: str, features: str) -> None:
-    """Refuse what a model cannot be shown, before any data is read."""
+    """Raise a UserError if a model cannot be given its inputs, before any data is read."""
     if features and wants.sees != "regions":
         raise UserError(
-            "benchmark.features is for models that see regions: leave it out, or choose another, such as uniter-tiny"
+            "benchmark.features is for models that take regions: leave it out, or choose another, such as uniter-tiny"
         )
     if wants.sees == "regions" and not features and scale == "paper":
         raise UserError(
-            "at the scale 'paper' pictures stay files, and no regions are cut from them: give the folder of their "
-            "region features (--set benchmark.features=DIR), or choose the scale 'large'"
+            "at the scale 'paper' pictures stay in files, and no regions are cut from them: specify the folder of "
+            "their region features (--set benchmark.features=DIR), or choose the scale 'large'"
         )
     if features and "vcr" in names:
         raise UserError(
-            "no format of region features is read for VCR: leave it out, as in --order 'vqav2>nlvr2>snli-ve', or leave "
-            "benchmark.features out at another scale than 'paper'"
+            "no format of region features is supported for VCR: leave it out, as in --order 'vqav2>nlvr2>snli-ve', or "
+            "leave out benchmark.features at a scale other than 'paper'"
         )
     if features:
         open_source("region_features", data=features)
 
 
 def with_regions(name: str, splits: Sequence[PreparedSplit], place: Place, features: str) -> list[PreparedSplit]:
-    """The parts of a task with regions in place of pictures: of the files in the folder `features`, or of a grid."""
+    """The parts of a task with regions instead of pictures: from the files in the folder `features`, or from a grid."""
     return _with_features(name, splits, place, features) if features else [with_grid(split) for split in splits]
 
 
 def region_inputs(inputs: Inputs, splits: Sequence[PreparedSplit]) -> Inputs:
-    """The inputs with the regions of these splits in place of pictures."""
+    """The inputs with the regions of these splits instead of pictures."""
     shapes = {split.table.task: _regions(split).values.shape[1:] for split in splits}
     (first, (_, width)), *others = shapes.items()
     for name, (_, found) in others:
         if found != width:
             raise UserError(
-                f"the features of {first} are {width} wide, those of {name} {found}: give files of one detector, or "
-                "learn the two in runs of their own"
+                f"the features of {first} are {width} wide, those of {name} {found}: use the files of one detector, or "
+                "learn the two in separate runs"
             )
     return replace(inputs, image=None, padded=False, regions=(max(boxes for boxes, _ in shapes.values()), width))
 
 
 def with_grid(split: PreparedSplit) -> PreparedSplit:
-    """The same examples with the cells of a grid in place of pictures."""
+    """The same examples with the cells of a grid instead of pictures."""
     inputs = dict(split.table.inputs)
     column = inputs.pop("image")
     if isinstance(column, Shared):
@@ -100,7 +100,7 @@ def with_grid(split: PreparedSplit) -> PreparedSplit:
 
 
 def cells(pixels: Tensor) -> Tensor:
-    """Pictures (n, 3, height, width) of bytes as the cells of their grids, (n, cells, width) from -1 to 1, row by row.
+    """Cut pictures (n, 3, height, width) of bytes into the cells of grids, (n, cells, width) from -1 to 1, row by row.
 
     >>> corner = torch.zeros(1, 3, 32, 32, dtype=torch.uint8)
     >>> corner[:, :, :8, 8:16] = 255
@@ -129,7 +129,7 @@ def boxes() -> Tensor:
 
 
 def _with_features(name: str, splits: Sequence[PreparedSplit], place: Place, features: str) -> list[PreparedSplit]:
-    """Each part maps only its own stretch of the features, which stand in the order of the parts."""
+    """Map only each part's own stretch of the features, which are stored in the order of the parts."""
     files, source = open_source("region_features", data=features), place.source(name)
     lists = [listing(name, part, place) for part in PARTS]
     shown = {example: names for each in lists for example, names in zip(each.ids, each.pictures, strict=True)}
@@ -150,7 +150,7 @@ def _with_features(name: str, splits: Sequence[PreparedSplit], place: Place, fea
 
 
 def _sides(name: str, place: Place) -> Callable[[str], tuple[int, int]]:
-    """The width and height of a picture by its name; only when one is asked for, the pictures are looked up."""
+    """A function from a picture's name to its width and height; the pictures are looked up on the first call."""
 
     @cache
     def pictures() -> dict[str, Path | Array]:

@@ -1,4 +1,4 @@
-"""The section on climb: the paper's tables with ours in them, and low-shot scores by task and by shots."""
+"""The section on climb: the paper's tables with our runs included, and low-shot scores by task and by shots."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from holdfast.reports.marks import Marked, mark_best
 from holdfast.reports.runs import on_world
 
 RANKED = {"3", "13"}
-"""Tables whose rows are algorithms that compete, by their knowledge transfer."""
+"""Tables whose rows are competing algorithms, by their knowledge transfer."""
 AT_CHANCE = -100.0
 """The knowledge transfer of a score at chance."""
 HOW = "Transfer or forgetting in percent, the score in brackets. The paper's ± is a deviation, ours a 95 % interval."
 
 
 def section(records: Sequence[Record]) -> list[Block]:
-    """What the world's runs and those on given data come to, each scale apart."""
+    """The results on synthetic and on given data, separately for each scale."""
     groups: dict[tuple[bool, str], list[Record]] = {}
     for record in (record for record in records if whole(record.config)):
         world = on_world(record.environment)
@@ -42,7 +42,7 @@ def _table(sheet: tables.Sheet) -> TableBlock:
     ]
     marked = Marked(rows, "", ())
     if sheet.number in RANKED:
-        compete = [column for column in sheet.columns if column != tables.TRAINED]  # to train more is no merit
+        compete = [column for column in sheet.columns if column != tables.TRAINED]  # training more weights is no merit
         ranks = [
             None if r.title == "direct" or not any(c != tables.ScoreCell() for c in r.ours) else "" for r in sheet.rows
         ]
@@ -93,7 +93,7 @@ def _bars(name: str, found: Sequence[LowShotRecord], tasks: Sequence[str]) -> Se
 
 
 def _by_shots(task: str, by_start: Mapping[str, Sequence[LowShotRecord]]) -> Curves | None:
-    """The score over the number of shots, with the deviation as a band; None where there is one number alone."""
+    """The score over the number of shots, with the deviation as a band; None if there is only one number."""
     series, levels = [], set()
     for name, found in by_start.items():
         by_level: dict[float, list[LowShotRecord]] = {}

@@ -1,4 +1,4 @@
-"""Records of CLiMB's runs, found by what they are: which model, algorithm and order, which few examples, after what."""
+"""Records of CLiMB's runs, found by their properties: model, algorithm, order, few-shot examples and start."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from holdfast.types import Score
 T = TypeVar("T")
 
 NAMES = {"finetune": "seqft", "replay": "er"}
-"""What the paper calls our algorithms, where it has another name."""
+"""The paper's names of algorithms, if they differ from this library's."""
 ROWS = ("seqft", "frozen-encoder", "frozen-bottom-9", "er", "ewc", "adapters")
 """The paper's algorithms, in the order of its tables."""
 
-UNSEEN = "Transfer is taken against the runs that a run's own record names, which are not all among those shown."
+UNSEEN = "Transfer is measured against the runs that a run's own record names, not all of which are shown."
 
 
 class RecordView(Protocol):
-    """What is read of a record."""
+    """The parts of a record that are read."""
 
     @property
     def id(self) -> str: ...  # noqa: D102
@@ -56,9 +56,9 @@ class Upstream:
     seed: int
     scores: Sequence[Score]
     trained: float | None = None
-    """The share of its parameters that it trained, where the record has it."""
+    """The share of its parameters that it trained, if the record has it."""
     others: Mapping[str, str] = field(default_factory=dict)
-    """The ids of the runs that its measures are taken against, where the record names them."""
+    """The ids of the runs that its measures are relative to, if the record names them."""
 
     def score(self, task: str, stage: int) -> float:
         """The score on a task after a stage, counted from 0."""
@@ -68,7 +68,7 @@ class Upstream:
 
 @dataclass(frozen=True)
 class LowShotRecord:
-    """A low-shot run; `start` is the upstream run and the stage that it began with, or empty."""
+    """A low-shot run; `start` is the upstream run and the stage from which it started, or empty."""
 
     id: str
     model: str
@@ -84,23 +84,23 @@ class LowShotRecord:
 
     @property
     def draw(self) -> tuple[int, str, int]:
-        """Which few examples it learned, in which order: the same for runs that are compared in pairs."""
+        """The few examples it learned, and their order: the same for runs that are compared in pairs."""
         return self.seed, self.shots, self.sample
 
     def shows(self, image: str, reallocate: bool) -> bool:
-        """Whether its texts come with such an image."""
+        """Whether its texts come with this kind of image."""
         return (self.image, self.reallocate) == (image, reallocate)
 
 
 def low_shot_transfer(after: Sequence[LowShotRecord], direct: Sequence[LowShotRecord]) -> float:
-    """T_LS in percent, from the means of both; undefined where the direct runs are not clearly above chance."""
+    """T_LS in percent, from the means of both; undefined if the direct runs are not clearly above chance."""
     score, base = (metrics.mean([final(each.scores) for each in runs]) for runs in (after, direct))
     doubt = unclear([base], [tested(direct[0].scores)], direct[0].chance)
     return doubt or metrics.low_shot_transfer(score, base, direct[0].chance)
 
 
 def low_shot_interval(after: Sequence[LowShotRecord], direct: Sequence[LowShotRecord]) -> float | None:
-    """The half width of T_LS's 95 % interval, in percent; None where it is undefined or rests on one pair of runs.
+    """The half-width of T_LS's 95 % interval, in percent; None if it is undefined or based on one pair of runs.
 
     With r = (S - R) / (D - R) the ratio of two means, T_LS = 100 (r - 1), and its error is, to first order, the mean of
     (s - R) - r (d - R) over pairs of runs of one seed and sub-sample, divided by D - R (Cochran, 1977, section 2.11).
@@ -115,20 +115,20 @@ def low_shot_interval(after: Sequence[LowShotRecord], direct: Sequence[LowShotRe
 
 
 class RunsAtScale:
-    """The runs of a store at one scale: that of most of them, where none is named.
+    """The runs of a store at one scale: by default, the scale with the most runs.
 
-    Of runs that differ in more than their seed, the configuration with the most seeds is taken, and that is noted. What
-    a run's transfer is taken against is what its record names, whatever the table shows beside it. Runs that learned
+    Of runs that differ in more than their seed, the configuration with the most seeds is used, and a note says so. The
+    baseline of a run's transfer is the one that its record names, whatever the table shows beside it. Runs that learned
     only the first stages of their order are left out.
     """
 
     def __init__(self, records: Iterable[RecordView], scale: str = "") -> None:
         found = [r for r in records if _benchmark(r) in ("climb", "climb:lowshot")]
         if not found:
-            raise UserError("there are no runs of climb or climb:lowshot here: `holdfast run climb` makes some")
+            raise UserError("there are no runs of climb or climb:lowshot: make some with `holdfast run climb`")
         found = [r for r in found if whole(r.config)]
         if not found:
-            raise UserError("all runs of climb here learned only their first stages: `holdfast run climb` learns all")
+            raise UserError("all these runs of climb learned only their first stages: `holdfast run climb` learns all")
         scales = Counter(r.config["benchmark"]["scale"] for r in found)
         self.scale = scale or scales.most_common(1)[0][0]
         if self.scale not in scales:
@@ -148,7 +148,7 @@ class RunsAtScale:
         self.notes = tuple(dict.fromkeys([*notes, *mixed(made)]))
 
     def by_algorithm(self, model: str, order: str) -> dict[str, list[Upstream]]:
-        """The runs of an order, by algorithm: the paper's first, whether or not we have run them, then others."""
+        """The runs of an order, by algorithm: the paper's first, whether or not they were run, then others."""
         found: dict[str, list[Upstream]] = {name: [] for name in ROWS}
         for run in self._upstream:
             if (run.model, run.order) == (model, order):
@@ -160,7 +160,7 @@ class RunsAtScale:
         return [r for r in self._upstream if (r.model, r.order, r.algorithm) == (model, task, "seqft")]
 
     def direct(self, run: Upstream) -> dict[str, Sequence[Score]]:
-        """The direct runs that an upstream run needs, by its names for them: those of its record, or of its seed."""
+        """The direct runs that an upstream run needs, by its names for them: from its record, or of the same seed."""
         named = {name: other for name, other in run.others.items() if name.startswith(DIRECT)}
         if named:
             return {name: self._named[other].scores for name, other in named.items() if other in self._named}
@@ -173,28 +173,28 @@ class RunsAtScale:
         return [r for r in self._few if (r.model, r.task) == (model, task) and not r.start]
 
     def pretrained(self, model: str, task: str) -> list[LowShotRecord]:
-        """The same, with the image that transfer is measured with."""
+        """The low-shot runs of a task from the pre-trained encoder, with the image used for measuring transfer."""
         return [r for r in self.few(model, task) if r.shows("mean", True)]
 
     def before(self, runs: Sequence[Upstream], task: str) -> list[LowShotRecord]:
-        """The low-shot runs from the pre-trained encoder that upstream runs name; where they name none, all."""
+        """The low-shot runs from the pre-trained encoder that upstream runs name; if they name none, all of them."""
         named = {each.id: each for run in runs for each in self._low_shot(run, 0) if each.task == task}
         return list(named.values()) or [each for run in runs[:1] for each in self.pretrained(run.model, task)]
 
     def after(self, run: Upstream, stage: int) -> list[LowShotRecord]:
-        """The low-shot runs from the weights of an upstream run after a stage, counted from 1: those that it names."""
+        """The low-shot runs named by an upstream run that start from its weights after a stage, counted from 1."""
         start = f"{run.id}@{stage}"
         named = [each for each in self._low_shot(run, stage) if each.start == start]
         return named or [each for each in self._few if each.start == start]
 
     def _low_shot(self, run: Upstream, stage: int) -> list[LowShotRecord]:
-        """The low-shot runs of a stage that the record of an upstream run names, as far as they are here."""
+        """The low-shot runs of a stage that the record of an upstream run names, as far as they exist."""
         parsed = ((LowShotRun.parse(name), other) for name, other in run.others.items() if other in self._named)
         return [_low_shot(self._named[other]) for each, other in parsed if each is not None and each.stage == stage]
 
 
 def whole(config: Mapping[str, Any]) -> bool:
-    """Whether a run learned all its stages, as those of the paper's tables did.
+    """Whether a run learned all its stages, like those in the paper's tables.
 
     >>> whole({"seed": 0}), whole({"seed": 0, "stages": 2})
     (True, False)
@@ -219,7 +219,7 @@ def _algorithm(record: RecordView) -> str:
 
 
 def _row(algorithm: Mapping[str, Any]) -> str:
-    """What the paper calls an algorithm with its settings.
+    """The paper's name for an algorithm with its settings.
 
     >>> _row({"name": "frozen-bottom", "k": 2}), _row({"name": "replay", "capacity": 200}), _row({"name": "mas"})
     ('frozen-bottom-2', 'er', 'mas')
@@ -243,22 +243,22 @@ def _which_few(record: RecordView) -> str:
 
 
 def _one_each(records: Sequence[RecordView], key: Callable[[RecordView], str], notes: list[str]) -> list[RecordView]:
-    """Of the records that a table would mix, those of one configuration."""
+    """Restrict records that a table would mix to those of one configuration."""
     chosen: list[RecordView] = []
     for name, group in _grouped(records, key).items():
         same = _grouped(group, _settings)
         best = max(same.values(), key=len)  # the first of the largest
         if len(same) > 1:
-            notes.append(f"{name}: of {len(same)} settings, that of run {best[0].id} is shown.")
+            notes.append(f"{name}: {len(same)} settings were run; the one of run {best[0].id} is shown.")
         latest = {_which_seed(record): record for record in sorted(best, key=_started)}
         if len(latest) < len(best):
-            notes.append(f"{name}: of runs with the same seed on other data, the latest is shown.")
+            notes.append(f"{name}: several runs have the same seed on different data; the latest is shown.")
         chosen += latest.values()
     return chosen
 
 
 def _on_world(environment: Mapping[str, Any]) -> bool:
-    """Whether the data is the world's; a record of an earlier version says so by its command alone."""
+    """Whether the data is synthetic; a record of an earlier version shows that only in its command."""
     return bool(environment.get("world", "--data" not in environment.get("command", "").split()))
 
 
@@ -272,7 +272,7 @@ def _started(record: RecordView) -> str:
 
 
 def _settings(record: RecordView) -> str:
-    """A configuration without what differs between seeds and sub-samples."""
+    """A configuration without the settings that differ between seeds and sub-samples."""
     config = record.config
     own = {name: value for name, value in config["benchmark"].items() if name not in ("seed", "sample")}
     rest = {name: value for name, value in config.items() if name not in ("seed", "data", "start", "benchmark")}

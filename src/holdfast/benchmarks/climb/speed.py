@@ -1,4 +1,4 @@
-"""Runs that calibrate the synthetic data of this benchmark: each dataset alone, on all that a scale has."""
+"""Runs that calibrate this benchmark's synthetic data: each dataset alone, with all the data of a scale."""
 
 from __future__ import annotations
 

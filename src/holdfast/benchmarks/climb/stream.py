@@ -1,4 +1,4 @@
-"""Which tasks come when, which of their examples are learned, and on which they are scored."""
+"""The order of tasks, the examples of each that are learned, and those that are scored."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PARTS: tuple[Part, ...] = ("train", "validation", "test")
 
 
 def task_order(order: str) -> tuple[str, ...]:
-    """The tasks as they are learned: with `>` between them, or the number of one of the paper's three orders.
+    """The tasks in learning order: their names separated by `>`, or the number of one of the paper's three orders.
 
     >>> task_order("2"), task_order("vcr>nlvr2"), task_order("")[0]
     (('snli-ve', 'vcr', 'vqav2', 'nlvr2'), ('vcr', 'nlvr2'), 'vqav2')
@@ -29,12 +29,12 @@ def task_order(order: str) -> tuple[str, ...]:
         if name not in TASKS:
             raise UserError(f"order is {order!r}, and there is no task {name!r}: {nearest(name, [*TASKS, *known])}")
     if len(set(names)) < len(names):
-        raise UserError(f"order is {order!r}: each task comes once, as in {paper.ORDERS[0]}")
+        raise UserError(f"order is {order!r}: each task may occur only once, as in {paper.ORDERS[0]}")
     return names
 
 
 def chosen(name: str, part: Part, place: Place, limit: int | None) -> tuple[str, ...]:
-    """The ids of a part's examples, or of so many of them, the same whatever the run's seed."""
+    """The ids of a part's examples, or of `limit` of them, independent of the run's seed."""
     ids = listing(name, part, place).ids
     if limit is None or limit >= len(ids):
         return ids
@@ -43,7 +43,7 @@ def chosen(name: str, part: Part, place: Place, limit: int | None) -> tuple[str,
 
 @dataclass(frozen=True)
 class TaskExamples:
-    """The numbers that a task's tables have among the data of a run: where each part begins, and how long it is."""
+    """The numbers of a task's examples within a run's data: where each part begins, and how long it is."""
 
     name: str
     first: int
@@ -56,17 +56,17 @@ class TaskExamples:
         return np.arange(begin, begin + self.sizes[place], dtype=np.int64)
 
     def evaluation(self, part: Part) -> EvaluationSet:
-        """A part as it is scored."""
+        """A part as an evaluation set."""
         assert part != "train"
         return EvaluationSet(self.name, self.name, part, self.rows(part))
 
     def stage(self, training: Training) -> Stage:
-        """The stage that learns the task."""
+        """The stage that trains on the task."""
         return Stage(self.name, self.rows("train"), training, (self.evaluation("validation"),))
 
 
 def layouts(names: Sequence[str], sizes: Sequence[Sequence[int]]) -> list[TaskExamples]:
-    """Where the tables of each task begin, when all stand one after another.
+    """Where the tables of each task begin if all are concatenated.
 
     >>> [each.rows("validation").tolist() for each in layouts(["a", "b"], [(3, 2, 1), (2, 1, 1)])]
     [[3, 4], [8]]

@@ -1,8 +1,8 @@
-"""CLiMB's tables from records, ours beside the paper's: 3, 5 to 8, 9a, 9b and 10 to 13. No torch here.
+"""CLiMB's tables from records, our rows beside the paper's: 3, 5 to 8, 9a, 9b and 10 to 13. Does not import torch.
 
-A cell holds a score in percent, and the transfer or forgetting where the paper's table has one. Each of ours is a mean
-over seeds and sub-samples with the half width of its 95 % interval; the paper's ± is a standard deviation. A change
-from a baseline that is not clearly above chance is a dash.
+A cell contains a score in percent, and the transfer or forgetting if the paper's table has one. Our cells are means
+over seeds and sub-samples with the half-width of a 95 % interval; the paper's ± is a standard deviation. A change from
+a baseline that is not clearly above chance is shown as a dash.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from holdfast.errors import UserError, nearest
 from holdfast.papers import table as published
 from holdfast.papers.published import PublishedTable
 
-WORLD = "Ours is on the world's small data, the paper's on the real data: not a reproduction of the paper."
-SMALLER = "Ours is not at the paper's scale: not a reproduction of the paper."
-DOUBTFUL = "–*: no share of a baseline that is not clearly above chance (its 95 % interval over the test examples)."
-SAME = "{}: the encoder stays as it was, so that the low-shot runs are those of the row 'direct'."
+WORLD = "Our runs use small synthetic data, the paper real data: not a reproduction of the paper."
+SMALLER = "Our runs are not at the paper's scale: not a reproduction of the paper."
+DOUBTFUL = "–*: undefined, as the baseline is not clearly above chance (its 95 % interval over the test examples)."
+SAME = "{}: the encoder does not change, so its low-shot runs are those of the row 'direct'."
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class ScoreCell:
     doubtful: bool = False
     """Whether there is no change, because the baseline is not clearly above chance."""
     changes: Mapping[int, float] = field(default_factory=dict, compare=False)
-    """The changes behind the mean, by seed, where rows compete by them."""
+    """The changes behind the mean, by seed, if rows compete by them."""
 
     def __str__(self) -> str:
         if self.score is None and self.change is None:
@@ -58,7 +58,7 @@ def _with_spread(value: float, spread: float | None) -> str:
 
 @dataclass(frozen=True)
 class ComparedRow:
-    """One row: ours and the paper's cells under the same heads."""
+    """One row: our cells and the paper's, under the same column heads."""
 
     title: str
     ours: tuple[ScoreCell, ...]
@@ -67,7 +67,7 @@ class ComparedRow:
 
 @dataclass(frozen=True)
 class Sheet:
-    """One table: its number and title in the paper, the heads of its columns, its rows, and what to know about it."""
+    """One table: its number and title in the paper, its column heads, its rows, and its notes."""
 
     number: str
     title: str
@@ -92,7 +92,7 @@ def sheet(number: str, runs: RunsAtScale) -> Sheet:
 
 
 def filled(found: Sheet) -> bool:
-    """Whether we have run anything of a table."""
+    """Whether any of a table's runs exist."""
     return any(cell != ScoreCell() for row in found.rows for cell in row.ours)
 
 
@@ -153,7 +153,7 @@ def _learned(runs: RunsAtScale, found: Sequence[Upstream], task: str) -> ScoreCe
 
 
 def _with_share(row: ComparedRow, found: Sequence[Upstream], source: PublishedTable) -> ComparedRow:
-    """A row with one cell more: the share of the parameters that is trained."""
+    """A row with one more cell: the share of the parameters that is trained."""
     shares = [run.trained for run in found if run.trained is not None]
     ours = ScoreCell(100 * metrics.mean(shares)) if shares else ScoreCell()
     theirs = {_float(each["trained"]) for each in source.select(algorithm=row.title)}
@@ -169,7 +169,7 @@ def _forgotten(
     keys: Mapping[str, str],
 ) -> list[ComparedRow]:
     """A row for each checkpoint: right after each task, then after each later one."""
-    found = [run for run in found if protocol.forgettings(run.scores)]  # not one whose stages are none of these tasks
+    found = [run for run in found if protocol.forgettings(run.scores)]  # skip runs whose stages are none of these tasks
     lost = [protocol.forgettings(run.scores) for run in found]
     own = tuple(_cell([protocol.learned(run.scores)[task] for run in found]) for task in columns)
     theirs = tuple(_published(source, "forgetting", **keys, task=task, after=task) for task in columns)
@@ -256,7 +256,7 @@ def _everywhere(kind: str) -> Builder:
 
 
 def _by_task(runs: RunsAtScale, source: PublishedTable, tasks: Sequence[str], lines: Sequence[Line]) -> Built:
-    """A column for each task and level of shots; a row for each line that we or the paper have something of."""
+    """A column for each task and level of shots; a row for each line with values of ours or of the paper's."""
     few = {task: [r for model in _MODELS for r in runs.few(model, task)] for task in tasks}
     places = [(task, level) for task in tasks for level in _levels(few[task], task, source)]
     rows = []
@@ -290,7 +290,7 @@ def _few(found: Iterable[LowShotRecord]) -> ScoreCell:
 
 
 def _levels(found: Sequence[LowShotRecord], task: str, source: PublishedTable) -> list[tuple[str, str]]:
-    """Our levels of shots and the paper's, smallest first, side by side; where ours are rescaled, they differ."""
+    """Our levels of shots and the paper's, smallest first, side by side; they differ if ours are rescaled."""
     printed = [str(row["shots"]) for row in source if row.get("task", task) == task and row["shots"] is not None]
     theirs, ours = list(dict.fromkeys(printed)), sorted({each.shots for each in found}, key=_size)
     if not ours or set(ours) <= set(theirs):
@@ -311,7 +311,7 @@ def _head(task: str, ours: str, theirs: str) -> str:
 
 
 def _cell(scores: Iterable[float], changes: Sequence[float] = ()) -> ScoreCell:
-    """The mean of scores, and of changes in percent where all are known."""
+    """The mean of scores, and of changes in percent if all are known."""
     values = [100 * score for score in scores if score == score]
     if not values:
         return ScoreCell()
@@ -322,13 +322,13 @@ def _cell(scores: Iterable[float], changes: Sequence[float] = ()) -> ScoreCell:
 
 
 def _mean(values: Sequence[float]) -> tuple[float, float | None]:
-    """The mean, and the half width of its 95 % interval where there are several values."""
+    """The mean, and the half-width of its 95 % interval if there are several values."""
     found = metrics.summary(values)
     return found.mean, found.half_width if found.count > 1 else None
 
 
 def _untouched(runs: RunsAtScale) -> list[str]:
-    """The algorithms that were run, and leave nothing to transfer."""
+    """The algorithms that were run but leave nothing to transfer."""
     return [name for name, found in runs.by_algorithm("vilt", paper.ORDERS[0]).items() if found and name in UNTOUCHED]
 
 

@@ -1,14 +1,14 @@
-"""The four tasks: what each is, where its examples come from, and how they become a table.
+"""The four tasks: what each one is, where its examples come from, and how they become a table.
 
-| task    | train         | validation           | test  | asked                              | score     |
+| task    | train         | validation           | test  | question                           | score     |
 |---------|---------------|----------------------|-------|------------------------------------|-----------|
 | vqav2   | train, cut    | a tenth of its train | val   | one of the frequent answers        | VQA score |
 | nlvr2   | train         | dev                  | test1 | is it true of two pictures?        | accuracy  |
 | snli-ve | train         | dev                  | test  | does it follow from the picture?   | accuracy  |
 | vcr     | train, cut    | a tenth of its train | val   | which of four answers              | accuracy  |
 
-The official test splits of VQAv2 and VCR have no labels; the paper reports their val, so that is the test split here,
-and validation data is cut from train, whole pictures (VCR: whole films) at a time.
+The official test splits of VQAv2 and VCR have no labels. The paper reports on their val, so that is the test split,
+and validation data is split off train by whole pictures (for VCR, by whole films).
 """
 
 from __future__ import annotations
@@ -48,17 +48,17 @@ Part = Literal["train", "validation", "test"]
 
 ANNOTATORS = 10
 LINE_SHARE = 50
-"""The line around a box takes at most this part of a picture's side: a still of VCR has the paper's seven pixels, but
-on one of the world's, of 72, these would hide what is in the box."""
+"""The maximum width of the line around a box, as a part of the picture's side: a still of VCR gets the paper's seven
+pixels, but on a synthetic one, 72 pixels high, these would hide the content of the box."""
 VALIDATION_SHARE, VALIDATION_MOST = 0.1, 10_000
-"""What is cut from a train split for validation: a tenth, at most so many examples."""
+"""The part of a train split that is used for validation: a tenth, up to this number of examples."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where the tasks' files lie: official ones in a folder, or the world's at a scale.
+    """The location of the tasks' files: official ones in a folder, or synthetic ones at a scale.
 
-    It remembers what was found there, so it lives no longer than one reading.
+    It caches what it finds there, so it must not outlive a single reading.
     """
 
     data: str = ""
@@ -71,7 +71,7 @@ class Place:
         return self.once(("source", name), lambda: _source(name, self))
 
     def once(self, key: Hashable, make: Callable[[], T]) -> T:
-        """What `make` makes, made once for each key."""
+        """The result of `make`, computed once for each key."""
         if key not in self._found:
             self._found[key] = make()
         found: T = self._found[key]
@@ -80,18 +80,18 @@ class Place:
 
 @dataclass(frozen=True)
 class Listing:
-    """The examples of a part by id, with what is right and with the picture or film that each is about."""
+    """The examples of a part by id, with the right answer and the picture or film that each is about."""
 
     ids: tuple[str, ...]
     labels: tuple[str, ...]
     groups: tuple[str, ...]
     pictures: tuple[Sequence[str], ...]
-    """What files of region features call the pictures of each."""
+    """The names of the pictures in files of region features."""
 
 
 @dataclass(frozen=True)
 class NamedBoxes:
-    """The boxes that VCR's question or answers name, to be drawn: a function, known by its code and not its place."""
+    """A function that draws the boxes named by VCR's question or answers, known by its code, not its address."""
 
     def __call__(self, example: Example) -> Drawing:
         """What is drawn into the picture of an example."""
@@ -103,11 +103,11 @@ class NamedBoxes:
 
 
 def task_of(name: str, place: Place) -> Task:
-    """The learning problem behind a name, with a head of its own."""
+    """The task of this name, with its own head."""
     facts = TASKS[name]
     if name == "vqav2":
         count = len(answers(place))
-        prior = 0.0 if place.scale == "paper" else math.log(count)  # the paper has none, and a hundred times the steps
+        prior = 0.0 if place.scale == "paper" else math.log(count)  # the paper has none, but a hundred times the steps
         return SoftLabel(name, head=name, outputs=count, chance=facts.chance, prior=prior)
     if name == "vcr":
         return Choose(name, head=name, outputs=facts.outputs, chance=facts.chance)
@@ -125,10 +125,10 @@ def read(
     keep: Collection[str] | None = None,
     kept: str = "",
 ) -> PreparedSplit:
-    """A part of a task as a table, or those of its examples whose ids are kept (`kept` says in a word which).
+    """A part of a task as a table, or only those examples whose ids are in `keep` (`kept` describes them in a word).
 
-    `fit` says how images are brought into it: `image_size`, or `shorter` and `longest` and perhaps `decode`; with
-    `pictures` as False, not at all.
+    `fit` says how images are fitted into it: `image_size`, or `shorter` and `longest` and optionally `decode`; with
+    `pictures` set to False, there are none.
     """
     source, split = place.source(name), official(name, part)
     words, longest = word_pieces(source, lambda: _texts(source, split), vocabulary, f"{split}, {name}")
@@ -155,7 +155,7 @@ def read(
 
 
 def official(name: str, part: Part) -> str:
-    """The official split that a part is, or is cut from.
+    """The official split that a part is, or is split off.
 
     >>> official("nlvr2", "validation"), official("vcr", "validation"), official("vcr", "test")
     ('dev', 'train', 'val')
@@ -179,7 +179,7 @@ def listing(name: str, part: Part, place: Place) -> Listing:
 
 
 def answers(place: Place) -> tuple[str, ...]:
-    """The answers of VQAv2 that can be chosen: those that are given often enough in train and val together."""
+    """The answers of VQAv2 that can be chosen: those that occur often enough in train and val together."""
 
     def find() -> tuple[str, ...]:
         given = (label for split in ("train", "val") for label in _listing("vqav2", split, place).labels)
@@ -189,7 +189,7 @@ def answers(place: Place) -> tuple[str, ...]:
 
 
 def soft_targets(vocabulary: Sequence[str]) -> Callable[[Sequence[Example]], Array]:
-    """What ten people's answers make of each question: the numbers of their answers, and what each scores.
+    """A function that turns ten people's answers to each question into targets: the answers' numbers, and their scores.
 
     >>> people = {"answers": ("red",) * 3 + ("Teal",) * 6 + ("blue",)}
     >>> soft_targets(["blue", "red"])([Example("q", extra=people)])[0, 0, :3].tolist()
@@ -211,7 +211,7 @@ def soft_targets(vocabulary: Sequence[str]) -> Callable[[Sequence[Example]], Arr
 
 
 def picture_names(name: str, example: Example) -> tuple[str, ...]:
-    """What files of region features call the pictures of an example; there are none of VCR.
+    """The names of the pictures of an example in files of region features; there are none for VCR.
 
     >>> picture_names("nlvr2", Example("dev-12-3-0")), picture_names("vqav2", Example("42001", extra={"image_id": 42}))
     (('dev-12-3-img0', 'dev-12-3-img1'), ('42',))
@@ -224,7 +224,7 @@ def picture_names(name: str, example: Example) -> tuple[str, ...]:
 
 
 def vocabulary_file(wants: Wants, place: Place) -> Path:
-    """The word pieces of the model, or else pieces of the training text of all four tasks, whatever is learned."""
+    """The model's word pieces, or else pieces of the training text of all four tasks, whichever of them are learned."""
     if wants.vocabulary is not None:
         return wants.vocabulary
     sources = [place.source(name) for name in TASKS]
@@ -237,16 +237,16 @@ def vocabulary_file(wants: Wants, place: Place) -> Path:
 
 
 def _texts(source: Source, split: str) -> Iterator[str]:
-    """Each text as long as a model reads it: a question goes before each of its answers."""
+    """Each text at the length that a model reads: a question precedes each of its answers."""
     for example in source.examples(split):
         if example.choices:
-            yield from (f"{example.text} . {choice}" for choice in example.choices)  # the point is its [SEP]
+            yield from (f"{example.text} . {choice}" for choice in example.choices)  # the point represents its [SEP]
         else:
             yield example.text
 
 
 def _listing(name: str, split: str, place: Place) -> Listing:
-    """All examples of an official split; reading them takes a while, so the list is kept in the cache."""
+    """All examples of an official split; reading them takes a while, so the list is cached."""
     source = place.source(name)
 
     def find() -> Listing:
@@ -260,7 +260,7 @@ def _listing(name: str, split: str, place: Place) -> Listing:
 
 
 def _publish(path: Path, write: Callable[[Path], object]) -> None:
-    """Write a file whole or not at all, whoever else writes the same."""
+    """Write a file whole or not at all, even if another process writes the same one."""
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.name}.{os.getpid()}")
     write(partial)
@@ -295,7 +295,7 @@ def _source(name: str, place: Place) -> Source:
 
 
 def _folder(dataset: str, data: str) -> str:
-    """Where a dataset lies in a folder of several, whatever its own folder is called."""
+    """The location of a dataset in a folder of several, whatever its own folder is called."""
     if not data or not Path(data).is_dir():
         return data
     known: Dataset = registry.DATASETS[dataset].load()
@@ -304,7 +304,7 @@ def _folder(dataset: str, data: str) -> str:
 
 
 def _with_names(example: Example) -> Example:
-    """A question of VCR whose persons have the neutral names of their numbers."""
+    """A question of VCR in which persons have the neutral names for their numbers."""
     extra = example.extra
     choices = tuple(neutral_text(tokens, extra["objects"]) for tokens in extra["answer_choices"])
     return replace(example, text=neutral_text(extra["question"], extra["objects"]), choices=choices)

@@ -1,7 +1,7 @@
-"""Low-shot transfer: how few the examples are, which runs it takes, and what follows from their scores.
+"""Low-shot transfer: the numbers of examples, the runs it needs, and the measures from their scores.
 
-After each upstream stage the upstream tasks still to come, the language tasks and the vision tasks are each learned
-from few examples. T_LS compares that with the same few examples learned from the pre-trained encoder (CLiMB, Table 2).
+After each upstream stage, the upstream tasks still to come, the language tasks and the vision tasks are each learned
+from few examples. T_LS compares that with learning the same examples from the pre-trained encoder (CLiMB, Table 2).
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ MODALITIES = {
     "language": ("imdb", "sst-2", "hellaswag", "commonsenseqa", "piqa"),
     "vision": ("imagenet", "inaturalist2019", "places365", "coco"),
 }
-"""The tasks, by the names of the paper's tables."""
+"""The tasks, under the names used in the paper's tables."""
 PER_CLASS = ("nlvr2", "snli-ve", "imdb", "sst-2", "imagenet", "inaturalist2019", "places365")
-"""Here a number of shots is one for each class; elsewhere it is one of examples in all, or a share of the data."""
+"""Tasks for which a number of shots is per class; for the others it is a total, or a share of the data."""
 LEVELS: dict[str, dict[str, tuple[str, ...]]] = {
     "paper": {
         **dict.fromkeys(("vqav2", "vcr"), ("5%",)),
@@ -51,18 +51,18 @@ LEVELS: dict[str, dict[str, tuple[str, ...]]] = {
     },
 }
 LEVELS["large"] = LEVELS["paper"]
-"""How few the examples are: the paper's, and for the small worlds one level of each, rescaled to what they have."""
+"""The numbers of examples: the paper's and, for the small scales, a single level, rescaled to the available data."""
 SAMPLES = 3
-"""So many sub-samples of a language task are learned from, and their scores averaged; of another task, one."""
+"""The number of sub-samples of a language task, whose scores are averaged; other tasks have one."""
 UNTOUCHED = frozenset({"frozen-encoder", "adapters", "lora", "adapter-library"})
-"""Algorithms that leave the encoder as it was before the first task, so that nothing can be transferred through it."""
+"""Algorithms that leave the encoder unchanged, so that nothing can be transferred through it."""
 GUESSING = "guessing"
-"""The lines of a low-shot run's score log that say what guessing scores."""
+"""The lines of a low-shot run's score log that contain the score of guessing."""
 _PREFIX = "lowshot"
 
 
 def task_name(word: str) -> str:
-    """A task by its name in the paper's tables, however it is spelt.
+    """The name of a task as in the paper's tables, whatever its spelling.
 
     >>> task_name("sst2"), task_name("SNLI_VE")
     ('sst-2', 'snli-ve')
@@ -75,7 +75,7 @@ def task_name(word: str) -> str:
 
 
 def modality(task: str) -> str:
-    """What a task has: multimodal, language or vision.
+    """The modality of a task: multimodal, language or vision.
 
     >>> modality("piqa")
     'language'
@@ -84,7 +84,7 @@ def modality(task: str) -> str:
 
 
 def levels(task: str, scale: str) -> tuple[str, ...]:
-    """How few examples of a task there are at a scale.
+    """The numbers of examples for a task at a scale.
 
     >>> levels("imdb", "paper"), levels("coco", "paper")
     (('16', '32'), ('5%', '10%'))
@@ -107,12 +107,12 @@ def amount(shots: str) -> tuple[float | None, int | None]:
             return None, count
     except ValueError:
         pass
-    raise UserError(f"benchmark.shots is {shots!r}: give a count such as 16, or a share such as 5%")
+    raise UserError(f"benchmark.shots is {shots!r}: use a count such as 16, or a share such as 5%")
 
 
 @dataclass(frozen=True)
 class LowShotRun:
-    """One low-shot run: what is learned from which few examples, after how many upstream stages (0: none).
+    """One low-shot run: the task, its few examples, and the number of upstream stages before it (0: none).
 
     >>> LowShotRun(2, "sst-2", "16", 1).name
     'lowshot/2/sst-2/16/1'
@@ -127,12 +127,12 @@ class LowShotRun:
 
     @property
     def name(self) -> str:
-        """The name under which a run needs this one."""
+        """The name under which another run needs this one."""
         return f"{_PREFIX}/{self.stage}/{self.task}/{self.shots}/{self.sample}"
 
     @staticmethod
     def parse(name: str) -> LowShotRun | None:
-        """The run behind such a name; None for a name of another kind."""
+        """The low-shot run with this name; None for a name of another kind."""
         prefix, *rest = name.split("/")
         if prefix != _PREFIX:
             return None
@@ -140,7 +140,7 @@ class LowShotRun:
         return LowShotRun(int(stage), task, shots, int(sample))
 
     def need(self, after: int | None, features: str = "") -> Need:
-        """What differs from the upstream run; it begins with the weights after that many stages, or with none of it."""
+        """The differences from the upstream run; it starts from the weights after that many stages, or from none."""
         settings = {"benchmark.task": self.task, "benchmark.shots": self.shots, "benchmark.sample": self.sample}
         settings |= {"benchmark.features": features} if features else {}
         change = {"benchmark": "climb:lowshot", "algorithm": "finetune", "order": None, "setting": None}
@@ -148,17 +148,17 @@ class LowShotRun:
 
 
 def needs(order: Sequence[str], scale: str, title: str, features: str = "") -> dict[str, Need]:
-    """The low-shot runs after each stage of an upstream run, and the same from the pre-trained encoder.
+    """The low-shot runs after each stage of an upstream run, and those from the pre-trained encoder.
 
-    Where the algorithm leaves the encoder alone, all are those of the pre-trained encoder. A model that sees a
-    detector's `features` learns the multimodal tasks alone: there are none for the others.
+    If the algorithm leaves the encoder unchanged, all are runs from the pre-trained encoder. A model that takes a
+    detector's `features` learns only the multimodal tasks: there are no features for the others.
     """
     untouched = not UNTOUCHED.isdisjoint(title.split("+"))
     found: dict[str, Need] = {}
     for each in _after_each(order, scale):
         if features and modality(each.task) != "multimodal":
             continue
-        found.setdefault(replace(each, stage=0).name, each.need(None, features))  # for the first stage that asks for it
+        found.setdefault(replace(each, stage=0).name, each.need(None, features))  # for the first stage that needs it
         found[each.name] = each.need(None if untouched else each.stage, features)
     return found
 
@@ -173,15 +173,15 @@ def measures(others: Mapping[str, Sequence[Score]]) -> dict[str, float]:
     for kind, names in MODALITIES.items():
         lacking = [t for stage, t, s in there if stage > 0 and t in names and (0, t, s) not in there]
         own = found.get(f"low_shot_{kind}")
-        reason = metrics.Undefined(f"the low-shot runs of {min(lacking or names)} are not there")
+        reason = metrics.Undefined(f"the low-shot runs of {min(lacking or names)} are missing")
         measured[f"low_shot_{kind}"] = pool(own) if own else reason
     return measured
 
 
 def shares(others: Mapping[str, Sequence[Score]]) -> dict[str, dict[str, Share]]:
-    """What each task adds to T_LS of its modality, for each number of shots, summed over the upstream stages.
+    """The contribution of each task to T_LS of its modality, for each number of shots, summed over the upstream stages.
 
-    Scores of several sub-samples are averaged first. Nothing is said of a modality without all its baselines.
+    Scores of several sub-samples are averaged first. A modality is left out if any of its baselines is missing.
     """
     logs = {run: scores for name, scores in others.items() if (run := LowShotRun.parse(name))}
     means: dict[tuple[int, str, str], list[float]] = {}
@@ -205,19 +205,19 @@ def shares(others: Mapping[str, Sequence[Score]]) -> dict[str, dict[str, Share]]
 
 
 def final(scores: Sequence[Score]) -> float:
-    """What a low-shot run scores on test data at its end."""
+    """The score of a low-shot run on test data at its end."""
     (found,) = (s.score for s in scores if s.split == "test" and s.name != GUESSING)
     return found
 
 
 def tested(scores: Sequence[Score]) -> int:
-    """How many examples a low-shot run is tested on."""
+    """The number of examples on which a low-shot run is tested."""
     (found,) = (s.count for s in scores if s.split == "test" and s.name != GUESSING)
     return found
 
 
 def guessing(scores: Sequence[Score]) -> float:
-    """What guessing scores on the task of a low-shot run."""
+    """The score of guessing on the task of a low-shot run."""
     (found,) = (s.score for s in scores if s.split == "test" and s.name == GUESSING)
     return found
 

@@ -1,8 +1,8 @@
-"""Tasks with text alone or pictures alone, as a model of both is given them (CLiMB, section 4.3 and supplement B.2).
+"""Tasks with only text or only pictures, in the form that a model of both expects (CLiMB, section 4.3, supplement B.2).
 
-A text comes with a vacuous image: the mean of COCO's training images, so that what the model sees is not strange to it.
-The mean has a third of the usual side, and the places that this frees go to the text: the model's positions of text
-are repeated as often as the text needs. A picture comes with the text "This is an image."
+A text comes with a placeholder image: the mean of COCO's training images, so that the input is not unfamiliar to the
+model. It has a third of the usual side, and the positions that this frees are given to the text: the model's positions
+of text are repeated as often as the text needs. A picture comes with the text "This is an image."
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ VERSION = 1
 Vacuous: TypeAlias = Literal["mean", "zero", "none"]
 
 PLACES = 40
-"""How many word pieces ViLT was made to read."""
+"""The number of word pieces that ViLT was made for."""
 STEP = 32
-"""A side of the vacuous image is a multiple of so many pixels: ViLT's patch."""
+"""The side of the placeholder image is a multiple of this many pixels: ViLT's patch."""
 OBJECTS = 80
 """The categories of COCO."""
 ENOUGH = "small"
-"""The largest world whose COCO is drawn for the sake of its mean."""
+"""The largest scale at which synthetic COCO pictures are drawn just to compute their mean."""
 FLAT = 100
-"""So many boxes of COCO may have no size, as a few of the official ones do: only the labels are asked for here."""
+"""The number of COCO's boxes that may have no size, like a few of the official ones: only the labels are needed."""
 
 
 @dataclass(frozen=True)
 class Unimodal:
-    """A task with one modality: where its examples are and what is asked.
+    """A task with one modality: the source of its examples, and the question.
 
-    `splits` are the official ones for training and test; where a dataset has had several releases, the first that is
-    there is read. `outputs` is the number of classes, or of choices; 0: as many classes as the training data has.
+    `splits` are the official ones for training and test; if a dataset has had several releases, the first existing one
+    is read. `outputs` is the number of classes, or of choices; 0: as many classes as the training data has.
     """
 
     dataset: str
@@ -52,11 +52,11 @@ class Unimodal:
     kind: Literal["classify", "choose", "label"]
     outputs: int = 0
     pieces: int = 0
-    """The longest text in word pieces; 0: there is no text."""
+    """The maximum length of a text in word pieces; 0: there is no text."""
 
     @property
     def modality(self) -> str:
-        """What there is: language or vision.
+        """The only modality: language or vision.
 
         >>> LANGUAGE["piqa"].modality, VISION["coco"].modality
         ('language', 'vision')
@@ -77,7 +77,7 @@ VISION = {
     "places365": Unimodal("places365", (("train", "val"),), "classify"),
     "coco": Unimodal("coco", (("train2014", "val2014"), ("train2017", "val2017")), "label", OBJECTS),
 }
-"""By the names of the paper's tables, with the word pieces that its code gives each task."""
+"""The tasks under the names of the paper's tables, with the number of word pieces in its code."""
 
 
 def open_unimodal(task: Unimodal, *, data: str, scale: str, skip_bad: int) -> tuple[Source, tuple[str, str]]:
@@ -112,7 +112,7 @@ def shrunk(side: int) -> int:
 def vacuous_image(kind: Vacuous, side: int, shown: int, *, data: str, scale: str) -> Tensor:
     """The image beside a text, (3, shown, shown): the mean of COCO's training images at `side`, or black.
 
-    Where `data` has no COCO, it is the mean of the world's.
+    If `data` has no COCO, it is the mean of the synthetic COCO.
     """
     if kind != "mean":
         return torch.zeros(3, shown, shown, dtype=torch.uint8)
@@ -121,7 +121,7 @@ def vacuous_image(kind: Vacuous, side: int, shown: int, *, data: str, scale: str
 
 
 def with_image(table: Table, image: Tensor, kind: Vacuous) -> Table:
-    """A table of texts with the same image for all; where there is to be none, all of it is padding."""
+    """A table of texts with the same image for all; if there should be none, all of it is padding."""
     every = torch.zeros(len(table), dtype=torch.int64)
     inputs = {**table.inputs, "image": Shared(image.unsqueeze(0), every)}
     if kind == "none":
@@ -141,7 +141,7 @@ def with_text(table: Table, words: Tokenizer) -> Table:
 
 
 def _release(coco: Source) -> tuple[str, str]:
-    """The splits of the release of COCO that is there: 2014, whose pictures VQAv2 has too, or 2017."""
+    """The splits of the COCO release that is available: 2014, whose pictures VQAv2 also uses, or 2017."""
     first, second = VISION["coco"].splits
     old = (coco.folder / place / f"instances_{first[0]}.json" for place in ("annotations", "."))
     return first if any(file.is_file() for file in old) else second
@@ -157,7 +157,7 @@ def _coco(data: str, scale: str) -> Source:
 
 
 def _mean(coco: Source, side: int) -> images.Pixels:
-    """The mean image, from the cache where it is there."""
+    """The mean image, from the cache if it is there."""
     split, _ = _release(coco)
     place = place_of("tables", f"mean of {split}", [coco], side, modules=[__name__]).with_suffix(".npy")
     if not is_intact(place):

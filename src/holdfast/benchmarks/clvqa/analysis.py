@@ -1,4 +1,4 @@
-"""What kind of answer each kind of question gets: the tables of the paper's supplement, ours beside theirs."""
+"""The kind of answer that each kind of question gets: the tables of the paper's supplement, ours beside the paper's."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _METHODS = {"finetune": "naive", "cumulative": "cumulative", "rehearsal": "rehea
 
 @dataclass(frozen=True)
 class Confusion:
-    """Counts by what was asked (rows) and the category of what was answered (columns)."""
+    """Counts by type of question (rows) and category of answer (columns)."""
 
     rows: tuple[str, ...]
     columns: tuple[str, ...]
@@ -29,7 +29,7 @@ class Confusion:
 
 
 def confusion(functions: Mapping[str, Sequence[str]], predictions: Mapping[str, Sequence[int]]) -> Confusion:
-    """The table of a run: what each test question of each task asks, and the number of the answer that it got.
+    """The table of a run, from what each test question of each task asks, and the number of the predicted answer.
 
     >>> found = confusion({"wh": ["query_size"], "yn": ["equal_size"]}, {"wh": [16], "yn": [16]})
     >>> found.columns[-1], found.counts[found.rows.index("query_size")].tolist()
@@ -39,13 +39,13 @@ def confusion(functions: Mapping[str, Sequence[str]], predictions: Mapping[str, 
     asked = [function for task in functions for function in functions[task]]
     answered = [category[ANSWERS[number]] for task in functions for number in predictions[task]]
     rows = tuple(function for task in KINDS if task in functions for function in KINDS[task])
-    # The paper's models may answer with a number as well, and never do; where ours does, a column says so.
+    # The paper's models could answer with a number as well, but never do; if ours does, a column shows it.
     columns = tuple(name for name in CATEGORIES if name != "count" or name in answered or "count" in rows)
     return Confusion(rows, columns, metrics.confusion(asked, answered, rows, columns))
 
 
 def published(algorithm: str, order: str) -> Confusion | None:
-    """The paper's table of a method and an order of tasks, where it has one.
+    """The paper's table for a method and an order of tasks, if there is one.
 
     >>> published("finetune", "wh>yn").counts[2].tolist()  # what size: yes, or no
     [0, 0, 0, 0, 6666]

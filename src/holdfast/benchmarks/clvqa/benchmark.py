@@ -1,8 +1,8 @@
-"""The benchmark `clvqa`: settings, and how its parts are put together.
+"""The benchmark `clvqa`: its settings, and how its parts are assembled.
 
-The model reads a question, sees a picture and answers; it never learns which task a question is from. A training stage
-holds the questions of one task; after each stage both tasks are scored. One task alone (`--order wh`) is the
-independent model of the paper.
+The model reads a question, sees a picture and answers; it never learns which task a question belongs to. A training
+stage contains the questions of one task; after each stage both tasks are scored. A single task (`--order wh`) is the
+paper's independent model.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ from holdfast.types import (
 
 SIDES = {"tiny": 32, "small": 64, "large": 96, "paper": 224}
 EPOCHS = {"tiny": 2, "small": 12, "large": 20, "paper": 100}
-"""At most so many."""
+"""The maximum number of epochs."""
 PATIENCE = {"tiny": 3, "small": 6, "large": 3, "paper": 3}
-"""The paper's, but at small: there yes/no-questions stand still for some epochs before they are understood."""
+"""The paper's patience, except at small, where scores on yes/no-questions stagnate for some epochs before rising."""
 WARMUP = {"tiny": 0.0, "small": 0.25, "large": 0.0, "paper": 0.0}
-"""A small model that meets its second task at full speed loses its eyes with the old answers, and stays at chance."""
+"""A small model that starts its second task at the full rate loses its vision along with the old answers."""
 RATES = {"tiny": 3e-3, "small": 3e-3, "large": 1e-3, "paper": 5e-4}
-"""The paper's at its scale; a small model learns the faster at a higher one."""
+"""The paper's rate at its scale; a small model learns faster at a higher one."""
 
 
 @dataclass(frozen=True)
@@ -57,37 +57,37 @@ class Clvqa(Benchmark):
     setting: Literal["two", "types"] = "two"
     """two: Wh- and yes/no-questions. types: all five types of CLEVR's questions, each a stage."""
     order: str = ""
-    """Tasks with `>` between them, as in yn>wh; by default wh>yn, or all types. One task alone is learned alone."""
+    """Task names separated by `>`, as in yn>wh; the default is wh>yn, or all types. A single task is learned alone."""
     data: str = ""
-    """The folder of the official files; without it, the world's at this scale."""
+    """The folder of the official files; without it, synthetic data at this scale is used."""
     skip_bad: Annotated[int, Between(0)] = 0
     features: str = ""
-    """The feature maps of all pictures, as `holdfast features` writes them, for a model that sees a grid."""
+    """The feature maps of all pictures, as written by `holdfast features`, for a model that takes a grid."""
     seed: int = 0
 
     def __post_init__(self) -> None:
-        # A mistake is told before any data is read; the default is the same run as its name.
+        # Mistakes are reported before any data is read; the default is the same run as its explicit name.
         object.__setattr__(self, "order", ">".join(task_order(self.order, self.setting)))
 
     def model(self, algorithm: str = "finetune") -> str:
-        """The paper's own at its scale, a small one elsewhere."""
+        """The paper's own model at its scale, and a small one otherwise."""
         return "san" if self.scale == "paper" else self.default_model
 
     def needs(self, title: str) -> Mapping[str, Need]:
-        """The cumulative run, for intransigence; a task learned alone has none."""
+        """The cumulative run, for intransigence; a task learned alone needs none."""
         alone = len(task_order(self.order, self.setting)) == 1
         return {} if alone else {protocol.REFERENCE: Need({"algorithm": "cumulative"}, stage=2)}
 
     def reads(self) -> tuple[str, ...]:
-        """The dataset behind it."""
+        """The underlying dataset."""
         return ("clevr",)
 
     def setup(self, wants: Wants) -> Setup:
-        """Read the questions, and lay them out in stages."""
+        """Read the questions, and arrange them in stages."""
         return self._laid_out(*self._read(wants))
 
     def functions(self, wants: Wants) -> dict[str, list[str]]:
-        """What each question of each test set asks, as the last function of its program, in the sets' own order."""
+        """The last function of the program of each question in each test set, in the sets' own order."""
         train, val, inputs = self._read(wants)
         tests = [each for each in self._laid_out(train, val, inputs).protocol.evaluations if each.split == "test"]
         asked = val.notes["function"]
@@ -106,7 +106,7 @@ class Clvqa(Benchmark):
 
     def _read(self, wants: Wants) -> tuple[PreparedSplit, PreparedSplit, Inputs]:
         if wants.sees == "regions":
-            raise UserError("clvqa has pictures and no regions: choose a model that sees pictures, such as san-tiny")
+            raise UserError("clvqa has pictures but no regions: choose a model that takes pictures, such as san-tiny")
         maps = open_features(Path(self.features)) if self.features and wants.sees == "grid" else None
         source = open_source("clevr", data=self.data, scale=self.scale, skip_bad=self.skip_bad)
         side = wants.side or SIDES[self.scale]
@@ -156,7 +156,9 @@ class Clvqa(Benchmark):
         }
         for (split, name), each in sets.items():
             if not len(each.ids) or not len(rows[name]):
-                raise UserError(f"the data has no questions of the task {name!r} for {split}: give the whole of CLEVR")
+                raise UserError(
+                    f"the data has no questions of the task {name!r} for {split}: provide the whole of CLEVR"
+                )
         training = Training(
             EPOCHS[self.scale],
             batch_size=64,

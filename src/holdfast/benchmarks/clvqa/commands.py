@@ -1,4 +1,4 @@
-"""`holdfast clvqa`: what a run of this benchmark answers, and how it tells questions apart."""
+"""`holdfast clvqa`: what a run of this benchmark answers, and how it distinguishes questions."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from holdfast.benchmarks.clvqa.analysis import Confusion
     from holdfast.reports.tables import Grid
 
-Run = Annotated[str, typer.Argument(help="A run's id, or the beginning of it.")]
+Run = Annotated[str, typer.Argument(help="A run's id, or its beginning.")]
 Out = Annotated[Path, typer.Option(help="The store: the folder of all runs.")]
-Data = Annotated[str, typer.Option(help="The folder of the official files, where the run had one.")]
+Data = Annotated[str, typer.Option(help="The folder of the official files, if the run used one.")]
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
-    group = typer.Typer(help="Look into runs of clvqa.", no_args_is_help=True)
+    group = typer.Typer(help="Analyse runs of clvqa.", no_args_is_help=True)
     group.command()(confusion)
     group.command()(tsne)
     app.add_typer(group, name="clvqa")
@@ -31,9 +31,9 @@ def confusion(
     run: Run,
     out: Out = Path("runs"),
     data: Data = "",
-    as_json: Annotated[bool, typer.Option("--json", help="As JSON on standard output.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON to standard output.")] = False,
 ) -> None:
-    """Show which kind of answer each kind of question gets, with the paper's table beside ours."""
+    """Show which kind of answer each kind of question gets, with the paper's table for comparison."""
     from holdfast.benchmarks.clvqa.analysis import confusion as count
     from holdfast.benchmarks.clvqa.analysis import published
     from holdfast.cli.screen import print_grid, print_json
@@ -61,17 +61,17 @@ def confusion(
     if theirs is not None:
         print_grid(_grid(theirs, theirs.title))
         if not data:
-            typer.echo("Ours is on the world's CLEVR, the paper's on the real one: this is no reproduction of it.")
+            typer.echo("Our run used synthetic CLEVR, the paper the real one: this is no reproduction of it.")
 
 
 def tsne(
     run: Run,
     out: Out = Path("runs"),
     data: Data = "",
-    picture: Annotated[Path, typer.Option(help="The picture to write.")] = Path("tsne.png"),
-    count: Annotated[int, typer.Option(min=50, help="How many test questions at most.")] = 2000,
+    picture: Annotated[Path, typer.Option(help="The picture file to write.")] = Path("tsne.png"),
+    count: Annotated[int, typer.Option(min=50, help="Maximum number of test questions.")] = 2000,
 ) -> None:
-    """Draw the penultimate layer on the test questions, in two dimensions, coloured by what each question asks."""
+    """Draw the penultimate layer on the test questions, in two dimensions, coloured by type of question."""
     try:
         import matplotlib.figure  # type: ignore[import-not-found, unused-ignore]
         from sklearn.manifold import TSNE  # type: ignore[import-untyped, import-not-found, unused-ignore]
@@ -98,7 +98,7 @@ def tsne(
 
 @dataclass(frozen=True)
 class _Looked:
-    """A run's final model on its test questions: what each asks, what it answers, and its penultimate layer."""
+    """A run's final model on its test questions: their types, its answers, and its penultimate layer."""
 
     id: str
     config: dict[str, Any]
@@ -121,16 +121,16 @@ def _look(run: str, out: Path, data: str) -> _Looked:
     folder = Store(out).find(run)
     config = folder.config()
     if config["benchmark"]["name"] != "clvqa":
-        raise UserError(f"run {folder.id} is one of {config['benchmark']['name']}: this looks into runs of clvqa")
+        raise UserError(f"run {folder.id} is one of {config['benchmark']['name']}: this command needs runs of clvqa")
     if (record := folder.record()) is None:
-        raise UserError(f"run {folder.id} is {folder.status()}: look into it when it is done")
+        raise UserError(f"run {folder.id} is {folder.status()}: this command needs a run that is done")
     settings = {name: value for name, value in config["benchmark"].items() if name != "name"}
     benchmark = build(Clvqa, settings | {"data": data}, "benchmark")
     recipe = recipe_of(record)
     setup = benchmark.setup(recipe.wants())
     if setup.data.fingerprint() != config["data"]:
-        where = f"{data} holds" if data else "the world makes"
-        raise UserError(f"{where} other data than run {folder.id} was trained on: give its folder with --data")
+        where = data or "the synthetic data"
+        raise UserError(f"{where} is not the data of run {folder.id}: specify its folder with --data")
     if (front := recipe.front()) is not None:
         setup = through(setup, front)
     model = recipe.build(setup.inputs, {TASK.head: TASK.reads})
@@ -138,7 +138,7 @@ def _look(run: str, out: Path, data: str) -> _Looked:
         model.load_state_dict(checkpoint.read(folder.final_weights()))
     except RuntimeError:
         raise UserError(
-            f"the algorithm of run {folder.id} has added to its model: this looks into plain ones"
+            f"the algorithm of run {folder.id} has added to its model: this command needs a plain one"
         ) from None
     model.eval()
     predictions, activations = {}, {}

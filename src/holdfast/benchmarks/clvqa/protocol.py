@@ -1,6 +1,6 @@
-"""When the tasks are evaluated, and which measures follow: the paper's, from the matrix of accuracies.
+"""When the tasks are evaluated, and the resulting measures: the paper's, from the matrix of accuracies.
 
-Backward transfer is the cited definition (Diaz-Rodriguez et al., 2018): the supplement prints it with one more factor
+Backward transfer is the cited definition (Diaz-Rodriguez et al., 2018): the supplement prints it with an extra factor
 N, with which two tasks would leave [-1, 1]; see `metrics.backward_transfer`.
 """
 
@@ -21,13 +21,13 @@ MEASURES = {
     "intransigence": Measure("Int", higher=False, relies_on="mean_accuracy"),
     "cl_score": Measure("CL score", higher=True, relies_on="mean_accuracy"),
 }
-_ALONE = "needs one stage for each task, and there are {} for {}"
+_ALONE = "needs one stage for each task, but there are {} for {}"
 REFERENCE = "cumulative"
-"""The run that intransigence is taken against."""
+"""The run that intransigence is measured against."""
 
 
 def summary(scores: Sequence[Score], split: str = "test") -> dict[str, float]:
-    """The measures of a run alone: its accuracy on both tasks at the end, and what its own matrix says."""
+    """The measures that need no other run: the accuracy on both tasks at the end, and those of its own score matrix."""
     names, _, matrix = score_matrix(scores, split)
     last = dict(zip(names, matrix[-1].tolist(), strict=True)) if len(matrix) else {}
     found: dict[str, float] = {name: last.get(name, metrics.Undefined("was not measured")) for name in ("wh", "yn")}
@@ -44,7 +44,7 @@ def summary(scores: Sequence[Score], split: str = "test") -> dict[str, float]:
 
 
 def relative(scores: Sequence[Score], reference: Sequence[Score], split: str = "test") -> dict[str, float]:
-    """The measures that need the cumulative run: Int, and the CL score (Mean acc, Rem and Int, weighing the same)."""
+    """The measures that need the cumulative run: Int, and the CL score (Mean acc, Rem and Int, equally weighted)."""
     alone = summary(scores, split)
     (names, _, matrix), (others, _, together) = score_matrix(scores, split), score_matrix(reference, split)
     if matrix.shape[0] != matrix.shape[1] or names != others or matrix.shape != together.shape:

@@ -1,4 +1,4 @@
-"""The section on clvqa: the main table of the paper, with both orders of the tasks beside each other."""
+"""The section on clvqa: the paper's main table, with both orders of the tasks side by side."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from holdfast.reports.marks import mark_best, measured
 from holdfast.reports.overview import bar_series
 
 METHODS = {"naive": "finetune", "ewc": "ewc", "rehearsal": "rehearsal", "cumulative": "cumulative"}
-"""Our names of the paper's methods, in its order."""
+"""This library's names for the paper's methods, in the paper's order."""
 ORDERS = {"wh>yn": ("wh", "yn"), "yn>wh": ("yn", "wh")}
 TITLES = {"wh": "Wh", "yn": "Y/N"}
 

@@ -1,4 +1,4 @@
-"""Runs that calibrate the synthetic data of this benchmark: each kind of question alone."""
+"""Runs that calibrate this benchmark's synthetic data: each kind of question alone."""
 
 from __future__ import annotations
 

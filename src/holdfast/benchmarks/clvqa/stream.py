@@ -1,4 +1,4 @@
-"""Which tasks come when, which questions each is trained on, and which pictures are for validation and for test."""
+"""The order of tasks, the training questions of each, and which pictures are for validation and for test."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SETTINGS = {"two": ("wh", "yn"), "types": tuple(KINDS)}
 
 
 def task_order(order: str, setting: str) -> list[str]:
-    """The tasks in the order in which they are learned; one task alone is an independent model.
+    """The tasks in learning order; a single task is an independent model.
 
     >>> task_order("", "two"), task_order("yn>wh", "two"), task_order("wh", "two")
     (['wh', 'yn'], ['yn', 'wh'], ['wh'])
@@ -27,7 +27,7 @@ def task_order(order: str, setting: str) -> list[str]:
         if name not in known:
             raise UserError(f"order is {order!r}, and there is no task {name!r}: {nearest(name, known)}")
     if len(set(names)) < len(names):
-        raise UserError(f"order is {order!r}: each task comes once, as in {'>'.join(known)}")
+        raise UserError(f"order is {order!r}: each task may occur only once, as in {'>'.join(known)}")
     return names
 
 
@@ -48,7 +48,7 @@ def balanced(rows: Mapping[str, Ids], names: NDArray[np.str_], seed: int) -> dic
 
 
 def halves(images: Array) -> tuple[Ids, Ids]:
-    """The rows of a split in two, by picture: all questions about one picture are in one half.
+    """The rows of a split in two halves, by picture: all questions about one picture are in the same half.
 
     >>> images = np.array([7, 7, 8, 9, 9, 4])
     >>> first, second = halves(images)

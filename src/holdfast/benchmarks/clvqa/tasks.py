@@ -1,4 +1,4 @@
-"""The questions of CLEVR by what they ask, and the answers that they share."""
+"""The questions of CLEVR by type, and the answers that they share."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ FUNCTIONS = tuple(function for functions in KINDS.values() for function in funct
 UNKNOWN = -1
 
 TASK = Classify("clevr", head="answers", outputs=len(ANSWERS), chance=1 / len(ANSWERS))
-"""The one task that the model knows: which of all answers is right, whatever was asked."""
+"""The one task that the model knows: which of all answers is right, whatever the question."""
 
 
 def answer_numbers(examples: Sequence[Example]) -> Array:
-    """The answers' places among all.
+    """The index of each answer among all answers.
 
     >>> answer_numbers([Example("a", "blue"), Example("b", "yes")])
     array([ 0, 16])
@@ -46,7 +46,7 @@ def answer_numbers(examples: Sequence[Example]) -> Array:
 
 
 def function_numbers(examples: Sequence[Example]) -> Array:
-    """What each question asks: the last function of its program, as a place in FUNCTIONS; -1 for an unknown one."""
+    """The type of each question: the last function of its program, as an index into FUNCTIONS; -1 if unknown."""
     return np.array([_place(example.extra["program"][-1]["function"]) for example in examples], np.int64)
 
 
@@ -65,10 +65,10 @@ def of_task(functions: Array, task: str) -> Ids:
 
 
 def random_scores(train: Mapping[str, Array], test: Mapping[str, Array]) -> dict[str, float]:
-    """What guessing scores on each task: an answer drawn as often as the training data of all tasks gives it.
+    """The score of guessing on each task: an answer drawn with its frequency in the training data of all tasks.
 
-    Two tasks of one size: each is guessed half of the time, so yes/no scores 0.25, and Wh-questions about 0.046, half
-    of the sum of their squared shares (the paper prints .25 and .04).
+    With two tasks of equal size, half of the guesses are for each, so yes/no scores 0.25, and Wh-questions about 0.046,
+    half of the sum of their squared shares (the paper prints .25 and .04).
 
     >>> random_scores({"wh": np.array([0, 1]), "yn": np.array([15, 16])}, {"yn": np.array([15, 15, 16, 16])})
     {'yn': 0.25}

@@ -1,1 +1,1 @@
-"""A first small stream: procedural image classes, learned in stages. It shows forgetting in seconds."""
+"""A small introductory stream: procedural image classes, learned in stages. It shows forgetting in seconds."""

@@ -1,4 +1,4 @@
-"""The benchmark `patterns`: settings, and how its parts are put together."""
+"""The benchmark `patterns`: its settings, and how its parts are assembled."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ SPLITS: tuple[Literal["train", "validation", "test"], ...] = ("train", "validati
 
 @dataclass(frozen=True)
 class Patterns(Benchmark):
-    """Procedural image classes, a few new ones each stage."""
+    """Procedural image classes, a few new ones in each stage."""
 
     version: ClassVar[int] = 1
     default_model: ClassVar[str] = "perceptron"
 
     scale: Literal["tiny", "small", "large"] = "small"
     setting: Literal["class", "task"] = "class"
-    """class: one head for all classes. task: a head for each stage, and the stage is told at test time."""
+    """class: one head for all classes. task: a head for each stage, with the stage known at test time."""
     order: str = "forward"
     stages: Annotated[int, Between(1)] = 5
     classes: Annotated[int, Between(2)] = 2
@@ -37,14 +37,14 @@ class Patterns(Benchmark):
     seed: int = 0
 
     def __post_init__(self) -> None:
-        stage_order(self.order, self.stages)  # a mistake is told before any data is drawn
+        stage_order(self.order, self.stages)  # report a mistake before any data is drawn
 
     def first(self, stages: int) -> tuple[str, ...]:
         """The first stages in their order."""
         return tuple(map(tasks.stage_name, stage_order(self.order, self.stages)[:stages]))
 
     def setup(self, wants: Wants) -> Setup:
-        """Draw the pictures, and lay them out in stages."""
+        """Draw the pictures, and arrange them in stages."""
         order, per_class = stage_order(self.order, self.stages), PER_CLASS[self.scale]
         kinds = [self._task(stage) for stage in range(self.stages)]
         tables: list[Table] = []

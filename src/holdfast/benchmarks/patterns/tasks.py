@@ -1,4 +1,4 @@
-"""The pictures, and what is asked about them."""
+"""The pictures, and the tasks on them."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from holdfast.types import Array, Example
 
 SIDE = 12
 VERSION = 1
-"""Raised when the pictures change: another version is another benchmark."""
+"""Raised when the pictures change: a different version is a different benchmark."""
 
 
 @lru_cache(maxsize=6)
 def examples(classes: int, per_class: int, noise: float, split: str) -> tuple[Example, ...]:
-    """Pictures of each class in turn: a smooth field of its own, shifted by up to two pixels, faded, under noise.
+    """Pictures of each class in turn: a smooth random field, shifted by up to two pixels, faded, with added noise.
 
     >>> first, *_ = examples(classes=2, per_class=1, noise=0.5, split="test")
     >>> first.id, first.target, first.images[0].shape
@@ -50,15 +50,15 @@ def _field(random: np.random.Generator, grid: Array) -> Array:
 
 
 def stage_name(number: int) -> str:
-    """The name of a stage and of its evaluation sets, and in the task-incremental setting of its task and head."""
+    """The name of a stage and of its evaluation sets; in the task-incremental setting, also of its task and head."""
     return f"stage-{number + 1}"
 
 
 def shared_task(classes: int) -> Classify:
-    """All classes behind one head: class-incremental."""
+    """All classes with one head: class-incremental."""
     return Classify("patterns", head="patterns", outputs=classes, chance=1 / classes)
 
 
 def stage_task(number: int, classes: int) -> Classify:
-    """The classes of one stage behind a head of their own: task-incremental."""
+    """The classes of one stage with their own head: task-incremental."""
     return Classify(stage_name(number), head=stage_name(number), outputs=classes, chance=1 / classes)

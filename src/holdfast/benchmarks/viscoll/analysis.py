@@ -1,6 +1,6 @@
-"""What the paper's figures show, as data from records: log-perplexity over time, and seen beside novel compositions.
+"""The content of the paper's figures as data from records: log-perplexity over time, and seen vs novel compositions.
 
-Nothing here needs torch. A record is what the store gives; its scores are read.
+This module does not need torch. Records come from the store; their scores are read.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from holdfast.types import Ids, Score
 
 
 class ScoredRun(Protocol):
-    """What is read of a record."""
+    """The parts of a record that are read."""
 
     @property
     def scores(self) -> Sequence[Score]: ...  # noqa: D102
@@ -34,8 +34,10 @@ class Curve:
 
 
 def over_time(run: ScoredRun, what: Literal["all", "task", "word"] = "all") -> list[Curve]:
-    """Curves over time: of all regular phrases (Figure 9), of each task (Figure 7), or of the verb or adjective of
-    each composition (Figure 8).
+    """Curves over time.
+
+    `what` is all regular phrases (Figure 9), each task (Figure 7), or the verb or adjective of each composition (Figure
+    8).
     """
     prefix = {"all": REGULAR, "task": TASK, "word": WORD}[what]
     found = history(run.scores, prefix)
@@ -47,14 +49,14 @@ def over_time(run: ScoredRun, what: Literal["all", "task", "word"] = "all") -> l
 
 
 def mean_over_time(runs: Sequence[ScoredRun], what: Literal["all", "task", "word"] = "all") -> list[Curve]:
-    """The same for runs that differ in their seeds alone: the mean of their values at each evaluation."""
+    """Curves for runs that differ only in their seeds: the mean of their values at each evaluation."""
     curves = [over_time(run, what) for run in runs]
     return [replace(own[0], values=np.mean([curve.values for curve in own], 0)) for own in zip(*curves, strict=True)]
 
 
 @dataclass(frozen=True)
 class KindPerplexity:
-    """The log-perplexity of one kind of compositions, seen or novel, and that of each of them."""
+    """The log-perplexity of one kind of composition, seen or novel, and that of each composition."""
 
     kind: str
     group: str

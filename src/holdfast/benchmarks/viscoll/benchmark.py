@@ -1,8 +1,8 @@
-"""The benchmarks `viscoll:coco` and `viscoll:flickr`: settings, and how their parts are put together.
+"""The benchmarks `viscoll:coco` and `viscoll:flickr`: their settings, and how their parts are assembled.
 
-The model sees a picture's regions and a caption in which one phrase is hidden, and fills it in. Phrases come by once,
-in one stage without boundaries, in which what they are about shifts. Tasks decide the order of the stream and by which
-names the scores are told; no column of the data knows of them.
+The model sees a picture's regions and a caption in which one phrase is hidden, and fills it in. Each phrase is seen
+once, in one stage without boundaries, in which the topics shift. Tasks determine the order of the stream and the names
+of the detailed scores; no column of the data contains them.
 """
 
 from __future__ import annotations
@@ -42,22 +42,22 @@ if TYPE_CHECKING:
 PIECES = 8000
 """The size of a vocabulary of word pieces that is trained on the captions."""
 BATCHES = {"tiny": 8, "small": 8, "large": paper.BATCH, "paper": paper.BATCH}
-"""Away from the paper's scale a stream has few phrases, and a small model learns the faster in smaller steps."""
+"""Except at the paper's scale, a stream has few phrases, and a small model learns faster in smaller steps."""
 RATES = {"tiny": 2e-3, "small": 1e-3, "large": 3e-4, "paper": paper.RATE}
-"""The paper's at its scale; a small model learns the faster at a higher one."""
+"""The paper's rate at its scale; a small model learns faster at a higher one."""
 MEMORY = {"tiny": 64, "small": 200, "large": 500, "paper": paper.MEMORY[0]}
-"""How many examples a memory holds where a user does not say."""
+"""The default number of examples in a memory."""
 INTERVALS = 640
-"""How many intervals a stream has away from the paper's scale: as many as COCO-shift."""
+"""The number of intervals of a stream, except at the paper's scale: the same as for COCO-shift."""
 BINS, DRAWN = 40, 8
-"""A record tells the density of the stream over so many stretches, for so many of the most frequent tasks."""
+"""A record contains the density of the stream over this many stretches, for this many of the most frequent tasks."""
 EVALUATIONS = 10
-"""How often a stream is interrupted for an evaluation; at the paper's scale, each 2,000 steps."""
+"""How often a stream is interrupted for an evaluation; at the paper's scale, every 2,000 steps."""
 
 
 @dataclass(frozen=True)
 class Viscoll(Benchmark):
-    """What COCO-shift and Flickr-shift have in common: phrases in a stream."""
+    """The common part of COCO-shift and Flickr-shift: phrases in a stream."""
 
     version: ClassVar[int] = 1
     default_model: ClassVar[str] = "vlbert-tiny"
@@ -69,34 +69,34 @@ class Viscoll(Benchmark):
     setting: Literal["images", "text-only"] = "images"
     """text-only: every picture is one region of zeros, in training and in tests."""
     order: Order = "random"
-    """The order in which tasks arrive: random, or by their number of phrases. Without order: --algorithm joint."""
+    """The order in which tasks arrive: random, or by their number of phrases. For no order, use --algorithm joint."""
     data: str = ""
-    """The folder of the official files; without it, the world's at this scale."""
+    """The folder of the official files; without it, synthetic data at this scale is used."""
     skip_bad: Annotated[int, Between(0)] = 0
     features: str = ""
-    """The region features, where they are not computed from the pictures."""
+    """The region features, if they are not computed from the pictures."""
     vocabulary: str = ""
-    """A file of word pieces, one a line; without it, pieces are trained on the captions."""
+    """A file of word pieces, one per line; without it, pieces are trained on the captions."""
     tagger: str = "gruut"
-    """What tells nouns, verbs and adjectives apart."""
+    """The tagger that distinguishes nouns, verbs and adjectives."""
     boxes: Annotated[int, Between(1)] = paper.BOXES
-    """The most regions of a picture."""
+    """The maximum number of regions per picture."""
     stream_seed: Annotated[int, Between(0)] = 0
-    """The stream's own seed: as in the paper, runs of several seeds learn from one stream."""
+    """The stream's own seed: as in the paper, runs with different seeds learn from the same stream."""
     interval: Annotated[int, Between(1)] | None = None
-    """The phrases of one interval of the stream; by default the paper's 1,000, elsewhere as long a part of it."""
+    """The phrases in one interval of the stream; by default the paper's 1,000, or at other scales in proportion."""
     fidelity: Literal["paper", "released"] = "paper"
-    """released: a task's Gaussian has a deviation of at least 3,000, as in the released code."""
+    """released: a task's Gaussian has a standard deviation of at least 3,000, as in the released code."""
     every: Annotated[int, Between(1)] | None = None
-    """The steps from one evaluation to the next; by default ten evaluations."""
+    """The number of steps between evaluations; by default, there are ten evaluations."""
     seed: int = 0
 
     def model(self, algorithm: str = "finetune") -> str:
-        """The paper's own at its scale, a small one elsewhere."""
+        """The paper's own model at its scale, and a small one otherwise."""
         return "vlbert" if self.scale == "paper" else self.default_model
 
     def preset(self, model: str, algorithm: str) -> Mapping[str, Any]:
-        """A memory of this scale, balanced by words, and as many candidates to a batch as in the paper."""
+        """A memory for this scale, balanced by words, with the paper's number of candidates per batch."""
         asked = paper.CANDIDATES[self.dataset] * BATCHES[self.scale] // paper.BATCH
         own: dict[str, dict[str, Any]] = {
             "replay": {"by": "word"},
@@ -111,13 +111,13 @@ class Viscoll(Benchmark):
         }
 
     def reads(self) -> tuple[str, ...]:
-        """Its captions and pictures, and features where they come from files."""
+        """Its captions and pictures, and the features if they come from files."""
         return (SOURCES[self.dataset], *(["region_features"] if self.features else []))
 
     def setup(self, wants: Wants) -> Setup:
-        """Read the phrases, hide them in their captions, and lay them out in a stream."""
+        """Read the phrases, hide them in their captions, and arrange them in a stream."""
         if wants.sees != "regions":
-            raise UserError("viscoll shows regions of pictures: choose a model that sees them, such as vlbert-tiny")
+            raise UserError("viscoll provides regions of pictures: choose a model that takes them, such as vlbert-tiny")
         built = build(self.dataset, data=self.data, scale=self.scale, tagger=self.tagger, skip_bad=self.skip_bad)
         phrases = load_phrases(built.file)
         pieces = tasks.Pieces(self._words(phrases, wants))
@@ -152,7 +152,7 @@ class Viscoll(Benchmark):
         rows = {split: np.array([r for r, p in enumerate(phrases) if p.split == split], np.int64) for split in SPLITS}
         for split in ("train", "validation", "test"):
             if not len(rows[split]):
-                raise UserError(f"there are no phrases for {split}: give the whole of the data")
+                raise UserError(f"there are no phrases for {split}: provide the complete data")
         hidden, kind = tasks.masked(phrases, pieces, paper.LENGTH), tasks.task(pieces.tokenizer)
         train = rows["train"][self.arranged([phrases[row].task for row in rows["train"]])]
         data = Data([hidden.table(regions)])
@@ -177,7 +177,7 @@ class Viscoll(Benchmark):
         )
 
     def arranged(self, about: Sequence[str]) -> Ids:
-        """The places of training phrases, of which each is about one task, in the order of the stream."""
+        """The positions of training phrases, each about one task, in the order of the stream."""
         _, numbers = np.unique(np.array(about, np.str_), return_inverse=True)
         interval = self.interval or (INTERVAL if self.scale == "paper" else max(len(about) // INTERVALS, 1))
         least = float(paper.LEAST) if self.fidelity == "released" else 0.0
@@ -195,7 +195,7 @@ class Viscoll(Benchmark):
 
 @dataclass(frozen=True)
 class TasksOverTime:
-    """What a run tells at its end: when each task was learned, and how likely the most frequent ones were over time."""
+    """The final scores of a run on its stream: when each task was learned, and how dense the most frequent were."""
 
     phrases: Sequence[MaskedSpan]
 
@@ -205,7 +205,7 @@ class TasksOverTime:
         return names.tolist(), numbers
 
     def __call__(self, learner: Learner, learned: Stream, step: int) -> list[tuple[Score, Array]]:
-        """The scores; none where the stream has no order or did not come by once."""
+        """The scores; empty if the stream has no order or was seen more than once."""
         (stage,) = learned.stages
         if stage.training.shuffle or stage.training.epochs > 1:
             return []

@@ -1,14 +1,14 @@
-"""COCO-shift and Flickr-shift from the official files of COCO and of Flickr30k Entities, or from the world's.
+"""COCO-shift and Flickr-shift from the official files of COCO and of Flickr30k Entities, or from synthetic ones.
 
-COCO-shift: the test images are those of val2017; one in 24 of train2017 is for validation, and the rest trains. Every
-image of which a caption says one of the 24 held-out pairs is taken out of all three; so is every image that the lists
-of Nikolaus et al. name, where they are beside official files. The phrases of the test images among them that have such
-a pair are the compositional test set; the world is small, and gives those of all its images.
+COCO-shift: the test images are those of val2017; one in 24 of train2017 is for validation, and the rest for training.
+Every image with a caption that mentions one of the 24 held-out pairs is removed from all three; so is every image in
+the lists of Nikolaus et al., if they are beside official files. The phrases with such a pair in the removed test images
+form the compositional test set; synthetic data is small, so there the phrases of all removed images are used.
 
-Flickr-shift: the official splits; the annotated phrases whose last noun is one of the most frequent of the training
+Flickr-shift: the official splits; the annotated phrases whose last noun is one of the most frequent in the training
 images.
 
-What was built is kept in the cache, under a hash of the data, the tagger, the tables and the code.
+The result is kept in the cache, under a hash of the data, the tagger, the tables and the code.
 """
 
 from __future__ import annotations
@@ -42,27 +42,27 @@ from holdfast.world.whole import MARK
 
 VERSION = 1
 SOURCES = {"coco": "coco", "flickr": "flickr30k_entities"}
-"""The dataset from which each is made."""
+"""The dataset from which each one is built."""
 ANNOTATIONS = {"coco": coco.ANNOTATIONS, "flickr": flickr30k_entities.ANNOTATIONS}
-"""The same without its pictures: phrases come from captions, and regions of photographs from files of features."""
+"""The same without its pictures: phrases come from captions, and regions of photographs from feature files."""
 OFFICIAL = {
     "coco": {"train": "train2017", "test": "val2017"},
     "flickr": {"train": "train", "validation": "val", "test": "test"},
 }
-"""Which of its splits each of ours is; COCO-shift takes its validation images out of its training images."""
+"""The source split of each of our splits; COCO-shift takes its validation images from its training images."""
 TASKS = 1000
 """How many of the most frequent nouns are tasks of Flickr-shift."""
 VALIDATION, VALIDATION_SEED = 0.042, 0
-"""The share of the training images that is taken out for validation: 5,000 of 118,287."""
+"""The share of the training images that is used for validation: 5,000 of 118,287."""
 BATCH = 500
-"""Captions that a process is given at a time."""
+"""The number of captions that a process is given at a time."""
 MANY = 40_000
-"""From so many captions on, further processes are worth their start."""
+"""The minimum number of captions that justifies starting further processes."""
 
 
 @dataclass(frozen=True)
 class Statistics:
-    """What VisCOLL's Table 1 tells of a dataset, under the names of `papers/viscoll/table_01.json`."""
+    """The statistics of a dataset in VisCOLL's Table 1, under the names of `papers/viscoll/table_01.json`."""
 
     training_instances: int
     validation_instances: int
@@ -76,7 +76,7 @@ class Statistics:
 
 @dataclass(frozen=True)
 class Built:
-    """What was built: the file of the phrases, from what and with which tagger, and what is in it."""
+    """The outcome of a build: the file of the phrases, its source and tagger, and its statistics."""
 
     file: Path
     dataset: str
@@ -101,7 +101,7 @@ def build(
 ) -> Built:
     """Build one of the two datasets, or find it in the cache.
 
-    `data` is the folder of the official files; without it, the world's at a scale.
+    `data` is the folder of the official files; without it, synthetic data at a scale is used.
     """
     if dataset not in SOURCES:
         raise UserError(f"there is no VisCOLL of {dataset!r}: there are {' and '.join(SOURCES)}")
@@ -137,13 +137,13 @@ def build(
 
 
 def captioned(dataset: str, *, data: str = "", scale: str = "tiny", skip_bad: int = 0) -> Source:
-    """The captions and boxes of a dataset: the official ones, without a look at the pictures, or the world's."""
+    """The captions and boxes of a dataset: the official ones, without looking at the pictures, or synthetic ones."""
     source = open_source(SOURCES[dataset], data=data, scale=scale, skip_bad=skip_bad)
     return source if of_world(source) else replace(source, dataset=ANNOTATIONS[dataset])
 
 
 def of_world(source: Source) -> bool:
-    """Whether files are the world's, wherever they lie: in the cache, or in a folder that was given."""
+    """Whether files are synthetic, wherever they are: in the cache, or in a folder that the user specified."""
     return (source.folder / MARK).is_file()
 
 
@@ -161,7 +161,7 @@ def statistics(phrases: Iterable[MaskedSpan]) -> Statistics:
         words += each.span[1] - each.span[0]
         count += 1
     if not count:
-        raise UserError("the captions have no phrase at all: give captions in English")
+        raise UserError("the captions contain no phrase at all: provide captions in English")
     sizes = np.array(list(tasks.values()))
     train, validation, test, novel = (splits[name] for name in SPLITS)
     means = float(sizes.mean()), float(np.median(sizes)), words / count
@@ -181,18 +181,18 @@ def _captions(source: Source, dataset: str, reading: Reading) -> Iterator[Captio
 
 
 def _extracted(captions: Iterator[CaptionWords], settings: tuple[str, Path, Grammar], workers: int) -> Iterator[Found]:
-    """The phrases of all captions in their order, by several processes where there are many."""
+    """The phrases of all captions in order, extracted by several processes if there are many."""
     first = list(islice(captions, MANY))
     if workers <= 1 or len(first) < MANY:
         for batch in _batches(captions, first):
             yield from extract(batch, *settings)
         return
-    died = "a process that tags captions ended early: give it more memory, or one worker"
+    died = "a process that tags captions died: give it more memory, or use a single worker"
     with working(workers, died) as pool:
         waiting: deque[Future[list[Found]]] = deque()
         for batch in _batches(captions, first):
             waiting.append(pool.submit(extract, batch, *settings))
-            # A few batches wait at each process, never all: the captions of COCO are some hundred megabytes.
+            # Only a few batches wait at each process, never all: the captions of COCO are some hundred megabytes.
             if len(waiting) > 4 * workers:
                 yield from waiting.popleft().result()
         while waiting:
@@ -207,7 +207,7 @@ def _batches(captions: Iterator[CaptionWords], first: list[CaptionWords]) -> Ite
 
 
 def _coco(found: list[Found], lists: Source | None, *, all_novel: bool) -> tuple[list[MaskedSpan], int]:
-    """The phrases with their splits, and how many images were held out."""
+    """The phrases with their splits, and the number of images that were held out."""
     splits = {each.image: phrase.split for each in found for phrase in each.phrases}
     held = {each.image for each in found if each.pairs}
     held |= _listed(lists) & splits.keys() if lists is not None else set()
@@ -232,14 +232,14 @@ def _validation(splits: dict[str, str]) -> set[str]:
 
 
 def _flickr(found: list[Found]) -> list[MaskedSpan]:
-    """The phrases of the most frequent tasks; of two that are as frequent, the first in the alphabet."""
+    """The phrases of the most frequent tasks; ties are broken alphabetically."""
     counts = Counter(phrase.task for each in found for phrase in each.phrases if phrase.split == "train")
     tasks = set(sorted(counts, key=lambda task: (-counts[task], task))[:TASKS])
     return [phrase for each in found for phrase in each.phrases if phrase.task in tasks]
 
 
 def _lists(data: str) -> Source | None:
-    """The lists of Nikolaus et al., where they are beside the data."""
+    """The lists of Nikolaus et al., if they are beside the data."""
     dataset: Dataset = registry.DATASETS["nikolaus"].load()
     if not data:
         return None

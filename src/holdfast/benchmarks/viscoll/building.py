@@ -1,4 +1,4 @@
-"""`holdfast data build`: the phrases of this benchmark from the official files of COCO or Flickr30k Entities."""
+"""`holdfast data build`: this benchmark's phrases, built from the official files of COCO or Flickr30k Entities."""
 
 from __future__ import annotations
 
@@ -18,26 +18,24 @@ NAME = "viscoll-"
 def register_build(group: typer.Typer) -> None:
     """Add the commands."""
     for dataset, source in (("coco", "COCO"), ("flickr", "Flickr30k Entities")):
-        group.command(NAME + dataset, help=f"Build the phrases of {source}, and print the paper's Table 1 beside.")(
-            build
-        )
+        group.command(NAME + dataset, help=f"Build the phrases of {source}, beside the paper's Table 1.")(build)
 
 
 def build(
     context: typer.Context,
     source: Annotated[
-        Path | None, typer.Option("--from", help="The folder of the official files; else synthetic data.")
+        Path | None, typer.Option("--from", help="The folder of the official files; default: synthetic data.")
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Also write the phrases to this file.")] = None,
-    workers: Annotated[int | None, typer.Option(min=1, help="Processes; all cores by default.")] = None,
+    workers: Annotated[int | None, typer.Option(min=1, help="Number of processes; default: one per core.")] = None,
     skip_bad: Annotated[int, typer.Option(min=0, help="Skip up to N bad records of the source.")] = 0,
-    scale: Annotated[str, typer.Option(help="Of the synthetic data: tiny, small, large or paper.")] = "small",
+    scale: Annotated[str, typer.Option(help="Scale of the synthetic data: tiny, small, large or paper.")] = "small",
     tagger: Annotated[str, typer.Option(help="gruut, spacy or stanza.")] = "gruut",
-    synonyms: Annotated[Path | None, typer.Option(help="The words for COCO's categories, a line for each.")] = None,
+    synonyms: Annotated[Path | None, typer.Option(help="The words for COCO's categories, one line each.")] = None,
     grammar: Annotated[
-        Literal["meant", "printed"], typer.Option(help="The paper's chunks as meant, or as printed, without VBZ.")
+        Literal["meant", "printed"], typer.Option(help="The paper's chunks as intended, or as printed, without VBZ.")
     ] = "meant",
-    as_json: Annotated[bool, typer.Option("--json", help="Print what was built as JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
     """Build the phrases, and print their statistics beside the paper's."""
     from holdfast.benchmarks.viscoll.build import build as make
@@ -79,7 +77,7 @@ def _sizes(built: Built) -> Grid:
     rows = tuple((name.replace("_", " "), _amount(ours[name]), _amount(theirs[name])) for name in ours)
     notes = [f"From {built.source}, tagged by {built.tagger}; in {built.file}."]
     if built.world:
-        notes.append("This is data of the world, in the format of the official files: the paper's sizes are no target.")
+        notes.append("This is synthetic data in the format of the official files: the paper's sizes are no target.")
     if built.held_out_images:
         notes.append(f"{built.held_out_images:,} images have a caption with one of the 24 held-out pairs.")
     notes += [f"Left out: {problem}" for problem in built.problems]
@@ -88,7 +86,7 @@ def _sizes(built: Built) -> Grid:
 
 
 def _amount(value: float | None) -> str:
-    """A count without decimals, a mean with three.
+    """Format a count without decimals, a mean with three.
 
     >>> _amount(639592), _amount(2.497), _amount(None)
     ('639,592', '2.497', '–')

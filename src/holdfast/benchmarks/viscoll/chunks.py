@@ -1,11 +1,11 @@
-"""The chunk grammar of VisCOLL: which words of a tagged caption make up a phrase.
+"""The chunk grammar of VisCOLL: which words of a tagged caption form a phrase.
 
 A chunk is an optional determiner, adjectives and participles, one or more nouns, and the verbs that follow:
 
     DT? (JJ | VBG | VBN)* (NN | NNS)+ (VB | VBD | VBG | VBN | VBP | VBZ)*
 
-The paper prints VPZ, which is no tag, in the place of VBZ, and its code has it so: "a cat sits" is then "a cat". We
-take what was meant; `PRINTED` is what was printed.
+The paper prints VPZ, which is not a tag, instead of VBZ, and so does its code: "a cat sits" then becomes "a cat". The
+default follows the intention; `PRINTED` follows the printed form.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ PRINTED = VERBS - {"VBZ"}
 class Chunk:
     """Words [start, stop) of a caption: its nouns are [nouns, verbs), and its verbs [verbs, stop).
 
-    `beside` are the words beyond it that still speak of its nouns: of "a cat is black", the chunk is "a cat is"; of "a
-    man in a hat is eating" it is "a man", and "is eating" stands beside it.
+    `beside` are the words beyond it that also refer to its nouns: in "a cat is black", the chunk is "a cat is"; in "a
+    man in a hat is eating" it is "a man", with "is eating" beside it.
     """
 
     start: int
@@ -36,7 +36,7 @@ class Chunk:
 
 
 def find_chunks(tags: Sequence[str], verbs: frozenset[str] = VERBS) -> list[Chunk]:
-    """The chunks of a caption from left to right, each as long as can be.
+    """The chunks of a caption from left to right, each as long as possible.
 
     >>> find_chunks(["DT", "JJ", "NN", "VBZ", "VBG", "DT", "NN"])
     [Chunk(start=0, nouns=2, verbs=3, stop=5, beside=()), Chunk(start=5, nouns=6, verbs=7, stop=7, beside=())]
@@ -48,7 +48,7 @@ def find_chunks(tags: Sequence[str], verbs: frozenset[str] = VERBS) -> list[Chun
     ]
 
 
-# One letter for each tag that matters, so that a chunk is a match of a regular expression.
+# One letter for each relevant tag, so that a chunk is a match of a regular expression.
 _LETTERS = {
     **{
         "DT": "d",
@@ -65,13 +65,13 @@ _LETTERS = {
     **{"VB": "b", "VBD": "c", "VBG": "g", "VBN": "p", "VBP": "q", "VBZ": "z"},
 }
 _SAID = re.compile("(?:i[do]?j*n*)*(?P<said>[bcgpqzrw]*(?:j+(?![jgpn]))?)")
-"""Where someone or something is ("in a hat"), then what it does and is; an adjective before a noun is that noun's."""
+"""A location ("in a hat"), then an action and a property; an adjective before a noun belongs to that noun."""
 
 
 def _beside(letters: str, chunk: re.Match[str]) -> tuple[int, ...]:
     found: list[int] = []
     at = chunk.end("nouns")
-    for _ in range(2):  # what is said at once ("sitting"), and what is said after a place ("on a bench, eating")
+    for _ in range(2):  # directly ("sitting"), and after a location ("on a bench, eating")
         said = _SAID.match(letters, at)
         assert said is not None
         found += range(*said.span("said"))

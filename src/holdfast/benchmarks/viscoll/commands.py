@@ -1,4 +1,4 @@
-"""`holdfast viscoll`: the paper's figures, of our own streams and runs."""
+"""`holdfast viscoll`: the paper's figures, from our streams and runs."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
 
     from holdfast.experiments.store import Record
 
-Runs = Annotated[list[str], typer.Argument(help="Ids of runs, or the beginnings of them.")]
+Runs = Annotated[list[str], typer.Argument(help="Run ids, or their beginnings.")]
 Out = Annotated[Path, typer.Option(help="The store: the folder of all runs.")]
-SkipBad = Annotated[int, typer.Option(min=0, help="So many bad records of the official files may be left out.")]
-Json = Annotated[bool, typer.Option("--json", help="As JSON on standard output, in place of the picture.")]
+SkipBad = Annotated[int, typer.Option(min=0, help="Skip up to N bad records of the official files.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON to standard output instead of the picture.")]
 BINS = 200
 SHADE = "0.75"
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
-    group = typer.Typer(help="Look at streams and runs of viscoll.", no_args_is_help=True)
+    group = typer.Typer(help="Show streams and runs of viscoll.", no_args_is_help=True)
     group.command()(density)
     group.command()(time)
     group.command()(compositions)
@@ -45,13 +45,13 @@ def density(
     dataset: Annotated[str, typer.Argument(help="coco or flickr.")] = "coco",
     scale: Annotated[str, typer.Option(help="How much data: tiny, small, large, paper.")] = "small",
     order: Annotated[str, typer.Option(help="random, ascending or descending.")] = "random",
-    data: Annotated[str, typer.Option(help="The folder of the official files; else the world's.")] = "",
-    tasks: Annotated[int, typer.Option(min=1, help="Draw at most so many tasks, those with most phrases.")] = 50,
+    data: Annotated[str, typer.Option(help="The folder of the official files; default: synthetic data.")] = "",
+    tasks: Annotated[int, typer.Option(min=1, help="Draw up to N tasks, those with the most phrases.")] = 50,
     skip_bad: SkipBad = 0,
-    picture: Annotated[Path, typer.Option(help="The picture to write.")] = Path("density.png"),
+    picture: Annotated[Path, typer.Option(help="The picture file to write.")] = Path("density.png"),
     as_json: Json = False,
 ) -> None:
-    """Draw how likely each task is over time, a curve each (Figure 4)."""
+    """Draw the probability of each task over time, one curve each (Figure 4)."""
     from holdfast.cli.screen import print_json
 
     names, shares = _density({"name": _benchmark(dataset), "scale": scale, "order": order}, data, skip_bad)
@@ -76,13 +76,13 @@ def show(name: str, folder: Path | None, picture: Path) -> None:
 def time(
     runs: Runs,
     out: Out = Path("runs"),
-    task: Annotated[str, typer.Option(help="Tasks, with commas: a panel each, over their density.")] = "",
+    task: Annotated[str, typer.Option(help="Tasks, separated by commas: a panel each, over their density.")] = "",
     word: Annotated[str, typer.Option(help="Compositions, as in 'black dog,big dog': of their first words.")] = "",
-    data: Annotated[str, typer.Option(help="The folder of the official files, where the runs had one.")] = "",
-    features: Annotated[str, typer.Option(help="The folder of the region features, where the runs had one.")] = "",
-    vocabulary: Annotated[str, typer.Option(help="The file of word pieces, where the runs had one.")] = "",
+    data: Annotated[str, typer.Option(help="The folder of the official files, if the runs used one.")] = "",
+    features: Annotated[str, typer.Option(help="The folder of the region features, if the runs used one.")] = "",
+    vocabulary: Annotated[str, typer.Option(help="The file of word pieces, if the runs used one.")] = "",
     skip_bad: SkipBad = 0,
-    picture: Annotated[Path, typer.Option(help="The picture to write.")] = Path("time.png"),
+    picture: Annotated[Path, typer.Option(help="The picture file to write.")] = Path("time.png"),
     as_json: Json = False,
 ) -> None:
     """Draw the log-perplexity of runs over time: of all phrases (Figure 9), of tasks (7), of words (8)."""
@@ -90,7 +90,7 @@ def time(
     from holdfast.cli.screen import print_json
 
     if task and word:
-        raise UserError("--task and --word are two figures: give one of them")
+        raise UserError("--task and --word draw different figures: use one of them")
     asked = [name.strip() for name in (task or word).split(",") if name.strip()]
     kind: Any = "task" if task else "word" if word else "all"
     found: dict[str, dict[str, Any]] = {}
@@ -99,7 +99,7 @@ def time(
         curves = {curve.name: curve for curve in mean_over_time(group, kind)}
         for name in asked or curves:
             if name not in curves:
-                raise UserError(f"{name!r} is not among what was tested: {nearest(name, curves)}")
+                raise UserError(f"{name!r} was not tested: {nearest(name, curves)}")
             found.setdefault(name, {})[title] = curves[name]
     if as_json:
         print_json(
@@ -130,7 +130,7 @@ def time(
         along = [last * (bin + 0.5) / BINS for bin in range(BINS)]
         under.fill_between(along, shade[1][shade[0].index(about)], color=SHADE, alpha=0.5, linewidth=0)
         under.set(yticks=[], ylim=(0, None))
-        axes.set(zorder=under.get_zorder() + 1, frame_on=False)  # what lies under the curves is drawn first
+        axes.set(zorder=under.get_zorder() + 1, frame_on=False)  # draw what lies under the curves first
     figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower left", frameon=False)
     _save(figure, picture, f"{', '.join(found)}")
 
@@ -138,10 +138,10 @@ def time(
 def compositions(
     runs: Runs,
     out: Out = Path("runs"),
-    picture: Annotated[Path, typer.Option(help="The picture to write.")] = Path("compositions.png"),
+    picture: Annotated[Path, typer.Option(help="The picture file to write.")] = Path("compositions.png"),
     as_json: Json = False,
 ) -> None:
-    """Draw seen beside novel compositions of nouns with verbs and with adjectives (Figure 6)."""
+    """Draw seen and novel compositions of nouns with verbs and with adjectives (Figure 6)."""
     from holdfast import metrics
     from holdfast.benchmarks.viscoll.analysis import compositional
     from holdfast.cli.screen import print_json
@@ -197,7 +197,7 @@ def _density(settings: dict[str, Any], data: str, skip_bad: int) -> tuple[list[s
 def _density_of_runs(
     rows: Mapping[str, Sequence[Record]], places: Mapping[str, Any]
 ) -> tuple[list[str], NDArray[np.float64]] | None:
-    """The same of the stream that all runs were trained on; none where it did not come by once, in its order."""
+    """The density of the stream that all runs were trained on; None if they saw it more than once or out of order."""
     from holdfast import registry
     from holdfast.benchmarks.viscoll.benchmark import TasksOverTime
     from holdfast.benchmarks.viscoll.stream import density as over_stream
@@ -208,8 +208,8 @@ def _density_of_runs(
     for other, group in others:
         if _stream(group[0]) != _stream(run):
             raise UserError(
-                f"{title!r} and {other!r} were trained on different streams, and a panel has the density of one: give "
-                "runs of one stream"
+                f"{title!r} and {other!r} were trained on different streams, and a panel has the density of one: "
+                "specify runs of one stream"
             )
     if not _stream(run):
         typer.echo(f"{title} was not trained on one pass over a stream in its order: no density is drawn", err=True)
@@ -218,10 +218,10 @@ def _density_of_runs(
     benchmark = build(registry.BENCHMARKS[run.config["benchmark"]["name"]].load(), own | dict(places), "benchmark")
     setup = benchmark.setup(recipe_of(run).wants())
     if setup.data.fingerprint() != run.config["data"]:
-        where = f"{places['data']} holds" if places["data"] else "the world makes"
+        where = places["data"] or "the synthetic data"
         raise UserError(
-            f"{where} other data than run {run.id} was trained on: give its folder with --data, and its --features and "
-            "--vocabulary where it had them"
+            f"{where} is not the data of run {run.id}: specify its folder with --data, and its --features and "
+            "--vocabulary if it had them"
         )
     assert isinstance(setup.finish, TasksOverTime)
     names, numbers = setup.finish.of(setup.stream.stages[0].train)
@@ -229,14 +229,14 @@ def _density_of_runs(
 
 
 def _stream(run: Record) -> dict[str, tuple[int, float]]:
-    """What a run tells of its stream: the phrases of each task, and the step by which they had been seen."""
+    """What a run's record says about its stream: the phrases of each task, and the step by which they had been seen."""
     from holdfast.benchmarks.viscoll.protocol import LEARNED
 
     return {s.name: (s.count, s.score) for s in run.scores if s.name.startswith(LEARNED) and s.split == "test"}
 
 
 def _task_of(noun: str, tasks: list[str]) -> str:
-    """The task that a noun is of, by its own name or by that of its category; nothing where there is none.
+    """The task of a noun, by its own name or by that of its category; empty if there is none.
 
     >>> _task_of("plane", ["airplane", "person"]), _task_of("plane", ["person", "plane"]), _task_of("plane", ["dog"])
     ('airplane', 'plane', '')
@@ -247,14 +247,14 @@ def _task_of(noun: str, tasks: list[str]) -> str:
 
 
 def _rows(records: list[Record]) -> dict[str, tuple[Record, ...]]:
-    """Runs that differ in their seeds alone, by a title that names what tells them apart."""
+    """Runs that differ only in their seeds, by a title that names what distinguishes them."""
     from holdfast.reports.groups import SEEDS, rows_of
 
     rows = rows_of(records)
     for group in rows.values():
         if len({record.config["data"] for record in group}) > 1:
             ids = ", ".join(record.id for record in group)
-            raise UserError(f"runs {ids} were trained on different data: draw those of one at a time")
+            raise UserError(f"runs {ids} were trained on different data: draw those of one dataset at a time")
     told = [group[0].config["benchmark"] | {"model": group[0].config["model"]["name"]} for group in rows.values()]
     names = dict.fromkeys(name for each in told for name in each if name not in SEEDS)
     differing = [name for name in names if len({str(each.get(name)) for each in told}) > 1]
@@ -275,7 +275,7 @@ def _records(runs: list[str], out: Path) -> list[Record]:
             raise UserError(f"run {folder.id} is one of {folder.config()['benchmark']['name']}: this is about viscoll")
         record = folder.record()
         if record is None:
-            raise UserError(f"run {folder.id} is {folder.status()}: look at it when it is done")
+            raise UserError(f"run {folder.id} is {folder.status()}: this command needs a run that is done")
         found.append(record)
     return found
 
@@ -297,13 +297,11 @@ def _save(figure: Any, picture: Path, what: str) -> None:
 
 def passes(
     device: Annotated[str, typer.Option(help="cpu, cuda, cuda:N, or auto.")] = "auto",
-    steps: Annotated[
-        int | None, typer.Option(min=400, help="Time the first so many steps, not the whole pass.")
-    ] = None,
-    only: Annotated[str, typer.Option(help="Only these methods, with commas: vanilla, er, agem, mir.")] = "",
-    as_json: Annotated[bool, typer.Option("--json", help="As JSON on standard output.")] = False,
+    steps: Annotated[int | None, typer.Option(min=400, help="Time only the first N steps, not the whole pass.")] = None,
+    only: Annotated[str, typer.Option(help="Only these methods, separated by commas: vanilla, er, agem, mir.")] = "",
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON to standard output.")] = False,
 ) -> None:
-    """Time one pass over a stream of COCO-shift's size with each method: VL-BERT 6 x 384, made for a GPU."""
+    """Time one pass over a stream of COCO-shift's size with each method: VL-BERT 6 x 384, for a GPU."""
     from holdfast.benchmarks.viscoll.speed import passes as measure
     from holdfast.cli.screen import print_grid, print_json
     from holdfast.experiments.runner import find_device
@@ -326,5 +324,5 @@ def passes(
         for f in found
     )
     columns = ("method", "seconds", "of them starting", "steps/s", "times the paper's pace", "at most", "met")
-    notes = () if all(f.measured for f in found) else ("The end of the stream was not run, but taken to go on so.",)
+    notes = () if all(f.measured for f in found) else ("The end of the stream was extrapolated, not run.",)
     print_grid(Grid("one pass over 639,592 examples", columns, rows, notes))

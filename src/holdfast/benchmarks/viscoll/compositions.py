@@ -1,4 +1,4 @@
-"""The 24 compositions that are held out: a noun with an adjective, or with a verb, by any of their synonyms."""
+"""The 24 held-out compositions: a noun with an adjective, or with a verb, by any of their synonyms."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HELD_OUT: tuple[tuple[str, str], ...] = tuple(
 
 @dataclass(frozen=True)
 class Composition:
-    """A pair with all the words by which a phrase may say it."""
+    """A pair with all the words in which a phrase may express it."""
 
     name: str
     kind: str
@@ -30,7 +30,7 @@ class Composition:
     nouns: frozenset[str]
 
     def within(self, nouns: Iterable[str], verbs: Iterable[str], adjectives: Iterable[str]) -> bool:
-        """Whether a phrase with these atoms has it.
+        """Whether a phrase with these atoms contains it.
 
         >>> held_out()[0].within(["kitten"], ["sit"], ["black", "small"])
         True
@@ -60,7 +60,7 @@ def held_out() -> tuple[Composition, ...]:
 
 
 def compositions(phrase: MaskedSpan) -> tuple[tuple[str, str], ...]:
-    """The kind and name of each pair of atoms that both stand in some held-out pair, be it held out itself or not.
+    """The kind and name of each pair of atoms that occur in some held-out pair; the pair itself need not be held out.
 
     >>> words, adjectives = ("a", "large", "black", "dog"), ("large", "black")
     >>> phrase = MaskedSpan("1", words, (0, 4), "dog", ("dog",), (), adjectives, "test")
@@ -78,7 +78,7 @@ def compositions(phrase: MaskedSpan) -> tuple[tuple[str, str], ...]:
 
 @cache
 def _names(kind: str) -> dict[str, tuple[str, ...]]:
-    """By which names of the list a word goes: a boy is a man and a child there."""
+    """The names in the list that a word counts as: a boy is a man and a child there."""
     found: dict[str, dict[str, None]] = {}
     for each in held_out():
         word, noun = each.name.split()

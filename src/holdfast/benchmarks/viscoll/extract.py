@@ -1,6 +1,6 @@
 """From captions to phrases: tags, chunks or annotated spans, tasks, atoms, held-out pairs.
 
-Without torch: a worker process starts in a moment.
+Does not import torch, so that a worker process starts quickly.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from holdfast.benchmarks.viscoll.synonyms import Synonyms, read_synonyms
 from holdfast.benchmarks.viscoll.tagger import Tagger, lemma, open_tagger
 
 Grammar: TypeAlias = Literal["meant", "printed"]
-"""The chunk grammar as the paper means it, or as it is printed (see chunks.py)."""
+"""The chunk grammar as the paper intends it, or as it is printed (see chunks.py)."""
 SILENT = frozenset({"be"})
-"""Verbs that say nothing of their own."""
+"""Verbs without a meaning of their own."""
 
 _COLOUR = "orange"
-"""The one category that is a colour: "a child in orange" shows none, "an orange" and "oranges" do."""
+"""The one category that is also a colour: "a child in orange" shows none, "an orange" and "oranges" do."""
 
 
 @dataclass(frozen=True, slots=True)
 class CaptionWords:
-    """A caption in its words, of an image of a split; where phrases are annotated, their words [start, stop)."""
+    """A caption as words, with its image and split; if phrases are annotated, also their words [start, stop)."""
 
     image: str
     split: str
@@ -38,7 +38,7 @@ class CaptionWords:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The phrases of a caption, and the held-out pairs of which it speaks, within its phrases or beside them."""
+    """The phrases of a caption, and the held-out pairs that it mentions, within its phrases or beside them."""
 
     image: str
     phrases: tuple[MaskedSpan, ...]
@@ -47,7 +47,7 @@ class Found:
 
 @dataclass(frozen=True)
 class PhraseExtractor:
-    """What turns captions into phrases."""
+    """Turns captions into phrases."""
 
     tagger: Tagger
     synonyms: Synonyms
@@ -95,7 +95,7 @@ class PhraseExtractor:
     def _chunked(
         self, caption: CaptionWords, tags: Sequence[str], chunk: Chunk, said: _Said
     ) -> tuple[MaskedSpan, list[str]]:
-        # Taggers take a verb for a noun ("a bird flies over") and the other way round: whatever a noun may be, counts.
+        # Taggers mistake verbs for nouns ("a bird flies over") and vice versa: anything that may be a noun counts.
         verbs, adjectives = (*said.verbs, *said.nouns), (*said.adjectives, *said.nouns)
         within = [each.name for each in self.held_out if each.within(said.nouns, verbs, adjectives)]
         verbs, adjectives = (*verbs, *said.more_verbs), (*adjectives, *said.more_adjectives)
@@ -128,7 +128,7 @@ class _Said:
 
 
 def extract(captions: Sequence[CaptionWords], tagger: str, synonyms: Path, grammar: Grammar) -> list[Found]:
-    """The same as a plain function of plain values, for another process."""
+    """Extract phrases as a plain function of plain values, for another process."""
     return extractor(tagger, synonyms, grammar)(captions)
 
 
@@ -153,7 +153,7 @@ def extractor(tagger: str, synonyms: Path, grammar: Grammar = "meant") -> Phrase
 def _annotated(
     caption: CaptionWords, tags: Sequence[str], lemmas: Sequence[str], start: int, stop: int
 ) -> MaskedSpan | None:
-    """An annotated phrase, whose task is its last noun; None where it has none."""
+    """An annotated phrase, whose task is its last noun; None if it has none."""
     places = range(start, stop)
     nouns = _of("N", tags, lemmas, places)
     if not nouns:

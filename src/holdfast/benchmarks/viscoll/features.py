@@ -1,7 +1,7 @@
-"""The regions that phrases are about: read from files of features, or computed.
+"""The regions that phrases are about: read from feature files, or computed.
 
-`datasets/region_features.py` reads the official files. For the world's pictures, a small network
-(`models/region_network.py`) computes what is in each annotated box; the first region is the whole image.
+`datasets/region_features.py` reads the official files. For synthetic pictures, a small network
+(`models/region_network.py`) computes the content of each annotated box; the first region is the whole image.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ FILES = {
     ),
     "flickr": (("flickr_train", "flickr_val", "flickr_test"),),
 }
-"""The splits of `region_features` that together have all images of a dataset; the first that are there are read."""
+"""The splits of `region_features` that together have all images of a dataset; the first existing ones are read."""
 _BATCH = 256
 
 
@@ -51,10 +51,10 @@ def read_regions(
     boxes: int = BOXES,
     skip_bad: int = 0,
 ) -> Regions:
-    """The regions of all images of `coco` or `flickr`, from the cache where they are there.
+    """The regions of all images of `coco` or `flickr`, from the cache if they are there.
 
-    `features` is the folder of the official region features; without it they are computed, which is possible for the
-    world's pictures alone. `data` and `scale` are those of the captions; an image has at most so many `boxes`.
+    `features` is the folder of the official region features; without it they are computed, which is possible only for
+    synthetic pictures. `data` and `scale` are those of the captions; an image has at most `boxes` boxes.
     """
     source = captioned(dataset, data=data, scale=scale, skip_bad=skip_bad)
     made_by = [__name__, regions.__name__]
@@ -64,7 +64,7 @@ def read_regions(
         return _open(where, dataset, _read(files, source, dataset, boxes))
     if not of_world(source):
         raise UserError(
-            "the small extractor knows only the world's pictures: for photographs, give the folder of their region "
+            "the small extractor knows only synthetic pictures: for photographs, specify the folder of their region "
             "features (--set benchmark.features=DIR)"
         )
     weights = hashlib.sha256(WEIGHTS.read_bytes()).hexdigest()
@@ -93,7 +93,7 @@ def annotated_boxes(source: Source, dataset: str) -> Iterator[tuple[Example, NDA
 
 
 def _by_image(examples: Iterable[Example]) -> Iterator[tuple[Example, dict[tuple[float, ...], None]]]:
-    """The captions of an image stand together: one example of each, with all boxes that they name."""
+    """One example per image, with all boxes that its captions name; the captions of an image are adjacent."""
     shown: Example | None = None
     boxes: dict[tuple[float, ...], None] = {}
     for example in examples:
@@ -117,14 +117,14 @@ def _image_id(example: Example) -> str:
 
 
 def _compute(source: Source, dataset: str, most: int) -> Iterator[ImageRegions]:
-    """Whole image first, then its boxes."""
+    """Compute the whole image first, then its boxes."""
     network = trained_region_network()
     ids: list[str] = []
     shown: list[NDArray[np.uint8]] = []
     where: list[NDArray[np.float32]] = []
 
     def rows() -> Iterator[ImageRegions]:
-        with threads(1), torch.inference_mode():  # what is kept is the same for all runs
+        with threads(1), torch.inference_mode():  # so that the stored result is the same for all runs
             found = network(torch.from_numpy(np.concatenate(shown)), torch.from_numpy(np.concatenate(where))).numpy()
         parts = np.split(found, np.cumsum([len(each) for each in where])[:-1])
         yield from zip(ids, parts, where, strict=True)
@@ -143,6 +143,6 @@ def _compute(source: Source, dataset: str, most: int) -> Iterator[ImageRegions]:
 
 
 def _read(files: Source, source: Source, dataset: str, most: int) -> Iterator[ImageRegions]:
-    """The regions of the files, for the images that the captions are about."""
+    """Read the regions of the files, for the images that the captions are about."""
     sides = {_image_id(e): (e.extra["width"], e.extra["height"]) for e, _ in annotated_boxes(source, dataset)}
     yield from read_rows(files.folder, FILES[dataset], sides, sides.__getitem__, of=dataset, most=most)

@@ -1,6 +1,6 @@
-"""What the paper fixes (Jin et al., 2020: "Visually Grounded Continual Learning of Compositional Phrases").
+"""The constants of the paper (Jin et al., 2020: "Visually Grounded Continual Learning of Compositional Phrases").
 
-The settings are those of section 6 and appendix B, and what the released code adds to them. Published tables are in
+The settings are those of section 6 and appendix B, and additions of the released code. Published tables are in
 `holdfast.papers`.
 """
 
@@ -8,17 +8,17 @@ from __future__ import annotations
 
 BATCH = 32
 RATE = 1e-4
-"""AdamW's, chosen among 2e-4, 1e-4 and 5e-5 for plain training, and the same for all methods."""
+"""AdamW's rate, chosen among 2e-4, 1e-4 and 5e-5 for plain training, and the same for all methods."""
 MEMORY = (1_000, 10_000)
-"""The examples that a memory may hold: of COCO-shift, 0.16 % and 1.6 %."""
+"""The capacities of memories: 0.16 % and 1.6 % of COCO-shift."""
 CANDIDATES = {"coco": 80, "flickr": 64}
-"""How many kept examples A-GEM asks, and among how many ER-MIR chooses."""
+"""How many kept examples A-GEM uses, and from how many ER-MIR chooses."""
 EVERY = 2_000
-"""The steps from one evaluation to the next."""
+"""The number of steps between evaluations."""
 SEEN = 0.98
-"""A task is learned when so much of its data was seen; from there on forgetting counts (the released code)."""
+"""A task is learned once this share of its data has been seen; forgetting counts from then on (the released code)."""
 LEAST = 3_000
-"""The least deviation of a task's Gaussian in the released code; the paper has no such bound."""
+"""The minimum standard deviation of a task's Gaussian in the released code; the paper has no such bound."""
 LENGTH = 64
-"""The most word pieces of a caption."""
+"""The maximum number of word pieces in a caption."""
 BOXES = 36

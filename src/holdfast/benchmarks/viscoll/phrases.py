@@ -1,4 +1,4 @@
-"""The phrases of VisCOLL: which words of which captions are masked, of which task they are, and in which split."""
+"""The phrases of VisCOLL: which words of which captions are masked, their task, and their split."""
 
 from __future__ import annotations
 
@@ -54,11 +54,11 @@ def read_phrases(
     tagger: str = "gruut",
     skip_bad: int = 0,
 ) -> list[MaskedSpan]:
-    """All phrases of COCO-shift or Flickr-shift, in the order of the source, from the cache where they are there.
+    """All phrases of COCO-shift or Flickr-shift, in the order of the source, from the cache if they are there.
 
-    `data` is the folder of the official files; without it, the world's at a scale.
+    `data` is the folder of the official files; without it, synthetic data at a scale is used.
     """
-    from holdfast.benchmarks.viscoll.build import build  # it needs torch, which phrases do not
+    from holdfast.benchmarks.viscoll.build import build  # imported on use: it needs torch, which phrases do not
 
     return load_phrases(build(dataset, data=data, scale=scale, tagger=tagger, skip_bad=skip_bad).file)
 
@@ -91,7 +91,7 @@ def save_phrases(path: Path, phrases: Sequence[MaskedSpan]) -> None:
 
 
 def load_phrases(path: Path) -> list[MaskedSpan]:
-    """The phrases of a file; captions and atoms that are the same are one object."""
+    """Load the phrases of a file; identical captions and atoms are shared objects."""
     with np.load(path) as file:
         columns = dict(file)
     texts = columns["texts"].tobytes().decode().split("\n")
@@ -106,7 +106,7 @@ def load_phrases(path: Path) -> list[MaskedSpan]:
 
 
 def write_lines(path: Path, phrases: Iterable[MaskedSpan]) -> None:
-    """Write phrases for people and other programs: one JSON object a line, with the fields of `MaskedSpan`."""
+    """Write phrases for people and other programs: one JSON object per line, with the fields of `MaskedSpan`."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     with temporary.open("w", encoding="utf-8") as file:
@@ -116,7 +116,7 @@ def write_lines(path: Path, phrases: Iterable[MaskedSpan]) -> None:
 
 
 def _ragged(name: str, lists: Iterable[list[int]]) -> dict[str, NDArray[np.int32]]:
-    """Lists of different lengths as one array and the places where each begins."""
+    """Lists of different lengths as one array and the offsets at which each begins."""
     flat: list[int] = []
     starts = [0]
     for each in lists:

@@ -1,8 +1,8 @@
-"""What is scored of one pass over the test phrases, and which measures follow: those of Table 2 and Figure 6.
+"""The scores from one pass over the test phrases, and the resulting measures: those of Table 2 and Figure 6.
 
-A score is minus a log-perplexity. Beside the whole sets, `regular` and `novel`, the log has details by name:
+A score is minus a log-perplexity. In addition to the whole sets, `regular` and `novel`, the log has details by name:
 
-| name                          | what                                                                               |
+| name                          | content                                                                            |
 |-------------------------------|------------------------------------------------------------------------------------|
 | `bleu/1`, `bleu/2`            | sentence-level BLEU of the regular phrases, from 0 to 1                            |
 | `task/dog`                    | the phrases of one task                                                            |
@@ -44,9 +44,9 @@ MEASURES = {
 
 @dataclass(frozen=True)
 class Parts:
-    """Sets within a set: entry e says that `rows[e]` is of the part `names[parts[e]]`.
+    """Subsets of a set: entry e says that `rows[e]` belongs to the subset `names[parts[e]]`.
 
-    With `places`, it is one hidden piece of the row that counts, not the whole phrase.
+    With `places`, only one hidden piece of the row counts, not the whole phrase.
     """
 
     names: tuple[str, ...]
@@ -56,7 +56,7 @@ class Parts:
 
     @staticmethod
     def of(entries: Iterable[tuple[str, int]], places: Sequence[int] | None = None) -> Parts:
-        """The parts that pairs of a name and a row make up.
+        """The subsets formed by pairs of a name and a row.
 
         >>> Parts.of([("task/dog", 0), ("task/cat", 1), ("task/dog", 2)]).names
         ('task/cat', 'task/dog')
@@ -68,7 +68,7 @@ class Parts:
         return Parts(tuple(names.tolist()), rows, parts.astype(np.int64), where)
 
     def means(self, phrases: Array, words: Array) -> dict[str, tuple[int, float]]:
-        """How many there are of each part, and minus their mean, of losses of phrases and of their words."""
+        """For each subset, its size and minus the mean of its losses, of phrases or of words."""
         values = phrases[self.rows] if self.places is None else words[self.rows, self.places]
         counts = np.bincount(self.parts, minlength=len(self.names))
         sums = np.bincount(self.parts, values, minlength=len(self.names))
@@ -78,7 +78,7 @@ class Parts:
 def details(
     *parts: Parts, bleu: bool = False
 ) -> Callable[[NDArray[np.float32], NDArray[np.int32]], dict[str, tuple[int, float]]]:
-    """What an evaluation set asks for beside its score, from the predictions of `MaskedPhrase`."""
+    """A function that computes an evaluation set's further scores from the predictions of `MaskedPhrase`."""
 
     def found(predictions: NDArray[np.float32], targets: NDArray[np.int32]) -> dict[str, tuple[int, float]]:
         losses, said = np.hsplit(predictions.astype(np.float64), 2)
@@ -95,9 +95,9 @@ def details(
 
 
 def regular_parts(phrases: Sequence[MaskedSpan], words: NDArray[np.int32]) -> tuple[Parts, ...]:
-    """The parts of a set of regular phrases: their tasks, and the compositions of held-out words that they have.
+    """The subsets of a set of regular phrases: their tasks, and the compositions of held-out words that they contain.
 
-    `words` says which word of its phrase each hidden piece is of, -1 where there is none.
+    `words` says to which word of its phrase each hidden piece belongs, padded with -1.
     """
     tasks = Parts.of((TASK + phrase.task, row) for row, phrase in enumerate(phrases))
     seen = [(f"{kind} seen/{name}", row) for row, phrase in enumerate(phrases) for kind, name in compositions(phrase)]
@@ -105,7 +105,7 @@ def regular_parts(phrases: Sequence[MaskedSpan], words: NDArray[np.int32]) -> tu
 
 
 def novel_parts(phrases: Sequence[MaskedSpan], words: NDArray[np.int32]) -> tuple[Parts, ...]:
-    """The parts of a set of phrases with held-out compositions."""
+    """The subsets of a set of phrases with held-out compositions."""
     kinds = {name: kind for kind, name in HELD_OUT}
     novel = ((f"{kinds[phrase.pair]} novel/{phrase.pair}", row) for row, phrase in enumerate(phrases))
     return Parts.of(novel), _word_parts(phrases, words)
@@ -127,7 +127,7 @@ def _word_parts(phrases: Sequence[MaskedSpan], words: NDArray[np.int32]) -> Part
 
 
 def _said(phrase: MaskedSpan, kind: str, forms: frozenset[str]) -> list[int]:
-    """Which words of a phrase are one of these verbs or adjectives; its lemmas stand in the order of its words."""
+    """Which words of a phrase are one of these verbs or adjectives; its lemmas are in the order of its words."""
     mark, lemmas = ("VB", phrase.verbs) if kind == "verb" else ("JJ", phrase.adjectives)
     tagged = [number for number, tag in enumerate(phrase.tags) if tag.startswith(mark)]
     return [n for n, lemma in zip(tagged, lemmas, strict=False) if lemma in forms] if len(tagged) == len(lemmas) else []
@@ -135,7 +135,7 @@ def _said(phrase: MaskedSpan, kind: str, forms: frozenset[str]) -> list[int]:
 
 @dataclass(frozen=True)
 class History:
-    """Log-perplexities over time: one row an evaluation, one column a part."""
+    """Log-perplexities over time: one row per evaluation, one column per subset."""
 
     names: tuple[str, ...]
     steps: Ids
@@ -143,7 +143,7 @@ class History:
 
 
 def history(scores: Sequence[Score], prefix: str, split: str = "test") -> History:
-    """The log-perplexity of the parts whose names begin so, at each evaluation; a name comes without its beginning.
+    """The log-perplexity at each evaluation of the subsets whose names start with `prefix`, which is removed.
 
     >>> log = [Score(0, 5, "task/dog", "test", 9, -2.0), Score(1, 9, "task/dog", "test", 9, -1.5)]
     >>> history(log, "task/").values.tolist()
@@ -162,8 +162,8 @@ def history(scores: Sequence[Score], prefix: str, split: str = "test") -> Histor
 def forgetting(scores: Sequence[Score]) -> float:
     """The mean rise of a task's log-perplexity since the first evaluation after its data had been seen.
 
-    Steps are compared with steps. Without the log of when tasks were learned, as after training in random order, there
-    is nothing to forget.
+    Both are measured in steps. If the log does not say when tasks were learned, as after training in random order,
+    forgetting is undefined.
     """
     found = history(scores, TASK)
     learned = {s.name.removeprefix(LEARNED): s.score for s in scores if s.split == "test" and LEARNED in s.name}
@@ -175,7 +175,7 @@ def forgetting(scores: Sequence[Score]) -> float:
 
 
 def summary(scores: Sequence[Score]) -> dict[str, float]:
-    """The measures of a run; those of compositions where some were held out, as in COCO-shift."""
+    """The measures of a run; those of compositions only if some were held out, as in COCO-shift."""
     tests = [s for s in scores if s.split == "test"]
     last = {s.name: s.score for s in sorted(tests, key=lambda s: (s.step, s.stage))}
     absent = metrics.Undefined("was not measured")

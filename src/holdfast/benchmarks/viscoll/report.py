@@ -1,4 +1,4 @@
-"""The section on viscoll: Tables 2 and 5 with ours in them, perplexity over time, seen against novel compositions."""
+"""The section on viscoll: Tables 2 and 5 with our runs included, perplexity over time, seen vs novel compositions."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from holdfast.reports.overview import line
 from holdfast.reports.significance import LEAST
 
 METHODS = {"finetune": "vanilla", "replay": "er", "mir": "er-mir", "joint": "offline-one-pass"}
-"""The paper's names of what is called otherwise here."""
+"""The paper's names, if they differ from those in this library."""
 ORDERS = {"ascending": "ascending-frequency", "descending": "descending-frequency"}
 TASKS = 4
-"""So many tasks are drawn over time: those with the most test phrases."""
+"""The number of tasks drawn over time: those with the most test phrases."""
 GROUPS = {
     "verb_seen": "verbs seen",
     "verb_novel": "verbs novel",
@@ -49,7 +49,7 @@ def section(records: Sequence[Record]) -> list[Block]:
 
 
 def method(config: Mapping[str, Any]) -> tuple[str, str]:
-    """The row of a run in the paper's tables: method, and the size of its memory where it has one."""
+    """The row of a run in the paper's tables: method, and the size of its memory if it has one."""
     own = config["algorithms"][0] if config["algorithms"] else {}
     name = "+".join([*config["transforms"], *(each["name"] for each in config["algorithms"])]) or "finetune"
     name = METHODS.get(name, name)
@@ -94,7 +94,7 @@ def _beside(
 
 
 def _density(records: Sequence[Record]) -> list[Block]:
-    """How likely the most frequent tasks are over the stream (Figure 4), which is the same for all runs."""
+    """The probability of the most frequent tasks over the stream (Figure 4), which is the same for all runs."""
     for record in records:
         shares: dict[str, list[tuple[int, float]]] = {}
         for score in record.scores:
@@ -102,8 +102,8 @@ def _density(records: Sequence[Record]) -> list[Block]:
                 shares.setdefault(score.name.removeprefix(DENSITY), []).append((score.step, score.score))
         if shares:
             series = tuple(line(task, *_columns(found)) for task, found in shares.items())
-            note = "The tasks with the most training phrases; a share of all phrases that come by at a time."
-            return [Curves("How likely tasks are over the stream", "step", "share", series, notes=(note,))]
+            note = "The tasks with the most training phrases; the share of all phrases seen at a time."
+            return [Curves("Probability of tasks over the stream", "step", "share", series, notes=(note,))]
     return []
 
 

@@ -1,7 +1,7 @@
-"""How long one pass over a stream of COCO-shift's size takes with each method: VL-BERT, batches of 32.
+"""The duration of one pass over a stream of COCO-shift's size with each method: VL-BERT, batches of 32.
 
-The stream is laid out by the benchmark's own code, over tasks as unequal as COCO-shift's; words and region features are
-drawn at random, since their values cost nothing. All of it lies on the device, features once for each image.
+The stream is arranged by the benchmark's own code, over tasks as unequal as COCO-shift's; words and region features are
+random, since their values do not affect the speed. Everything is stored on the device, with one copy per image.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ CASES: dict[str, tuple[str | None, dict[str, Any], float, float]] = {
     "agem": ("agem", {"capacity": paper.MEMORY[1], "size": paper.CANDIDATES["coco"]}, 177, 240),
     "mir": ("mir", {"capacity": paper.MEMORY[1], "candidates": paper.CANDIDATES["coco"]}, 229, 360),
 }
-"""The algorithm, its settings, the minutes that the paper took (Table 3), and the seconds that we may take."""
+"""The algorithm, its settings, the minutes reported in the paper (Table 3), and the target in seconds."""
 WARM = 300
-"""Steps after which each is as fast as it gets, and memories have examples to give."""
+"""The number of steps after which each method has reached its full speed, and memories have examples to replay."""
 
 
 @dataclass(frozen=True)
 class Size:
-    """How large the stream and its examples are."""
+    """The size of the stream and of its examples."""
 
     examples: int = 639_592
     tasks: int = 80
@@ -63,13 +63,13 @@ class Pass:
     starting: float
     steps_a_second: float
     measured: bool
-    """Whether the whole pass was timed; else its end is taken to go on at the pace of the part that was."""
+    """Whether the whole pass was timed; otherwise, its end is extrapolated from the part that was."""
     paper_minutes: float
     limit: float
 
     @property
     def met(self) -> bool:
-        """Whether the pass is as quick as it should be."""
+        """Whether the pass meets its target."""
         return self.seconds <= self.limit
 
 
@@ -108,7 +108,7 @@ def passes(
         training = Training(batch_size=paper.BATCH, learning_rate=paper.RATE, shuffle=False)
         stream = Stream((Stage("stream", ids, training),), boundaries=False)
         clock = _StepTimer(device, warm, timed)
-        with suppress(Stopped):  # the clock stops it
+        with suppress(Stopped):  # raised when the timer stops the run
             train(learner, stream, algorithms, Protocol(()), log=NoLog(), watch=clock)
         pace = (timed - warm) / clock.rest
         seconds = clock.starting + (total - warm) / pace
@@ -124,11 +124,11 @@ class _StepTimer(Watch):
         self.began, self.starting, self.rest = time.perf_counter(), 0.0, 0.0
 
     def stage(self, index: int, stages: int, stage: Stage, steps: int) -> None:
-        """The stream begins."""
+        """Start the clock: the stream begins."""
         self.began = time.perf_counter()
 
     def step(self, stage_step: int, loss: Tensor) -> None:
-        """Look at the clock where a part ends."""
+        """Read the clock at the end of a part."""
         if stage_step in (self.warm, self.last):
             if self.device.type == "cuda":
                 torch.cuda.synchronize(self.device)
@@ -150,7 +150,7 @@ def _stream(size: Size, device: torch.device) -> tuple[Data, MaskedPhrase, Input
 
     image = numbers(0, size.images, rows).long()
     values = torch.empty(size.images, size.boxes, size.width, dtype=torch.float16, device=device)
-    for start in range(0, size.images, 1000):  # drawing all at once would take three times their memory
+    for start in range(0, size.images, 1000):  # drawing all at once would need three times the memory
         part = values[start : start + 1000]
         part.copy_(torch.rand(part.shape, generator=draw, device=device))
     corners = torch.rand(size.images, size.boxes, 4, generator=draw, device=device).sort(-1).values

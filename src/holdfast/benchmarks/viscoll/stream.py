@@ -1,10 +1,16 @@
-"""The stream: each task fades in and out again, and none begins or ends anywhere.
+"""The stream: each task fades in and out, without boundaries between tasks.
 
-Tasks stand in an order, each over as many places as it has examples. A task proposes its examples to intervals of the
-stream as a Gaussian does whose mean is the middle of its places and whose deviation is half their number (section 4 of
-the paper; the released code takes at least 3,000). Intervals are then filled one after another, greedily: what waits
-longest goes first; an interval that is full leaves the rest to the next, and one with room takes from the next ones.
-Within an interval the order is random. So every example comes exactly once.
+The tasks are put in an order, in which each occupies as many positions as it has examples. A task proposes its examples
+to the intervals of the stream in proportion to a Gaussian whose mean is the middle of its positions, and whose standard
+deviation is half their number (section 4 of the paper; the released code uses at least 3,000). The intervals are then
+filled greedily, in order:
+
+    for interval in intervals:
+        take examples proposed to this or earlier intervals, those waiting longest first
+        if the interval is full: leave the remaining examples to the next one
+        if it has room: take examples proposed to the following intervals
+
+Within an interval the order is random. Every example occurs exactly once.
 """
 
 from __future__ import annotations
@@ -18,13 +24,13 @@ from numpy.typing import NDArray
 from holdfast.types import Ids
 
 INTERVAL = 1000
-"""The examples of one interval, as in the released code."""
+"""The number of examples in one interval, as in the released code."""
 
 Order: TypeAlias = Literal["random", "ascending", "descending"]
 
 
 def task_order(sizes: Ids, order: Order, seed: int) -> Ids:
-    """The tasks in the order in which their centres arrive: random, or by how many examples they have.
+    """The order in which the centres of tasks arrive: random, or by their number of examples.
 
     >>> task_order(np.array([5, 9, 1]), "descending", seed=0).tolist()
     [1, 0, 2]
@@ -35,9 +41,9 @@ def task_order(sizes: Ids, order: Order, seed: int) -> Ids:
 
 
 def proposals(sizes: Ids, interval: int = INTERVAL, least: float = 0.0) -> NDArray[np.int64]:
-    """How many examples each task, in the order of the stream, proposes to each interval: (tasks, intervals).
+    """The number of examples that each task, in stream order, proposes to each interval: (tasks, intervals).
 
-    What a Gaussian has before the stream's beginning and after its end is dealt out over the rest of it.
+    The parts of a Gaussian before the start and after the end of the stream are distributed over the rest of it.
 
     >>> proposals(np.array([4, 4]), interval=2)
     array([[2, 1, 1, 0],
@@ -57,7 +63,7 @@ def arranged(
 ) -> Ids:
     """The numbers of all examples in the order of the stream, given the task of each, numbered from 0.
 
-    It is a pure function of these.
+    It is a pure function of its arguments.
 
     >>> arranged(np.array([0, 1, 0, 1, 0, 1, 0, 1]), seed=1, interval=2).tolist()
     [0, 6, 2, 5, 4, 3, 7, 1]
@@ -67,7 +73,7 @@ def arranged(
     assert sizes.all(), "tasks are numbered without a gap"
     in_order = task_order(sizes, order, seed)
     proposed = proposals(sizes[in_order], interval, least)
-    # Each task's examples stand together, in random order within the task, and the tasks in the order of the stream.
+    # Each task's examples are adjacent, in random order within the task, and the tasks in the order of the stream.
     place = np.argsort(in_order)[tasks]
     examples = np.lexsort((random.random(len(tasks)), place))
     intervals = np.repeat(np.tile(np.arange(proposed.shape[1]), len(sizes)), proposed.ravel())
@@ -79,7 +85,7 @@ def arranged(
 def density(tasks: Ids, bins: int, count: int | None = None) -> NDArray[np.float64]:
     """The probability of each task over time: its share of each of `bins` equal stretches of a stream.
 
-    `tasks` is the task of each example, in the order of the stream; `count`, how many tasks there are.
+    `tasks` is the task of each example, in the order of the stream; `count` is the number of tasks.
 
     >>> density(np.array([0, 0, 0, 1, 1, 1]), bins=2)
     array([[1., 0.],
@@ -92,7 +98,7 @@ def density(tasks: Ids, bins: int, count: int | None = None) -> NDArray[np.float
 
 
 def learned_by(tasks: Ids, share: float) -> NDArray[np.int64]:
-    """After how many examples of a stream `share` of each task's examples have been seen.
+    """The number of examples of a stream after which `share` of each task's examples have been seen.
 
     >>> learned_by(np.array([0, 0, 1, 1, 0, 0]), share=0.75).tolist()
     [5, 4]

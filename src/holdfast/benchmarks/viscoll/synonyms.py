@@ -1,7 +1,7 @@
 """The words for each of COCO's 80 categories: which things a caption names, and which of them is the phrase's task.
 
-The table is a file with a line for each category: its name, then other words for it, with commas between. The paper's
-(Lu et al. 2018) has the same form, and can be given in the place of ours.
+The table is a file with a line for each category: its name, then other words for it, separated by commas. The paper's
+table (Lu et al. 2018) has the same form, and can be used instead of ours.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ FILE = Path(__file__).parent / "lists" / "categories.txt"
 
 @dataclass(frozen=True)
 class Named:
-    """A thing that a caption names: words [start, stop), one or more of which make up the noun, and its category."""
+    """A thing that a caption names: words [start, stop), one or more of which form the noun, and its category."""
 
     start: int
     stop: int
@@ -40,7 +40,7 @@ class Synonyms:
         return frozenset(noun for noun, its in self.nouns.items() if its == category)
 
     def things(self, lemmas: Sequence[str], first: int, start: int, stop: int) -> list[Named]:
-        """What the nouns [start, stop) of a caption name; a noun of several words may begin before, down to `first`.
+        """The things named by the nouns [start, stop) of a caption; a multi-word noun may start as early as `first`.
 
         >>> words = ["a", "small", "hot", "dog", "stand"]
         >>> our_synonyms().things(words, 1, 3, 5)
@@ -58,13 +58,15 @@ class Synonyms:
 
 
 def read_synonyms(path: Path) -> Synonyms:
-    """A table; where two categories claim a word, the first one has it."""
+    """Read a table; if two categories claim a word, the first one gets it."""
     nouns: dict[str, str] = {}
     categories: list[str] = []
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"the synonyms {path} cannot be read ({error}): give a text file, a line a category") from None
+        raise UserError(
+            f"the synonyms {path} cannot be read ({error}): use a text file, one line per category"
+        ) from None
     for line in lines:
         words = [" ".join(word.lower().split()) for word in line.split(",") if word.strip()]
         if not words:
@@ -72,11 +74,11 @@ def read_synonyms(path: Path) -> Synonyms:
         categories.append(words[0])
         nouns.setdefault(words[0], words[0])
         for word in words:
-            # Captions come as lemmas: "skis" as "ski", "sports ball" as "sport ball".
+            # Captions are lemmatised: "skis" becomes "ski", "sports ball" becomes "sport ball".
             for form in (word, " ".join(lemma(part, "NNS") for part in word.split())):
                 nouns.setdefault(form, words[0])
     if not categories:
-        raise UserError(f"the synonyms {path} are empty: give a line for each category, its words with commas between")
+        raise UserError(f"the synonyms {path} are empty: write a line for each category, its words separated by commas")
     return Synonyms(tuple(categories), nouns, max(len(noun.split()) for noun in nouns))
 
 

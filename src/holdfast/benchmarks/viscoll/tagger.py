@@ -1,7 +1,7 @@
-"""Parts of speech and lemmas: the words of a caption, what each is (Penn tags), and its dictionary form.
+"""Parts of speech and lemmas: the words of a caption, the Penn tag of each, and its dictionary form.
 
-The tagger is a part that can be replaced; its name and version go into what is built with it. `gruut` is a conditional
-random field that installs from the package registry and runs offline; `spacy` and `stanza` (the paper's) are used where
+The tagger can be replaced; its name and version are recorded with everything built with it. `gruut` is a conditional
+random field that installs from the package registry and runs offline; `spacy` and `stanza` (the paper's) can be used if
 they are installed with a model for English.
 """
 
@@ -29,7 +29,7 @@ _SPACY = "en_core_web_sm"
 
 @dataclass(frozen=True)
 class Tagger:
-    """Gives each word of each caption its Penn tag; another version may give others."""
+    """Assigns a Penn tag to each word of each caption; other versions may assign different tags."""
 
     name: str
     version: str
@@ -37,7 +37,7 @@ class Tagger:
 
 
 def split_words(text: str) -> tuple[str, ...]:
-    """The words of a caption, lower case, and its marks.
+    """The words of a caption, in lower case, and its punctuation marks.
 
     >>> split_words("A man's t-shirt, at 10:30. ")
     ('a', "man's", 't-shirt', ',', 'at', '10:30', '.')
@@ -47,7 +47,7 @@ def split_words(text: str) -> tuple[str, ...]:
 
 @cache
 def lemma(word: str, tag: str) -> str:
-    """The dictionary form of a word that has a tag; words other than nouns, verbs, adjectives stay as they are.
+    """The dictionary form of a tagged word; words other than nouns, verbs and adjectives are unchanged.
 
     >>> lemma("children", "NNS"), lemma("lying", "VBG"), lemma("larger", "JJR"), lemma("the", "DT")
     ('child', 'lie', 'large', 'the')
@@ -62,7 +62,7 @@ def lemma(word: str, tag: str) -> str:
 
 @cache
 def open_tagger(name: str) -> Tagger:
-    """A tagger that works here, or a sentence that says what it lacks.
+    """A tagger that works on this machine; if something is missing, a UserError says what.
 
     >>> open_tagger("gruut").tag([["a", "small", "cat", "lying", "down"]])
     [['DT', 'JJ', 'NN', 'VBG', 'RP']]
@@ -92,7 +92,7 @@ def _spacy() -> Tagger:
 
     try:
         pipeline = import_module(_SPACY).load(disable=["parser", "ner", "lemmatizer"])
-    except Exception as error:  # such as a model of another version of spaCy
+    except Exception as error:  # such as a model for another version of spaCy
         raise UserError(f"spaCy's model {_SPACY} does not open ({type(error).__name__}): {advice}") from None
 
     def tag(captions: Sequence[Sequence[str]]) -> list[list[str]]:
@@ -105,7 +105,7 @@ def _spacy() -> Tagger:
 
 
 def _stanza() -> Tagger:
-    """Stanza's English model, the paper's choice; the version of the package fixes that of its models."""
+    """Stanza's English model, the paper's choice; the version of the package determines that of its models."""
     advice = "install stanza, then run `python -c 'import stanza; stanza.download(\"en\")'`"
     if find_spec("stanza") is None:
         raise UserError(f"the tagger stanza needs Stanza and its English model: {advice}")
@@ -127,9 +127,9 @@ def _stanza() -> Tagger:
 TAGGERS: Mapping[str, Callable[[], Tagger]] = {"gruut": _gruut, "spacy": _spacy, "stanza": _stanza}
 
 
-@lru_cache(maxsize=20_000)  # most words of captions are a few thousand; a kilobyte each
+@lru_cache(maxsize=20_000)  # captions mostly use a few thousand words; a kilobyte each
 def _local(word: str, place: str) -> dict[str, float]:
-    """What the model looks at of a word that stands at a place, under the names that it was trained with."""
+    """The features the model uses for a word at a position, under the names that it was trained with."""
     encoded = base64.b64encode(word.encode()).decode("ascii")
     ends = {f"{place}word[{part}]:{word[cut]}": 1.0 for part, cut in _ENDS.items()}
     return {

@@ -1,4 +1,4 @@
-"""The one task that a learner sees: the hidden words of a phrase. What a phrase is about is nowhere in its row."""
+"""The one task that a learner sees: the hidden words of a phrase. No row contains the topic of its phrase."""
 
 from __future__ import annotations
 
@@ -28,25 +28,25 @@ def task(words: Tokenizer) -> MaskedPhrase:
 
 @dataclass(frozen=True)
 class Masked:
-    """Captions as word pieces, with the pieces of one phrase hidden in each, one row a phrase."""
+    """Captions as word pieces, with the pieces of one phrase hidden in each, one row per phrase."""
 
     text: NDArray[np.int32]
     text_length: NDArray[np.int32]
     masked: NDArray[np.int32]
-    """The places of the hidden pieces, -1 where there are fewer."""
+    """The positions of the hidden pieces, padded with -1."""
     targets: NDArray[np.int32]
-    """The hidden pieces, -100 where there are fewer."""
+    """The hidden pieces, padded with -100."""
     words: NDArray[np.int32]
-    """Which word of the phrase each hidden piece is of, -1 where there are fewer."""
+    """The index of the phrase's word that each hidden piece belongs to, padded with -1."""
 
     def table(self, regions: Mapping[str, Column]) -> Table:
-        """The rows, with what the picture of each shows."""
+        """The rows, with the content of each one's picture."""
         text = {name: torch.from_numpy(getattr(self, name)) for name in ("text", "text_length", "masked")}
         return Table(NAME, {**text, **regions}, torch.from_numpy(self.targets))
 
 
 class Pieces(dict[str, list[int]]):
-    """The pieces of a word, each word cut once."""
+    """The pieces of a word, each word tokenised once."""
 
     def __init__(self, words: Tokenizer) -> None:
         super().__init__()
@@ -65,7 +65,7 @@ def fits(phrase: MaskedSpan, pieces: Pieces, length: int) -> bool:
 
 
 def masked(phrases: Sequence[MaskedSpan], pieces: Pieces, length: int) -> Masked:
-    """Hide each phrase in its caption; captions end after `length` pieces, and rows where the longest does.
+    """Hide each phrase in its caption; captions are cut after `length` pieces, and rows at the longest caption.
 
     >>> from holdfast.data.text import SPECIAL
     >>> pieces = Pieces(Tokenizer((*SPECIAL, "a", "red", "bus", "stop", "##s")))
@@ -104,7 +104,7 @@ def masked(phrases: Sequence[MaskedSpan], pieces: Pieces, length: int) -> Masked
 
 
 def no_regions(rows: int) -> dict[str, Column]:
-    """For a model that is to see no pictures: one region each, which is the whole picture and all zeros."""
+    """One region per row, covering the whole picture, all zeros: for a model that should see no pictures."""
     first = torch.zeros(rows, dtype=torch.int64)
     return {
         "regions": Shared(torch.zeros(1, 1, 1, dtype=torch.float16), first),
@@ -114,7 +114,7 @@ def no_regions(rows: int) -> dict[str, Column]:
 
 
 def inputs(table: Table, words: Tokenizer) -> Inputs:
-    """What the rows look like to a model."""
+    """The rows in the form of model inputs."""
     text, regions = table.inputs["text"], table.inputs["regions"]
     assert isinstance(text, Tensor)
     assert isinstance(regions, Shared)
