@@ -195,7 +195,8 @@ def test_viscoll_has_table_2_curves_over_time_and_compositions():
 def test_viscoll_draws_the_density_that_a_run_tells():
     run = phrases("finetune")
     told = [replace(run.scores[0], name="density/dog", step=step, score=share) for step, share in ((10, 0.8), (5, 0.2))]
-    found = [b for b in sections.section("viscoll", [replace(run, scores=(*run.scores, *told))]) if "Probability" in b.title]
+    shown = sections.section("viscoll", [replace(run, scores=(*run.scores, *told))])
+    found = [block for block in shown if "Probability" in block.title]
     assert [(series.name, series.x, series.y) for series in found[0].series] == [("dog", (5.0, 10.0), (0.2, 0.8))]
 
 
