@@ -19,7 +19,7 @@ from holdfast.benchmarks.viscoll import paper, protocol, tasks
 from holdfast.benchmarks.viscoll.build import SOURCES, build
 from holdfast.benchmarks.viscoll.features import read_regions
 from holdfast.benchmarks.viscoll.phrases import SPLITS, MaskedSpan, load_phrases
-from holdfast.benchmarks.viscoll.stream import INTERVAL, Order, arranged, density, learned_by
+from holdfast.data.shifting import INTERVAL, Order, arranged, density, learned_by
 from holdfast.data.table import Column, Data
 from holdfast.data.text import Tokenizer, train
 from holdfast.errors import UserError

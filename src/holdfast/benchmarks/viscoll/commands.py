@@ -181,7 +181,7 @@ def _density(settings: dict[str, Any], data: str, skip_bad: int) -> tuple[list[s
 
     from holdfast import registry
     from holdfast.benchmarks.viscoll.phrases import read_phrases
-    from holdfast.benchmarks.viscoll.stream import density as over_stream
+    from holdfast.data.shifting import density as over_stream
     from holdfast.settings import build
 
     own = {name: value for name, value in settings.items() if name != "name"}
@@ -200,7 +200,7 @@ def _density_of_runs(
     """The density of the stream that all runs were trained on; None if they saw it more than once or out of order."""
     from holdfast import registry
     from holdfast.benchmarks.viscoll.benchmark import TasksOverTime
-    from holdfast.benchmarks.viscoll.stream import density as over_stream
+    from holdfast.data.shifting import density as over_stream
     from holdfast.experiments.rebuilt import recipe_of
     from holdfast.settings import build
 

@@ -19,7 +19,7 @@ from holdfast import registry
 from holdfast.algorithms.base import Algorithm
 from holdfast.bench.calibration import CalibrationCase
 from holdfast.benchmarks.viscoll import paper
-from holdfast.benchmarks.viscoll.stream import arranged
+from holdfast.data.shifting import arranged
 from holdfast.data.table import Column, Data, Shared, Table
 from holdfast.engine.learner import Learner
 from holdfast.engine.loop import NoLog, Watch, train

@@ -1,9 +1,9 @@
-"""The stream: each task fades in and out, without boundaries between tasks.
+"""A stream without boundaries: each task fades in and out.
 
 The tasks are put in an order, in which each occupies as many positions as it has examples. A task proposes its examples
 to the intervals of the stream in proportion to a Gaussian whose mean is the middle of its positions, and whose standard
-deviation is half their number (section 4 of the paper; the released code uses at least 3,000). The intervals are then
-filled greedily, in order:
+deviation is half their number (Jin et al. 2020, section 4; their released code uses at least 3,000). The intervals are
+then filled greedily, in order:
 
     for interval in intervals:
         take examples proposed to this or earlier intervals, those waiting longest first
@@ -27,14 +27,17 @@ INTERVAL = 1000
 """The number of examples in one interval, as in the released code."""
 
 Order: TypeAlias = Literal["random", "ascending", "descending"]
+"""The order in which tasks arrive; without one, by their numbers."""
 
 
-def task_order(sizes: Ids, order: Order, seed: int) -> Ids:
-    """The order in which the centres of tasks arrive: random, or by their number of examples.
+def task_order(sizes: Ids, order: Order | None, seed: int) -> Ids:
+    """The order in which the centres of tasks arrive: random, by their number of examples, or as they are numbered.
 
     >>> task_order(np.array([5, 9, 1]), "descending", seed=0).tolist()
     [1, 0, 2]
     """
+    if order is None:
+        return np.arange(len(sizes))
     if order == "random":
         return np.random.default_rng([seed, 0]).permutation(len(sizes))
     return np.argsort(sizes if order == "ascending" else -sizes, kind="stable")
@@ -59,7 +62,7 @@ def proposals(sizes: Ids, interval: int = INTERVAL, least: float = 0.0) -> NDArr
 
 
 def arranged(
-    tasks: Ids, order: Order = "random", *, seed: int = 0, interval: int = INTERVAL, least: float = 0.0
+    tasks: Ids, order: Order | None = "random", *, seed: int = 0, interval: int = INTERVAL, least: float = 0.0
 ) -> Ids:
     """The numbers of all examples in the order of the stream, given the task of each, numbered from 0.
 

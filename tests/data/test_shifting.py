@@ -5,7 +5,7 @@ import time
 import numpy as np
 import pytest
 
-from holdfast.benchmarks.viscoll.stream import arranged, density, learned_by, proposals, task_order
+from holdfast.data.shifting import arranged, density, learned_by, proposals, task_order
 
 
 def tasks_of(sizes, seed=0):
