@@ -95,6 +95,8 @@ BENCHMARKS: dict[str, Entry] = {
         "holdfast.benchmarks.patterns.benchmark:Patterns",
         "ten procedural image classes in stages: no download, seconds to run",
     ),
+    "folder": Entry("holdfast.benchmarks.folder.benchmark:FolderData", "your own pictures, in a folder for each class"),
+    "table": Entry("holdfast.benchmarks.table.benchmark:TableData", "your own rows of pictures, texts or both"),
     "cfst:cgqa": Entry(
         "holdfast.benchmarks.cfst.benchmark:Cgqa",
         "pairs of GQA's concepts in stages, then few-shot tests of composition",

@@ -129,6 +129,8 @@ def _others() -> None:
     CASES["decoding: pictures"] = others.of_decoding
     for name in others.BENCHMARKS:
         CASES[f"benchmark {_class(registry.BENCHMARKS[name])}: tiny"] = partial(others.of_benchmark, name)
+    for form, (name, settings) in others.OWN_DATA.items():
+        CASES[f"benchmark OwnData: {form}"] = partial(others.of_own_data, name, settings)
 
 
 def _class(entry: registry.Entry) -> str:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+import tempfile
 import zlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import torch
+from PIL import Image
 from torch import Tensor, nn
 
 from golden.small import Outcome, exactly, model_values, table_of, tensors
@@ -65,6 +70,16 @@ MODELS: dict[str, list[tuple[str, Inputs, dict[str, Any]]]] = {
 BENCHMARKS = ("patterns", "cfst:cgqa", "cfst:cifar100", "climb", "climb:lowshot", "clvqa", "viscoll:coco")
 BENCHMARKS += ("viscoll:flickr",)
 """All but cobj and cpin, whose stream is that of cgqa: their data takes a minute to make."""
+
+
+OWN_DATA: dict[str, tuple[str, dict[str, Any]]] = {
+    "classes": ("folder", {"stages": 2}),
+    "heads": ("folder", {"stages": 2, "setting": "task", "order": "random-3"}),
+    "domains": ("folder", {"by": "domain"}),
+    "shift": ("folder", {"stages": 3, "stream": "shift", "most": 3}),
+    "rows": ("table", {"text": "text", "target": "label", "by": "year", "stages": 3}),
+}
+"""Forms of benchmarks of one's own data."""
 
 
 def columns(inputs: Inputs, rows: int = ROWS) -> dict[str, Tensor]:
@@ -257,10 +272,10 @@ def of_decoding() -> Outcome:
     return Outcome(version, {"sums": [float(each.astype(float).sum()) for each in shown]})
 
 
-def of_benchmark(name: str) -> Outcome:
+def of_benchmark(name: str, settings: Mapping[str, Any] | None = None) -> Outcome:
     """Its stream, its evaluations, and its measures of scores that are drawn at random."""
     kind = registry.BENCHMARKS[name].load()
-    benchmark = build(kind, {"scale": "tiny"}, name)
+    benchmark = build(kind, {"scale": "tiny"} if settings is None else settings, name)
     recipe: Model = registry.MODELS[benchmark.model()].load()()
     setup = benchmark.setup(recipe.wants())
     random = np.random.default_rng(12)
@@ -288,6 +303,20 @@ def of_benchmark(name: str) -> Outcome:
         "every": [float(setup.protocol.every or 0), float(setup.protocol.initial)],
     }
     return Outcome(kept, values)
+
+
+def of_own_data(name: str, settings: Mapping[str, Any]) -> Outcome:
+    """The same of a few small pictures in folders, or of a few rows."""
+    with tempfile.TemporaryDirectory() as folder, mock.patch.dict("os.environ", HOLDFAST_CACHE=f"{folder}/cache"):
+        place = Path(folder) / "own"
+        for domain, label, number in itertools.product(("one", "two"), ("ant", "bee", "cow", "dog"), range(9)):
+            path = place / domain / label / f"{number}.png"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            Image.new("RGB", (6, 5), (number, 9, 9)).save(path)
+        rows = [f"{label} {number % 13},{label},{number}\n" for label in ("yes", "no") for number in range(40)]
+        (place / "rows.csv").write_text("text,label,year\n" + "".join(rows), encoding="utf-8")
+        data = place / "rows.csv" if "text" in settings else place / "one" if "by" not in settings else place
+        return of_benchmark(name, {**settings, "data": str(data)})
 
 
 def _above_chance(score: Score, chance: Mapping[str, float], deviations: float) -> Score:

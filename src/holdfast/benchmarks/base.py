@@ -132,6 +132,8 @@ class Benchmark(ABC):
     measures: ClassVar[Mapping[str, Measure]] = USUAL
     """How each measure that `summary` and `relative` give is shown. A record keeps this, so that tables and reports of
     a store need no code of the benchmark."""
+    brings_data: ClassVar[bool] = True
+    """Whether it has data, the world's or drawn, where a user gives none."""
     places: ClassVar[frozenset[str]] = frozenset({"data", "skip_bad", "features"})
     """Settings that say where data lies, not what it is: in a run's id, the data's fingerprint stands for them."""
 

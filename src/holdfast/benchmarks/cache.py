@@ -191,7 +191,7 @@ def _why_unused(about: Mapping[str, Mapping[str, object]]) -> str:
             return f"{module} is at version {now}, and this is of version {version}"
     for folder, files in ((Path(folder), files) for folder, files in about.get("files", {}).items()):
         ours = folder.is_relative_to(cache_folder().absolute())
-        if folder.is_dir() and files_fingerprint(folder) != files:
+        if folder.exists() and files_fingerprint(folder) != files:
             return f"the files in {folder} have changed"
         if ours and not folder.is_dir():  # others may lie on a disk that comes back
             return f"it was made of {folder.name}, which is gone"

@@ -28,8 +28,15 @@ def word_pieces(
     """
     words = "" if vocabulary is None else Tokenizer.load(vocabulary).fingerprint
     file = place_of("tables", "words", [source], PIECES, words, kept, modules=[text.__name__]).with_suffix(".json")
+    return kept_pieces(file, f"reading the words of {source.dataset.name}", texts, vocabulary)
+
+
+def kept_pieces(
+    file: Path, title: str, texts: Callable[[], Iterator[str]], vocabulary: Path | None = None
+) -> tuple[Tokenizer, int]:
+    """The same from a file of the cache, which is made of the texts where it is not there."""
     if not is_intact(file):
-        with progress_bar(f"reading the words of {source.dataset.name}"):
+        with progress_bar(title):
             found = list(texts())
             pieces = Tokenizer.load(vocabulary) if vocabulary else train(found, PIECES)
             starts = range(0, len(found), _CHUNK)

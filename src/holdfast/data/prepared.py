@@ -183,11 +183,16 @@ def _read(folder: Path, workers: int, *, verified: bool) -> PreparedTable:
 def files_fingerprint(folder: Path, *settings: object) -> str:
     """A hash of the names, sizes and times of all files under a folder, and of any settings: a `source` for `prepare`.
 
+    Of a file, its own.
+
     >>> here = Path(__file__).parent
     >>> files_fingerprint(here, "train") == files_fingerprint(here, "train") != files_fingerprint(here, "val")
     True
     """
     digest = hashlib.blake2b(repr(settings).encode(), digest_size=16)
+    if folder.is_file():
+        digest.update(file_state(folder).encode("utf-8", "surrogateescape"))
+        return digest.hexdigest()
     waiting = [str(folder)]
     while waiting:
         with os.scandir(waiting.pop()) as found:
@@ -246,6 +251,7 @@ def _write_images(
     problems = [f"example {rows[p].id}: {next(bad[n] for n in numbers[p].tolist() if n in bad)}" for p in lost]
     if len(problems) > skip:
         others = f" (one of {len(problems)} such examples; {skip} may be left out)" if len(problems) > 1 else ""
+        others += f"; --skip-bad {len(problems)} skips {'them all' if len(problems) > 1 else 'it'}"
         raise UserError(problems[skip] + others)
     kept = np.delete(numbers, lost, axis=0)
     if len(kept) == 0:
@@ -403,7 +409,7 @@ def _contents(
         for image in row.images:
             if isinstance(image, Path):
                 if image not in states:
-                    states[image] = _state(image)
+                    states[image] = file_state(image)
                 yield states[image]
             else:
                 yield f"{image.shape}{image.dtype}"
@@ -415,7 +421,8 @@ def _contents(
             yield values.tobytes()
 
 
-def _state(image: Path) -> str:
+def file_state(image: Path) -> str:
+    """The name, size and time of a file, which change with its content."""
     try:
         state = image.stat()
     except OSError:  # told when it is decoded, with the example's id

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
@@ -98,11 +98,30 @@ def table(task: str, examples: Sequence[Example]) -> Table:
     return Table(task, columns, torch.tensor([example.target for example in examples]))
 
 
-class Data:
-    """Several tables under one numbering: example `offset + row` is a row of the table that begins at `offset`."""
+def some_rows(column: Column, rows: Ids) -> Column:
+    """A column of some of the rows, with no values but those that they show.
 
-    def __init__(self, tables: Sequence[Table]) -> None:
-        self.tables = tuple(tables)
+    >>> found = some_rows(Shared(torch.tensor([10, 20, 30]), torch.tensor([2, 0, 2])), np.array([0, 2]))
+    >>> found.values.tolist(), found.index.tolist()
+    ([30], [0, 0])
+    """
+    if isinstance(column, ImageFileColumn):
+        return replace(column, index=rows if column.index is None else column.index[rows])
+    places = torch.from_numpy(rows)
+    if isinstance(column, Shared):
+        shown, index = torch.unique(column.index[places], return_inverse=True)
+        return Shared(column.values[shown], index)
+    return column[places]
+
+
+class Data:
+    """Several tables under one numbering: example `offset + row` is a row of the table that begins at `offset`.
+
+    `arrangement` stands for what decides which examples are learned when, where no setting does: names of files, say.
+    """
+
+    def __init__(self, tables: Sequence[Table], arrangement: str = "") -> None:
+        self.tables, self.arrangement = tuple(tables), arrangement
         self.offsets = np.concatenate([[0], np.cumsum([len(t) for t in self.tables])]).astype(np.int64)
         self._inner = self.offsets[1:-1]
         self._row_bytes = np.array([t.row_bytes for t in self.tables], dtype=np.int64)
@@ -139,7 +158,7 @@ class Data:
 
     def to(self, device: torch.device) -> Data:
         """The same data with all tables on a device."""
-        return Data([t.to(device) for t in self.tables])
+        return Data([t.to(device) for t in self.tables], self.arrangement)
 
     def fetch(self, ids: Ids, device: torch.device, rank: int = 0, size: int = 1) -> Batch:
         """Gather this rank's tensors for a batch: one part for each table that it touches.
@@ -189,13 +208,13 @@ class Data:
         return Part(source.task, inputs, _gather(source.targets, rows, device), weights)
 
     def fingerprint(self) -> str:
-        """A hash of every value of every table: equal hashes mean equal data, and equal runs.
+        """A hash of every value of every table, and of their arrangement: equal hashes mean equal data and equal runs.
 
         >>> small = table("colours", [Example("a", 3, (np.zeros((2, 2, 1), np.uint8),))])
         >>> Data([small]).fingerprint() == Data([small]).fingerprint()
         True
         """
-        digest = hashlib.blake2b(digest_size=16)
+        digest = hashlib.blake2b(self.arrangement.encode(), digest_size=16)
         for source in self.tables:
             for name, column in [*sorted(source.inputs.items()), ("target", source.targets)]:
                 for tensor in _contents(column):

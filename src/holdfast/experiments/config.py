@@ -97,7 +97,8 @@ class Config:
     @property
     def synthetic(self) -> bool:
         """Whether its data is of the synthetic world, wherever that lies."""
-        return self.request.data is None or holds_world(Path(self.request.data))
+        data = self.request.data or getattr(self.benchmark, "data", "")
+        return holds_world(Path(data)) if data else self.benchmark.brings_data
 
     @functools.cached_property
     def id(self) -> str:

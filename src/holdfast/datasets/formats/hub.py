@@ -150,10 +150,10 @@ def _read(dataset: Dataset, hub: Hub, folder: Path, split: str, reading: Reading
     if not paths:
         what = f"there is no such split among its tables as {names[0]!r}"
         raise DataError(Problem(str(folder), "", what, f"download those of {names[0]!r} too"))
-    _check_shards(folder, paths, reading)
+    check_shards(folder, paths, reading)
     number, seen = -1, set()
     for path in paths:
-        for row, record in _rows(path, hub.columns, reading):
+        for row, record in rows_of(path, hub.columns, reading):
             number += 1
             if record is None:
                 continue
@@ -173,7 +173,7 @@ def _read(dataset: Dataset, hub: Hub, folder: Path, split: str, reading: Reading
 
 def _tables(folder: Path, names: tuple[str, ...]) -> list[Path]:
     """The tables of a split, in order: named after it, or in a folder that is."""
-    return list(_walk(_snapshot(folder), names, _DEPTH))
+    return list(_walk(snapshot_of(folder), names, _DEPTH))
 
 
 def _walk(folder: Path, names: tuple[str, ...], depth: int) -> Iterator[Path]:
@@ -208,7 +208,7 @@ def _shard(path: Path) -> re.Match[str]:
     return match
 
 
-def _snapshot(folder: Path) -> Path:
+def snapshot_of(folder: Path) -> Path:
     """The folder itself, or the snapshot of a repository in the hub's cache: the one that `main` means, or the last."""
     snapshots = folder / "snapshots"
     try:
@@ -222,7 +222,7 @@ def _snapshot(folder: Path) -> Path:
     return main if main in found or not found else found[-1]
 
 
-def _check_shards(folder: Path, paths: list[Path], reading: Reading) -> None:
+def check_shards(folder: Path, paths: list[Path], reading: Reading) -> None:
     """The files must be one copy of the split, and of `train-00000-of-00003` all three: else rows double or move."""
     copies: dict[tuple[Path, str, str, str | None], Path] = {}
     numbers: dict[str, Path] = {}
@@ -277,7 +277,12 @@ def _whole(file: Any) -> Iterator[Any]:
         raise ValueError(f"{count} of {file.metadata.num_rows} rows are there")
 
 
-def _rows(path: Path, columns: tuple[str, ...], reading: Reading) -> Iterator[tuple[int, Row | None]]:
+def columns_of(path: Path) -> list[str]:
+    """The names of a table's columns."""
+    return _open(path)[0]
+
+
+def rows_of(path: Path, columns: tuple[str, ...], reading: Reading) -> Iterator[tuple[int, Row | None]]:
     """The rows of a table with their numbers, without absent values; None for a row that was reported."""
     found, batches = _open(path)
     for name in columns:

@@ -1,0 +1,1 @@
+"""Tables of a user's own: rows of pictures, texts or both, each with one right answer."""
