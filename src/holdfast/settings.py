@@ -1,10 +1,13 @@
-"""Settings as typed fields of dataclasses: read from text, checked for type and range, refused by name."""
+"""Settings as typed fields of dataclasses: read from text, checked for type and range, and explained."""
 
 from __future__ import annotations
 
+import ast
 import dataclasses
+import inspect
 import operator
 import os
+import textwrap
 import types
 import typing
 from collections.abc import Callable, Mapping
@@ -42,6 +45,123 @@ def fields(kind: type) -> Mapping[str, Any]:
 def receive(kind: type, known: Mapping[str, Any]) -> None:
     """Note the settings of a class that came from another process, where the names of its types are not to be found."""
     _FIELDS[kind] = known
+
+
+@dataclasses.dataclass(frozen=True)
+class Setting:
+    """A setting as a person reads about it: see `settings_of`."""
+
+    name: str
+    kind: str
+    """Its type in words, such as `whole number`."""
+    default: Any
+    """What it is if nobody sets it; None as well if `required`."""
+    required: bool = False
+    """Whether it has no default: a value must be given."""
+    choices: tuple[str, ...] = ()
+    """The words that it may be, if it is one of several."""
+    low: float | None = None
+    high: float | None = None
+    optional: bool = False
+    """Whether it may be `none`."""
+    meaning: str = ""
+
+    @property
+    def values(self) -> str:
+        """What it may be: its choices, or its type with the range.
+
+        >>> Setting("rate", "number", 0.5, low=0, high=1).values
+        'number from 0 to 1'
+        """
+        if self.choices:
+            found = ", ".join(self.choices)
+        elif self.low is not None and self.high is not None:
+            found = f"{self.kind} from {self.low:g} to {self.high:g}"
+        elif self.low is not None:
+            found = f"{self.kind}, at least {self.low:g}"
+        elif self.high is not None:
+            found = f"{self.kind}, at most {self.high:g}"
+        else:
+            found = self.kind
+        return f"{found}, or none" if self.optional else found
+
+
+def settings_of(kind: type) -> tuple[Setting, ...]:
+    """Every setting of a dataclass with its type, default, choices, range and meaning, read from its source.
+
+    The meaning is the string below the field: in the class itself or, if it has none there, in one that it extends.
+
+    >>> from holdfast.types import Training
+    >>> next(each for each in settings_of(Training) if each.name == "patience").values
+    'whole number, at least 1, or none'
+    """
+    assert dataclasses.is_dataclass(kind)
+    own = {field.name: field for field in dataclasses.fields(kind)}
+    meanings = _meanings(kind)
+    return tuple(
+        Setting(name, **_default(own[name]), meaning=meanings.get(name, ""), **_values(hint))
+        for name, hint in fields(kind).items()
+    )
+
+
+def written(value: object) -> str:
+    """A value as it is written after `--set`; no text is `empty`.
+
+    >>> written(None), written(True), written(1e-8), written((0.9, 0.999)), written("class"), written("")
+    ('none', 'true', '1e-08', '0.9,0.999', 'class', 'empty')
+    """
+    if value is None or isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, tuple | list):
+        return ",".join(map(written, value))
+    return f"{value:g}" if isinstance(value, float) else str(value) or "empty"
+
+
+def _default(field: dataclasses.Field[Any]) -> dict[str, Any]:
+    if field.default is not dataclasses.MISSING:
+        return {"default": field.default}
+    if field.default_factory is not dataclasses.MISSING:
+        return {"default": field.default_factory()}
+    return {"default": None, "required": True}
+
+
+def _values(hint: Any) -> dict[str, Any]:
+    """What a field may be, by its type: arguments of `Setting`."""
+    origin, inner = typing.get_origin(hint), typing.get_args(hint)
+    if origin is Annotated:
+        found = _values(inner[0])
+        for note in inner[1:]:
+            if isinstance(note, Between):
+                found |= {"low": note.low, "high": note.high}
+        return found
+    if origin in (Union, types.UnionType):
+        found = _values(next(each for each in inner if each is not type(None)))
+        return found | {"optional": type(None) in inner}
+    if origin is Literal:
+        return {"kind": "one of several words", "choices": tuple(map(str, inner))}
+    if origin is tuple:
+        each = _values(inner[0])
+        return each | {
+            "kind": f"{'' if inner[-1] is Ellipsis else f'{len(inner)} '}comma-separated values, each a {each['kind']}"
+        }
+    return {"kind": _SCALARS[hint][1].removeprefix("a ") if hint in _SCALARS else str(hint)}
+
+
+def _meanings(kind: type) -> dict[str, str]:
+    """The strings below the fields of a class and of those that it extends; none of a class typed into a shell."""
+    found: dict[str, str] = {}
+    for each in reversed(kind.__mro__[:-1]):
+        try:
+            (tree,) = ast.parse(textwrap.dedent(inspect.getsource(each))).body
+        except (OSError, TypeError, SyntaxError):
+            continue
+        assert isinstance(tree, ast.ClassDef)
+        for field, note in zip(tree.body, tree.body[1:], strict=False):
+            if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and isinstance(note, ast.Expr):
+                value = note.value
+                if isinstance(value, ast.Constant) and isinstance(value.value, str):
+                    found[field.target.id] = " ".join(value.value.split())
+    return found
 
 
 def build(kind: type[T], values: Mapping[str, Any], where: str) -> T:

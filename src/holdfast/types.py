@@ -181,22 +181,35 @@ class Training:
     """How a stage is trained. The optimiser is made anew at each stage, on what is trainable then."""
 
     epochs: Annotated[int, Between(1)] = 1
+    """How often a stage's examples are seen."""
     batch_size: Annotated[int, Between(1)] = 32
+    """How many examples a step learns from, over all ranks."""
     accumulate: Annotated[int, Between(1)] = 1
-    """In how many pieces, one after another, a batch is computed: the same step with less memory."""
+    """In how many pieces a batch is computed, one after another: the same step with less memory."""
     optimiser: Literal["adamw", "adam", "sgd"] = "adamw"
+    """The optimiser; it starts afresh in each stage."""
     learning_rate: Annotated[float, Between(0)] = 1e-3
+    """The highest learning rate: after the warm-up, and before the schedule lowers it."""
     weight_decay: Annotated[float, Between(0)] = 0.0
+    """The weight decay; biases and normalisation weights do not decay."""
     momentum: Annotated[float, Between(0, 1)] = 0.0
+    """The momentum of sgd."""
     betas: tuple[Annotated[float, Between(0, 1)], Annotated[float, Between(0, 1)]] = (0.9, 0.999)
+    """The two decay rates of adam and adamw."""
     epsilon: Annotated[float, Between(0)] = 1e-8
+    """What adam and adamw add to the denominator."""
     schedule: Literal["constant", "linear", "cosine"] = "constant"
+    """How the learning rate changes over a stage: not at all, or down to 0, linearly or along a cosine."""
     warmup: Annotated[float, Between(0, 1)] = 0.0
+    """The share of a stage's steps in which the learning rate rises from 0."""
     shuffle: bool = True
+    """Whether each epoch has an order of its own; if not, examples come in the order of the data."""
     augment: Literal["none", "flip", "shift", "crop", "randaugment"] = "none"
-    """What is done to images in training: a flip; a shift by up to an eighth; both; RandAugment and erasing."""
+    """How training images are changed: mirrored (flip), moved by up to an eighth (shift), both (crop), or RandAugment
+    with random erasing (randaugment)."""
     patience: Annotated[int, Between(1)] | None = None
-    """Stop after so many epochs without a better validation score, and go on from the best weights."""
+    """Stop a stage after N epochs without a better validation score, and continue from its best weights; none: train
+    for all epochs."""
 
 
 @dataclass(frozen=True)

@@ -81,7 +81,7 @@ def test_lists_name_what_there_is(tmp_path):
         (["list", "algoritms"], "did you mean algorithms?"),
         (["list", "runs"], "there is no store at runs: `holdfast run --out runs` makes one"),
         (["list", "runs", "--out", "nosuch"], "there is no store at nosuch"),
-        (["list", "runs", "foo"], "`list runs` takes no name: `holdfast show foo` tells all about a run"),
+        (["list", "runs", "foo"], "`list runs` takes no name: `holdfast show foo` describes a run"),
         (["climb", "vacuous", "--workers", "1", "--model", "vlit"], "there is no model 'vlit'"),
         (["tune", "patterns", "-a", "ewc", "--by", "forgetting", "--grid", "rate"], "--grid 'rate': write it as"),
         (["papers", "table", "climb", "99"], "climb"),
@@ -191,10 +191,10 @@ def test_help_imports_no_torch(tmp_path):
     assert "run" in done.stdout
 
 
-def test_one_thing_is_told_all_about(tmp_path):
+def test_one_thing_is_explained(tmp_path):
     told = json.loads(holdfast("list", "algorithms", "er", "--json", cwd=tmp_path, check=0).stdout)
     assert "Chaudhry et al. 2019" in told["about"]
-    assert told["settings"]["capacity"] == "200"
+    assert told["settings"]["capacity"]["default"] == 200
     assert "Equation:" in holdfast("list", "algorithms", "ewc", cwd=tmp_path, check=0).stdout
     assert "plain fine-tuning" in holdfast("list", "algorithms", "seqft", cwd=tmp_path, check=0).stdout
     assert "did you mean" in holdfast("list", "models", "vilt-tyni", cwd=tmp_path, check=2).stderr

@@ -44,9 +44,11 @@ class AdapterLibrary(Algorithm):
     traits = frozenset({"encoder-per-stage", "adds-to-blocks"})
 
     reduction: Annotated[int, Between(1)] = 16
+    """How many times narrower a bottleneck is than the encoder."""
     activation: Activation = "gelu"
+    """The nonlinearity inside a bottleneck; silu is also known as swish."""
     count: Annotated[int, Between(2)] = 1024
-    """How many examples of a stage describe it."""
+    """How many examples of each stage are used to describe it."""
     means: list[Tensor] = field(init=False, repr=False, compare=False)
     scatter: Tensor | None = field(init=False, repr=False, compare=False)
     described: int = field(init=False, repr=False, compare=False)

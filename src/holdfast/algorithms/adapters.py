@@ -60,7 +60,7 @@ class Adapters(AddedSets):
     reduction: Annotated[int, Between(1)] = 16
     """How many times narrower a bottleneck is than the encoder."""
     activation: Activation = "gelu"
-    """gelu, relu, or silu, which is also known as swish."""
+    """The nonlinearity inside a bottleneck; silu is also known as swish."""
 
     def make(self, block: Attachable) -> nn.ModuleDict:
         """Its adapters."""

@@ -36,8 +36,9 @@ class AGem(Algorithm):
     version: ClassVar[int] = 1
 
     capacity: Annotated[int, Between(1)] = 200
+    """How many past examples the memory holds."""
     size: Annotated[int, Between(1)] | None = None
-    """How many kept examples the reference gradient uses; None: as many as are in the batch."""
+    """How many kept examples give the reference gradient; none: as many as are in the batch."""
     memory: Reservoir = field(init=False, repr=False, compare=False)
     bounded: bool = field(init=False, repr=False, compare=False)
 

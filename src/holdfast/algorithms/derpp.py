@@ -41,14 +41,15 @@ class DarkReplay(Algorithm):
     strengths: ClassVar[tuple[str, ...]] = ("alpha", "beta")
 
     capacity: Annotated[int, Between(1)] = 200
+    """How many past examples the memory holds."""
     size: Annotated[int, Between(1)] | None = None
-    """How many kept examples are in each of the two batches; None: as many as are new."""
+    """How many kept examples are in each of the two batches; none: as many as are new."""
     alpha: Annotated[float, Between(0)] = 0.1
-    """The weight of the distance from the stored logits."""
+    """The weight of the loss on stored logits."""
     beta: Annotated[float, Between(0)] = 0.5
-    """The weight of the loss on the targets; 0 is DER."""
+    """The weight of the loss on stored targets; 0 gives DER."""
     fidelity: Literal["paper", "released"] = "paper"
-    """released: the mean of the squared differences over the logits, as in the authors' code, instead of their sum."""
+    """paper: the squared differences of the logits are summed. released: they are averaged, as in the authors' code."""
     memory: Reservoir = field(init=False, repr=False, compare=False)
     logits: StoredLogits = field(init=False, repr=False, compare=False)
 

@@ -34,8 +34,9 @@ class AsymmetricReplay(Algorithm):
     version: ClassVar[int] = 1
 
     capacity: Annotated[int, Between(1)] = 200
+    """How many past examples the memory holds."""
     size: Annotated[int, Between(1)] | None = None
-    """How many kept examples are replayed at once; None: as many as are new."""
+    """How many kept examples are replayed at once; none: as many as are new."""
     memory: Reservoir = field(init=False, repr=False, compare=False)
 
     def uses(self) -> tuple[type, ...]:

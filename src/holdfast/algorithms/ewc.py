@@ -50,20 +50,26 @@ class EWC(Algorithm):
     traits = frozenset({"weight-penalty"})
 
     strength: Annotated[float, Between(0)] = 100.0
+    """The weight of the penalty (lambda)."""
     fisher: Kind = "sampled"
-    """exact: over all of the model's own answers; sampled: one of them; empirical: the true one; batched: the square
-    of a batch's gradient."""
+    """exact: over all of the model's own answers. sampled: over one answer drawn from them. empirical: over the true
+    answer. batched: the square of a batch's gradient."""
     past: Literal["sum", "one", "online"] = "sum"
+    """sum: hold weights for all past stages together. one: for one of them, drawn in each step. online: for a running
+    sum that fades by `decay`."""
     decay: Annotated[float, Between(0, 1)] = 1.0
-    """How much of the earlier Fisher remains at the end of a stage, if `past` is online."""
+    """With past=online: how much of the earlier Fisher remains at the end of a stage."""
     half: bool = True
+    """Whether the penalty is halved, as in the paper's equation."""
     where: Literal["all", "encoder"] = "all"
+    """Which weights are held: all of them, or the encoder's."""
     most: Annotated[int, Between(1)] = 1000
-    """The maximum number of a stage's examples for the Fisher, drawn at random: each one costs extra passes."""
+    """Estimate the Fisher from at most N examples of a stage, drawn at random; each takes a pass of its own."""
     share: Annotated[float, Between(0, 1)] | None = None
-    """Instead of `most`: the share of a stage's examples to use (at least one example)."""
+    """In place of `most`: the share of a stage's examples, at least one."""
     fidelity: Literal["paper", "released"] = "paper"
-    """released: as in CLiMB's code, gradients accumulate over the batches of a batched Fisher."""
+    """paper: as the paper describes it. released: as CLiMB's code, where gradients accumulate over the batches of a
+    batched Fisher."""
     penalties: list[Penalty] = field(init=False, repr=False, compare=False)
     stages: int = field(init=False, repr=False, compare=False)
     in_all: int | None = field(init=False, default=None, repr=False, compare=False)

@@ -38,6 +38,7 @@ class FrozenBottom(Algorithm):
     version: ClassVar[int] = 1
 
     k: Annotated[int, Between(0)] = 1
+    """How many layers are frozen, counted from the bottom; the embeddings always are."""
 
     def setup(self, learner: Learner) -> None:
         """Freeze the stem and the first k layers."""

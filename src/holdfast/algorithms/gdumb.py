@@ -32,6 +32,7 @@ class GDumb(Algorithm):
     needs: ClassVar[frozenset[str]] = frozenset({"boundaries"})
 
     capacity: Annotated[int, Between(1)] = 200
+    """How many past examples the memory holds."""
     memory: GreedyBalanced = field(init=False, repr=False, compare=False)
     stages: int = field(init=False, default=0, repr=False, compare=False)
     start: dict[str, Tensor] = field(init=False, default_factory=dict, repr=False, compare=False)

@@ -41,9 +41,10 @@ class Gem(Algorithm):
     examples: Annotated[int, Between(1)] = 32
     """How many examples of each stage are kept."""
     strength: Annotated[float, Between(0)] = 0.3
-    """The minimum weight of each past stage's gradient in a projected one: above 0, past stages gain."""
+    """The least weight of each past stage's gradient in a projected step; above 0, past stages improve."""
     keep: Literal["last", "random"] = "last"
-    """Which examples are kept: the last ones of a stage, in the order they were first seen, or random ones."""
+    """Which examples are kept: those of a stage that were seen last, going by when each was first seen, or random
+    ones."""
     kept: list[Ids] = field(init=False, repr=False, compare=False)
     recent: Latest = field(init=False, repr=False, compare=False)
 

@@ -28,7 +28,9 @@ class LowRank(AddedSets):
     name: ClassVar[str] = "lora"
 
     rank: Annotated[int, Between(1)] = 8
+    """The rank of each addition."""
     scale: Annotated[float, Between(0)] = 16.0
+    """The scale of the additions, which are multiplied by scale / rank."""
 
     def make(self, block: Attachable) -> nn.ModuleDict:
         """Its low-rank additions."""

@@ -48,8 +48,12 @@ class LwF(Algorithm):
     recordable: ClassVar[bool] = True
 
     strength: Annotated[float, Between(0)] = 1.0
+    """The weight of distillation."""
     temperature: Annotated[float, Between(1e-3)] = 2.0
+    """The temperature of both softmaxes; higher ones give small probabilities more weight."""
     on: Literal["seen", "all", "old-heads"] = "seen"
+    """Which outputs are compared: those of the batch's own head that past stages taught (seen), all outputs so far
+    (all), or every head that past stages taught, on the new inputs (old-heads)."""
     teacher: Teacher = field(init=False, repr=False, compare=False)
     _old_heads: OldHeads | None = field(init=False, repr=False, compare=False)
 

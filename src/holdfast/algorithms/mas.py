@@ -40,10 +40,11 @@ class MAS(Algorithm):
     traits = frozenset({"weight-penalty"})
 
     strength: Annotated[float, Between(0)] = 1.0
+    """The weight of the penalty (lambda)."""
     most: Annotated[int, Between(1)] = 1000
-    """The maximum number of a stage's examples for the importance, drawn at random: each one costs extra passes."""
+    """Estimate the importance from at most N examples of a stage, drawn at random; each takes a pass of its own."""
     share: Annotated[float, Between(0, 1)] | None = None
-    """Instead of `most`: the share of a stage's examples to use (at least one example)."""
+    """In place of `most`: the share of a stage's examples, at least one."""
     penalty: Penalty | None = field(init=False, repr=False, compare=False)
     stages: int = field(init=False, repr=False, compare=False)
     in_all: int | None = field(init=False, default=None, repr=False, compare=False)

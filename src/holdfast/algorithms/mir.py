@@ -51,14 +51,17 @@ class Mir(Algorithm):
     recordable: ClassVar[bool] = True
 
     capacity: Annotated[int, Between(1)] = 200
+    """How many past examples the memory holds."""
     size: Annotated[int, Between(1)] | None = None
-    """How many kept examples join a batch; None: as many as are new."""
+    """How many kept examples join a batch; none: as many as are new."""
     candidates: Annotated[int, Between(1)] | None = None
-    """The number of random candidates to choose from; None: twice the number of new examples."""
+    """How many candidates are drawn at random to choose these from; none: twice as many."""
     by: Literal["mean", "max"] = "mean"
-    """Rank a phrase by the mean over its words, or by its worst word; other examples count as a single word."""
+    """How the harm to a phrase is measured: by the mean over its words, or by its worst word. Other examples count as
+    one word."""
     fidelity: Literal["paper", "released"] = "paper"
-    """released: like VisCOLL's code, take two steps, one on the new examples and then one on the chosen ones."""
+    """paper: one step on new and chosen examples together. released: as VisCOLL's code, one step on the new examples
+    and then one on the chosen ones."""
     memory: Reservoir = field(init=False, repr=False, compare=False)
     steps: int = field(init=False, repr=False, compare=False)
     alone: bool = field(init=False, default=False, repr=False, compare=False)

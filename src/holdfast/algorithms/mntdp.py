@@ -43,7 +43,7 @@ class Mntdp(Algorithm):
     traits = frozenset({"several-fits", "encoder-per-head"})
 
     neighbours: Annotated[int, Between(1)] = 5
-    """The number of nearest examples that vote."""
+    """How many nearest examples vote."""
     chosen: list[ModulePath] = field(init=False, repr=False, compare=False)
     """The path of each stage so far."""
     heads: list[str] = field(init=False, repr=False, compare=False)

@@ -39,7 +39,7 @@ class Rehearsal(Algorithm):
     needs: ClassVar[frozenset[str]] = frozenset({"boundaries"})
 
     count: Annotated[int, Between(1)] = 1000
-    """How many examples of each stage are kept; all, if it has fewer."""
+    """How many examples of each stage are kept; all of them if it has fewer."""
     memory: PerTask = field(init=False, repr=False, compare=False)
 
     def uses(self) -> tuple[type, ...]:

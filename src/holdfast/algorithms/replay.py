@@ -43,12 +43,14 @@ class Replay(KeepsExamples):
     remedies: ClassVar[Mapping[str, str]] = {"extra-steps": "set replay.mode=joint"}
 
     size: Annotated[int, Between(1)] | None = None
-    """How many kept examples are replayed at once; None: as many as are new or, for one task, its own batch size."""
+    """How many kept examples are replayed at once; none: as many as are new (source=one: that stage's batch size)."""
     every: Annotated[int, Between(1)] = 1
-    """Replay every N steps."""
+    """Replay in every N-th step."""
     mode: Literal["joint", "separate"] = "joint"
+    """joint: kept examples join the batch. separate: they have an optimiser step of their own."""
     fidelity: Literal["paper", "released"] = "paper"
-    """released: each separate step has a fresh AdamW at the past stage's full learning rate, as in CLiMB's code."""
+    """paper: as the papers describe it. released: each separate step has a fresh AdamW at the past stage's full
+    learning rate, as in CLiMB's code."""
     steps: int = field(init=False, default=0, repr=False, compare=False)
     trainings: list[dict[str, Any]] = field(init=False, default_factory=list, repr=False, compare=False)
     """The training settings of each stage so far."""

@@ -51,17 +51,20 @@ class KeepsExamples(Algorithm, ABC):
     instead: ClassVar[Mapping[str, str]] = {"capacity": "share"}
 
     capacity: Annotated[int, Between(1)] = 200
-    """How many examples are kept; with per-task, of each stage."""
+    """How many examples are kept: in all or, with memory=per-task, of each stage."""
     share: Annotated[float, Between(1e-6, 1)] | None = None
-    """With per-task: the share of each stage's training data to keep, instead of a count; at least one example.
-
-    If that is less than a batch, all of it is replayed; a `size` larger than that is an error."""
+    """With memory=per-task: the share of each stage's training data that is kept, in place of `capacity`; at least one
+    example. If that is less than a batch, all of it is replayed, and a `size` above it is refused."""
     memory: str = "reservoir"
-    """One of the names above, or your own: `file.py:Name` or `package.module:Name`, a `Memory`."""
+    """Which examples are kept: a uniform sample of all seen so far (reservoir), some of each stage when it ends
+    (per-task), equal parts of the stages (experience-balanced) or of the groups that `by` names (class-balanced), or
+    groups balanced as in VisCOLL, by the square root of their frequency (balanced-sqrt) or by how much of them is
+    forgotten (balanced-forget). Or a `Memory` of your own, as `file.py:Name` or `package.module:Name`."""
     by: Literal["class", "task", "word"] = "class"
-    """What the last three memories balance: classes, tasks, or, in the last two, the words of phrases (VisCOLL)."""
+    """What class-balanced, balanced-sqrt and balanced-forget balance: classes, tasks or, with the last two, the words
+    of phrases (VisCOLL)."""
     source: Literal["all", "one"] = "all"
-    """Replay from everything that is kept, or from one past stage, chosen uniformly."""
+    """Replay from everything that is kept (all), or from one past stage at a time, each as likely as another (one)."""
     kept: Memory = field(init=False, repr=False, compare=False)
     keeper: type[Memory] = field(init=False, repr=False, compare=False)
     """The class that `memory` names."""

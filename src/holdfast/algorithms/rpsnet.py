@@ -49,17 +49,19 @@ class RpsNet(Algorithm):
     recordable: ClassVar[bool] = True
 
     modules: Annotated[int, Between(1)] = 8
-    """The number of modules in each layer."""
+    """How many modules each layer has."""
     every: Annotated[int, Between(1)] = 2
-    """Begin a new path every N stages."""
+    """Choose a new path every N stages."""
     candidates: Annotated[int, Between(1)] = 8
-    """The number of random paths that are tried."""
+    """How many random paths are tried for each new one."""
     capacity: Annotated[int, Between(1)] = 1000
+    """How many past examples the memory holds."""
     temperature: Annotated[float, Between(1e-3)] = 2.0
+    """The temperature of distillation."""
     strength: Annotated[float, Between(0)] = 1.0
     """The weight of distillation."""
     growth: Annotated[float, Between(0)] = 2.5
-    """The growth of that weight with every stage after those of the first path; CFST uses 10."""
+    """How much that weight grows with every stage after those of the first path; CFST uses 10."""
     stages: int = field(init=False, repr=False, compare=False)
     """How many stages have begun."""
     chosen: list[ModulePath] = field(init=False, repr=False, compare=False)

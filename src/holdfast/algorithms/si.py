@@ -38,8 +38,9 @@ class SI(Algorithm):
     strengths: ClassVar[tuple[str, ...]] = ("strength",)
 
     strength: Annotated[float, Between(0)] = 1.0
+    """The weight of the penalty (c)."""
     damping: Annotated[float, Between(1e-12)] = 1e-3
-    """Added to the squared movement, so that the importance of a weight that hardly moved is bounded."""
+    """Added to the squared movement (xi), so that a weight that hardly moved does not get an unbounded importance."""
     penalty: Penalty = field(init=False, repr=False, compare=False)
     falls: Named = field(init=False, repr=False, compare=False)
     """omega: how far each weight's movement has lowered this stage's loss so far."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,6 +17,8 @@ KINDS = {
     "models": {**registry.MODELS},
     "datasets": {**registry.DATASETS},
 }
+ALONE = ("training", "runs")
+"""What is listed without a name."""
 Out = Annotated[Path, typer.Option(help="The store: the folder of all runs.")]
 Json = Annotated[bool, typer.Option("--json", help="As JSON on standard output.")]
 
@@ -27,61 +30,73 @@ def register(app: typer.Typer) -> None:
 
 
 def list_(
-    kind: Annotated[str | None, typer.Argument(help="benchmarks, algorithms, models, datasets or runs.")] = None,
-    name: Annotated[str | None, typer.Argument(help="One of them, to read all about it.")] = None,
+    kind: Annotated[
+        str | None, typer.Argument(help="benchmarks, algorithms, models, datasets, training or runs.")
+    ] = None,
+    name: Annotated[str | None, typer.Argument(help="One of them, to read about it and its settings.")] = None,
     out: Out = Path("runs"),
     as_json: Json = False,
 ) -> None:
-    """List what there is: benchmarks, algorithms, models, datasets, or the runs of a store."""
-    if kind == "runs":
-        if name is not None:
-            from holdfast.experiments.store import out_option
+    """List what there is, or explain one thing and its settings.
 
-            raise UserError(f"`list runs` takes no name: `holdfast show {name}{out_option(out)}` tells all about a run")
+    `list algorithms` lists, `list algorithms ewc` explains, `list training` explains the settings that every run has,
+    and `list runs` lists the runs of a store.
+    """
+    if kind in ALONE and name is not None:
+        from holdfast.experiments.store import out_option
+
+        instead = f": `holdfast show {name}{out_option(out)}` describes a run" if kind == "runs" else ""
+        raise UserError(f"`list {kind}` takes no name{instead}")
+    if kind == "runs":
         _list_runs(out, as_json)
-        return
-    if kind is not None and kind not in KINDS:
-        raise UserError(f"there is nothing to list under {kind!r}: {nearest(kind, [*KINDS, 'runs'])}")
-    if kind is not None and name is not None:
+    elif kind == "training":
+        from holdfast.cli.explain import about_training
+
+        about_training(as_json)
+    elif kind is not None and kind not in KINDS:
+        raise UserError(f"there is nothing to list under {kind!r}: {nearest(kind, [*KINDS, *ALONE])}")
+    elif kind is not None and name is not None:
+        from holdfast.cli.explain import about
+
         main = registry.row(name)[0] if kind == "algorithms" else name
-        entry = KINDS[kind][registry.resolve(main, kind.removesuffix("s"), KINDS[kind])]
-        _about(entry, as_json)
-        return
-    chosen = KINDS if kind is None else {kind: KINDS[kind]}
+        about(kind, name, KINDS[kind][registry.resolve(main, kind.removesuffix("s"), KINDS[kind])], as_json)
+    else:
+        _list_kinds(KINDS if kind is None else {kind: KINDS[kind]}, as_json)
+
+
+def _list_kinds(chosen: Mapping[str, Mapping[str, registry.Entry]], as_json: bool) -> None:
     if as_json:
         from holdfast.cli.screen import print_json
 
-        print_json(
-            {
-                name: [
-                    {
-                        "name": n,
-                        "summary": e.summary,
-                        "aliases": list(e.aliases),
-                        "rows": {row: dict([own]) for row, own in e.rows.items()},
-                        "settings": _settings(e),
-                    }
-                    for n, e in entries.items()
-                ]
-                for name, entries in chosen.items()
-            }
-        )
+        print_json({kind: [_as_json(name, entry) for name, entry in found.items()] for kind, found in chosen.items()})
         return
     from rich.console import Console
     from rich.table import Table
 
     console = Console(highlight=False)
-    for name, entries in chosen.items():
-        table = Table(title=name, title_justify="left", title_style="bold", box=None, pad_edge=False)
-        columns = ["name", "what", "also called"] + (["settings (--set NAME.SETTING=VALUE)"] if kind else [])
-        for column in columns:
-            table.add_column(column, header_style="dim")
-        for n, e in entries.items():
-            settings = ", ".join(f"{k}={v}" for k, v in _settings(e).items()) if kind else ""
-            rows = [f"{row} ({setting}={value})" for row, (setting, value) in e.rows.items()]
-            table.add_row(n, e.summary, ", ".join([*e.aliases, *rows]), *([settings] if kind else []))
+    for kind, entries in chosen.items():
+        table = Table(title=kind, title_justify="left", title_style="bold", box=None, pad_edge=False)
+        table.add_column("name", header_style="dim", no_wrap=True)
+        table.add_column("what", header_style="dim")
+        table.add_column("also called", header_style="dim", max_width=28)
+        for name, entry in entries.items():
+            table.add_row(name, entry.summary, ", ".join([*entry.aliases, *entry.rows]))
         console.print(table)
         console.print()
+    what = next(iter(chosen)) if len(chosen) == 1 else "KIND"
+    typer.echo(f"`holdfast list {what} NAME` explains one of them and its settings.")
+
+
+def _as_json(name: str, entry: registry.Entry) -> dict[str, Any]:
+    from holdfast.cli.explain import settings_in
+
+    return {
+        "name": name,
+        "summary": entry.summary,
+        "aliases": list(entry.aliases),
+        "rows": {row: dict([own]) for row, own in entry.rows.items()},
+        "settings": {each.name: each.default for each in settings_in(entry)},
+    }
 
 
 def show(
@@ -149,39 +164,6 @@ def show(
         console.print(f"again: {again}", markup=False)
     else:
         console.print("its environment.json is gone, and with it the command that began it")
-
-
-def _about(entry: registry.Entry, as_json: bool) -> None:
-    """What a thing's own file says of it (the paper, the equation, the cost), and its settings."""
-    import sys
-
-    from rich.console import Console
-
-    from holdfast.cli.screen import print_grid, print_json
-    from holdfast.reports.tables import Grid
-
-    settings = {key: str(value) for key, value in _settings(entry).items()}
-    module = sys.modules[entry.module].__doc__ if entry.place and entry.load() else None
-    text = (module or entry.summary).strip()
-    if as_json:
-        print_json({"summary": entry.summary, "about": text, "settings": settings})
-        return
-    Console(highlight=False, soft_wrap=True).print(text, markup=False)
-    if settings:
-        print_grid(Grid("settings", ("name", "default"), tuple(settings.items())))
-
-
-def _settings(entry: registry.Entry) -> dict[str, Any]:
-    """The settings of a registered thing with their defaults; a stream transform has none."""
-    from dataclasses import is_dataclass
-
-    from holdfast.settings import fields
-
-    thing = entry.load() if entry.place else None
-    if not isinstance(thing, type) or not is_dataclass(thing):
-        return {}
-    default = thing()
-    return {name: getattr(default, name) for name in fields(thing)}
 
 
 def _list_runs(out: Path, as_json: bool) -> None:

@@ -164,17 +164,21 @@ class Lxmert(Model):
     version: ClassVar[int] = 1
 
     width: Annotated[int, Between(1)] = 384
+    """The width of the hidden states."""
     language: Annotated[int, Between(1)] = 9
-    """Layers of words alone."""
+    """The number of layers that read words alone."""
     vision: Annotated[int, Between(1)] = 5
-    """Layers of regions alone."""
+    """The number of layers that read regions alone."""
     crossing: Annotated[int, Between(1)] = 5
-    """Layers of both."""
+    """The number of cross-modality layers."""
     heads: Annotated[int, Between(1)] = 6
+    """The number of attention heads in each block; they share the width."""
     hidden: Annotated[int, Between(1)] = 1536
+    """The width of the hidden layer in each feed-forward network."""
     positions: Annotated[int, Between(1)] = 512
     """The longest text in word pieces."""
     dropout: Annotated[float, Between(0, 1)] = 0.1
+    """The probability with which activations are dropped in training."""
 
     def encoder(self, inputs: Inputs) -> LxmertEncoder:
         """An LXMERT for these words and regions.

@@ -188,6 +188,8 @@ class ModularResNet18(ResNet18):
     version: ClassVar[int] = 1
 
     parts: Parts = "branches"
+    """What a module is: branches, one of several side by side in each layer (rpsnet), or stages, a whole stage or block
+    (mntdp)."""
 
     def encoder(self, inputs: Inputs) -> Encoder:
         """A network for images, with one module a layer.
@@ -259,6 +261,8 @@ class ModularVit(Vit):
     version: ClassVar[int] = 1
 
     parts: Parts = "branches"
+    """What a module is: branches, one of several side by side in each layer (rpsnet), or stages, a whole stage or block
+    (mntdp)."""
 
     def encoder(self, inputs: Inputs) -> Encoder:
         """A transformer for images of this size, with one module a layer.
@@ -307,8 +311,12 @@ class ModularPerceptron(Model):
     version: ClassVar[int] = 1
 
     width: Annotated[int, Between(1)] = 128
+    """The width of each layer."""
     depth: Annotated[int, Between(1)] = 2
+    """The number of modular layers."""
     parts: Parts = "branches"
+    """What a module is: branches, one of several side by side in each layer (rpsnet), or stages, a whole stage or block
+    (mntdp)."""
 
     def encoder(self, inputs: Inputs) -> Encoder:
         """A perceptron for images of this size, with one module a layer."""

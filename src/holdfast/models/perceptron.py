@@ -48,7 +48,9 @@ class Perceptron(Model):
     version: ClassVar[int] = 1
 
     width: Annotated[int, Between(1)] = 128
+    """The width of each hidden layer."""
     depth: Annotated[int, Between(0)] = 2
+    """The number of hidden layers after the first projection."""
 
     def encoder(self, inputs: Inputs) -> Encoder:
         """A perceptron for images of this size.

@@ -160,8 +160,9 @@ class ResNet18(Model):
     version: ClassVar[int] = 1
 
     start: Literal["medium", "cifar", "imagenet"] = "medium"
+    """The first convolution: cifar for images of 32 pixels, medium for 128, imagenet for 224."""
     channels: Annotated[int, Between(1)] = 64
-    """Of the first stage; each further stage has twice as many. A slim network has 20."""
+    """The channels of the first stage; each further stage has twice as many. A slim network has 20."""
 
     def encoder(self, inputs: Inputs) -> Encoder:
         """A network for images.

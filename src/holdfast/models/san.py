@@ -225,17 +225,24 @@ class San(Model):
     version: ClassVar[int] = 1
 
     embedding: Annotated[int, Between(1)] = 300
+    """The width of word embeddings."""
     recurrent: Annotated[int, Between(1)] = 1024
+    """The width of the LSTM and of what the attentions see."""
     recurrent_layers: Annotated[int, Between(1)] = 2
+    """The number of LSTM layers."""
     attention: Annotated[int, Between(1)] = 512
+    """The width inside each attention."""
     looks: Annotated[int, Between(1)] = 2
+    """How often the model looks at the picture: the number of stacked attentions."""
     hidden: Annotated[int, Between(1)] = 1024
+    """The width of the hidden layer before the answer."""
     channels: Annotated[int, Between(1)] = 256
-    """Of the trunk that sees pixels."""
+    """With trunk=learned: the number of channels of each convolution."""
     cells: Annotated[int, Between(1)] = 14
-    """The trunk halves its map until it has at most so many cells a side."""
+    """With trunk=learned: halve the feature map until it has at most N cells a side."""
     trunk: Literal["learned", "world"] = "learned"
-    """learned: convolutions that learn from the pixels. world: a small frozen network that knows the world's blocks."""
+    """What sees pixels. learned: convolutions that learn with the rest. world: a small frozen network that knows the
+    blocks of the synthetic world."""
     apart: bool = False
     """Whether each look is for words of its own, and what the looks saw is compared."""
 

@@ -197,14 +197,20 @@ class Uniter(Model):
     places: ClassVar[frozenset[str]] = frozenset({"weights"})
 
     width: Annotated[int, Between(1)] = 768
+    """The width of the hidden states."""
     depth: Annotated[int, Between(1)] = 12
+    """The number of transformer blocks."""
     heads: Annotated[int, Between(1)] = 12
+    """The number of attention heads in each block; they share the width."""
     hidden: Annotated[int, Between(1)] = 3072
+    """The width of the hidden layer in each feed-forward network."""
     positions: Annotated[int, Between(1)] = 512
     """The longest text in word pieces."""
     dropout: Annotated[float, Between(0, 1)] = 0.1
+    """The probability with which activations are dropped in training."""
     weights: str = ""
-    """A folder with a published UNITER: its file of weights as pytorch_model.bin, its configuration as config.json."""
+    """A folder with a published UNITER: weights in pytorch_model.bin, configuration in config.json; empty: random
+    weights."""
 
     def encoder(self, inputs: Inputs) -> UniterEncoder:
         """A UNITER for these words and regions.

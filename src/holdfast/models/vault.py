@@ -78,7 +78,7 @@ class Vault(Vilt):
     places: ClassVar[frozenset[str]] = frozenset({"weights", "bert"})
 
     bert: str = "bert-base-uncased"
-    """A folder with a BERT in the published format, or its name on the hub; empty: a random one, for trials."""
+    """A folder with a BERT in the published format, or its name on the hub; empty: random weights, for tests only."""
 
     def encoder(self, inputs: Inputs) -> Encoder:
         """A VAuLT for these images and texts."""

@@ -264,18 +264,26 @@ class Vilt(Model):
     places: ClassVar[frozenset[str]] = frozenset({"weights"})
 
     width: Annotated[int, Between(1)] = 768
+    """The width of the hidden states."""
     depth: Annotated[int, Between(1)] = 12
+    """The number of transformer blocks."""
     heads: Annotated[int, Between(1)] = 12
+    """The number of attention heads in each block; they share the width."""
     hidden: Annotated[int, Between(1)] = 3072
+    """The width of the hidden layer in each feed-forward network."""
     patch: Annotated[int, Between(1)] = 32
+    """The side of an image patch in pixels."""
     side: Annotated[int, Between(1)] = 384
-    """The side of the images whose patches have positions of their own; for others these are interpolated."""
+    """The image side whose patches have positions of their own; for other sizes these are interpolated."""
     positions: Annotated[int, Between(1)] = 40
+    """How many positions of text are pre-trained."""
     text_positions: Annotated[int, Between(1)] | None = None
-    """How many word pieces it reads, the pre-trained positions repeated; None: as many as the benchmark has."""
+    """How many word pieces it reads, repeating the pre-trained positions; none: as many as the benchmark has."""
     dropout: Annotated[float, Between(0, 1)] = 0.0
+    """The probability with which activations are dropped in training."""
     weights: str = ""
-    """A folder with a ViLT in the published format, or its name on the hub, such as dandelin/vilt-b32-mlm."""
+    """A folder with a ViLT in the published format, or its name on the hub, such as dandelin/vilt-b32-mlm; empty:
+    random weights."""
 
     def encoder(self, inputs: Inputs) -> Encoder:
         """A ViLT for these images and texts.

@@ -119,13 +119,19 @@ class Vit(Model):
     places: ClassVar[frozenset[str]] = frozenset({"weights"})
 
     patch: Annotated[int, Between(1)] = 16
+    """The side of an image patch in pixels."""
     width: Annotated[int, Between(1)] = 384
+    """The width of the hidden states."""
     depth: Annotated[int, Between(1)] = 9
+    """The number of transformer blocks."""
     heads: Annotated[int, Between(1)] = 16
+    """The number of attention heads in each block."""
     head_width: Annotated[int, Between(1)] = 64
-    """Heads need not share the width among them: CFST's are 1024 together."""
+    """The width of each head; heads need not share the model's width (CFST's are 1024 wide together)."""
     hidden: Annotated[int, Between(1)] = 1536
+    """The width of the hidden layer in each feed-forward network."""
     dropout: Annotated[float, Between(0, 1)] = 0.1
+    """The probability with which activations are dropped in training."""
     weights: str = ""
     """A folder with a ViT in the published format, or its name on the hub, such as google/vit-base-patch16-224."""
 

@@ -161,18 +161,23 @@ class VLBert(Model):
     version: ClassVar[int] = 1
 
     width: Annotated[int, Between(1)] = 384
+    """The width of the hidden states."""
     depth: Annotated[int, Between(1)] = 6
+    """The number of transformer blocks."""
     heads: Annotated[int, Between(1)] = 6
+    """The number of attention heads in each block; they share the width."""
     hidden: Annotated[int, Between(1)] = 1536
+    """The width of the hidden layer in each feed-forward network."""
     positions: Annotated[int, Between(3)] = 512
-    """The longest text in word pieces, and two places more for boxes and [END]."""
+    """The longest text in word pieces, plus two places for boxes and [END]."""
     dropout: Annotated[float, Between(0, 1)] = 0.1
+    """The probability with which activations are dropped in training."""
     whole: Literal["first", "mean"] = "first"
-    """What stands for the whole image: the first region, or the mean of all."""
+    """What stands for the whole image: the first region, or the mean of all regions."""
     visual_scale: Annotated[float, Between(0)] = 0.0
-    """The weight of vision at the start."""
+    """The weight of visual features at the start; 0: the model starts blind."""
     geometry: bool = False
-    """Whether boxes are told where they are."""
+    """Whether the model is told where boxes lie."""
 
     def encoder(self, inputs: Inputs) -> VLBertEncoder:
         """A VL-BERT for these words and regions.

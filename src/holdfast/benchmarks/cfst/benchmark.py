@@ -62,18 +62,22 @@ class Cfst(Benchmark):
     name: ClassVar[str]
 
     scale: Literal["tiny", "small", "large", "paper"] = "small"
+    """How much data, and how large the pictures: from tiny (seconds) to paper (the official sizes)."""
     setting: Literal["class", "task"] = "class"
-    """class: one head, which grows with each stage. task: a head for each stage, with the stage known at test time."""
+    """class: one head, which grows with each stage. task: a head for each stage, and the stage is known at test
+    time."""
     tasks: Annotated[int, Between(1)] | None = None
-    """The number of stages among which the classes are divided; by default, stages of ten classes."""
+    """The number of stages that the classes are divided into; by default stages of ten classes."""
     per_class: Annotated[int, Between(1)] | None = None
-    """The number of training images per class; by default, all."""
+    """How many images of each class are used for training; by default all."""
     side: Annotated[int, Between(8)] | None = None
-    """The side of the images; by default the model's own size, if that is enough to see something."""
+    """The side of the images; by default what the model was made for, if that is enough to see something."""
     data: str = ""
-    """The folder of the archive; without it, synthetic data at this scale is used."""
+    """The folder of the published archive; empty: synthetic data at this scale."""
     skip_bad: Annotated[int, Between(0)] = 0
+    """How many bad records may be skipped; they are listed. With more than that, the run is refused."""
     seed: int = 0
+    """The seed of the run, which `--seed` sets."""
 
     def model(self, algorithm: str = "finetune") -> str:
         """The paper's own model for a method at its scale; otherwise a small one, if the method allows it."""
@@ -155,7 +159,8 @@ class Composed(Cfst):
     way: Annotated[int, Between(2)] | None = None
     """The number of classes in a few-shot task; by default ten, or as many as there are."""
     frozen: bool = True
-    """Whether the extractor is frozen in the tests; if not, it is fine-tuned for each few-shot task, which is slow."""
+    """Whether the extractor stays frozen in the tests; otherwise it is fine-tuned for each few-shot task, which is
+    slow."""
 
     def reads(self) -> tuple[str, ...]:
         """The underlying dataset."""

@@ -48,24 +48,28 @@ class Climb(Benchmark):
     places: ClassVar[frozenset[str]] = Benchmark.places | {"downstream", "single_task", "joint"}
 
     scale: Literal["tiny", "small", "large", "paper"] = "small"
+    """How much data, and how large the pictures: from tiny (seconds) to paper (the official sizes)."""
     order: str = ""
-    """Task names separated by `>`, or 1, 2 or 3 for the paper's orders. A single task is learned directly."""
+    """Tasks with `>` between them, or 1, 2 or 3 for the paper's orders; empty: the first of these. A single task is
+    learned on its own."""
     train: Annotated[int, Between(8)] | None = None
-    """Maximum number of training examples per task; by default all; few at tiny and small, for short runs."""
+    """Use at most N training examples of each task; by default all, but at tiny and small few enough for minutes."""
     scored: Annotated[int, Between(8)] | None = None
-    """Maximum number of examples in each validation and test set; by default chosen like `train`."""
+    """Use at most N examples of each validation and test set; the default follows `train`."""
     data: str = ""
-    """The folder with a folder for each dataset's official files; without it, synthetic data at this scale is used."""
+    """The folder that holds a folder of official files for each dataset; empty: synthetic data at this scale."""
     skip_bad: Annotated[int, Between(0)] = 0
+    """How many bad records may be skipped; they are listed. With more than that, the run is refused."""
     features: str = ""
-    """The folder of region features, for a model that takes regions; without it, it sees the cells of a grid."""
+    """The folder of region features, for a model that sees regions; empty: it sees the cells of a grid."""
     downstream: bool = False
-    """Whether to add low-shot runs that start from the weights after each stage."""
+    """Whether low-shot runs follow from the weights after each stage; `--downstream` sets it."""
     single_task: bool = False
-    """With `downstream`: whether to add them after the direct runs as well, as in the paper's "single-task" rows."""
+    """With downstream=true: whether low-shot runs also follow the direct runs, as in the paper's single-task rows."""
     joint: bool = False
-    """Whether to run the joint run as well, which intransigence needs."""
+    """Whether the joint run, the baseline of intransigence, is run as well."""
     seed: int = 0
+    """The seed of the run, which `--seed` sets."""
 
     def __post_init__(self) -> None:
         # An order is one run, however it is written; mistakes are reported before any data is read.

@@ -82,25 +82,31 @@ class LowShot(Benchmark):
     measures: ClassVar[Mapping[str, Measure]] = {"score": Measure("score", higher=True)}
 
     task: str = "sst-2"
-    """One of the thirteen, such as nlvr2, imdb or coco."""
+    """One of the thirteen tasks, such as nlvr2, imdb or coco."""
     shots: str = ""
-    """How few: a count (per class, if there are classes) or a share, such as 5%; empty: the scale's default."""
+    """The amount of training data: a number (for each class, if there are classes) or a share, as in 5%; empty: what
+    the scale has."""
     sample: Annotated[int, Between(0)] | None = None
-    """The seed of the sub-sample; None: the run's."""
+    """The seed of the sub-sample; none: the run's."""
     image: Vacuous = "mean"
-    """The image of a language task: the mean of COCO's images, a black one, or none."""
+    """What a language task shows in place of a picture: the mean of COCO's images, a black image, or none."""
     reallocate: bool = True
-    """Reallocate positions of a placeholder image to text: a third of the side, and over 40 word pieces of text."""
+    """Whether places of a vacuous image go to the text: the image has a third of its side, and a text may have more
+    than 40 word pieces."""
     scale: Literal["tiny", "small", "large", "paper"] = "small"
+    """How much data, and how large the pictures: from tiny (seconds) to paper (the official sizes)."""
     data: str = ""
-    """A folder with the official files of the task; without it, synthetic data at this scale is used."""
+    """The folder of the task's official files; empty: synthetic data at this scale."""
     skip_bad: Annotated[int, Between(0)] = 0
+    """How many bad records may be skipped; they are listed. With more than that, the run is refused."""
     features: str = ""
-    """The folder of region features, for a multimodal task and a model that takes regions."""
+    """The folder of region features, for a multimodal task and a model that sees regions."""
     validation: Annotated[int, Between(1)] | None = None
+    """Use at most N validation examples, drawn by id; none: as many as the scale has."""
     test: Annotated[int, Between(1)] | None = None
-    """Maximum number of validation and test examples, drawn by id; None: the scale's, but all of an official test."""
+    """Use at most N test examples, drawn by id; none: as many as the scale has or, of official data, all."""
     seed: int = 0
+    """The seed of the run, which `--seed` sets."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "task", task_name(self.task))

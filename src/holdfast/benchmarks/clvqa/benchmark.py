@@ -54,16 +54,19 @@ class Clvqa(Benchmark):
     measures: ClassVar[Mapping[str, Measure]] = protocol.MEASURES
 
     scale: Literal["tiny", "small", "large", "paper"] = "small"
+    """How much data, and how large the pictures: from tiny (seconds) to paper (the official sizes)."""
     setting: Literal["two", "types"] = "two"
     """two: Wh- and yes/no-questions. types: all five types of CLEVR's questions, each a stage."""
     order: str = ""
-    """Task names separated by `>`, as in yn>wh; the default is wh>yn, or all types. A single task is learned alone."""
+    """Tasks with `>` between them, as in yn>wh; empty: wh>yn, or all types. A single task is learned on its own."""
     data: str = ""
-    """The folder of the official files; without it, synthetic data at this scale is used."""
+    """The folder of the official files; empty: synthetic data at this scale."""
     skip_bad: Annotated[int, Between(0)] = 0
+    """How many bad records may be skipped; they are listed. With more than that, the run is refused."""
     features: str = ""
-    """The feature maps of all pictures, as written by `holdfast features`, for a model that takes a grid."""
+    """The feature maps of all pictures, as `holdfast features` writes them, for a model that sees a grid."""
     seed: int = 0
+    """The seed of the run, which `--seed` sets."""
 
     def __post_init__(self) -> None:
         # Mistakes are reported before any data is read; the default is the same run as its explicit name.

@@ -26,15 +26,21 @@ class Patterns(Benchmark):
     default_model: ClassVar[str] = "perceptron"
 
     scale: Literal["tiny", "small", "large"] = "small"
+    """How many images each class has: tiny 40, small 200, large 1000."""
     setting: Literal["class", "task"] = "class"
-    """class: one head for all classes. task: a head for each stage, with the stage known at test time."""
+    """class: one head for all classes. task: a head for each stage, and the stage is known at test time."""
     order: str = "forward"
+    """The order of the stages: forward, reverse, or their numbers with `>` between them, as in 2>1>3."""
     stages: Annotated[int, Between(1)] = 5
+    """The number of stages."""
     classes: Annotated[int, Between(2)] = 2
-    """New classes in each stage."""
+    """How many new classes each stage has."""
     noise: Annotated[float, Between(0)] = 0.7
+    """The standard deviation of the noise on each picture."""
     boundaries: bool = True
+    """Whether the learner is told where one stage ends and the next begins."""
     seed: int = 0
+    """The seed of the run, which `--seed` sets."""
 
     def __post_init__(self) -> None:
         stage_order(self.order, self.stages)  # report a mistake before any data is drawn

@@ -66,30 +66,36 @@ class Viscoll(Benchmark):
     dataset: ClassVar[Literal["coco", "flickr"]]
 
     scale: Literal["tiny", "small", "large", "paper"] = "small"
+    """How much data, and how large the pictures: from tiny (seconds) to paper (the official sizes)."""
     setting: Literal["images", "text-only"] = "images"
-    """text-only: every picture is one region of zeros, in training and in tests."""
+    """images: with pictures. text-only: every picture is one region of zeros, in training and in tests."""
     order: Order = "random"
-    """The order in which tasks arrive: random, or by their number of phrases. For no order, use --algorithm joint."""
+    """The order in which tasks arrive: random, or by their number of phrases. For no order at all: --algorithm
+    joint."""
     data: str = ""
-    """The folder of the official files; without it, synthetic data at this scale is used."""
+    """The folder of the official files; empty: synthetic data at this scale."""
     skip_bad: Annotated[int, Between(0)] = 0
+    """How many bad records may be skipped; they are listed. With more than that, the run is refused."""
     features: str = ""
-    """The region features, if they are not computed from the pictures."""
+    """The region features; empty: they are computed from the pictures."""
     vocabulary: str = ""
-    """A file of word pieces, one per line; without it, pieces are trained on the captions."""
+    """A file of word pieces, one a line; empty: word pieces are trained on the captions."""
     tagger: str = "gruut"
-    """The tagger that distinguishes nouns, verbs and adjectives."""
+    """The part-of-speech tagger: gruut or, if you have installed it, spacy or stanza."""
     boxes: Annotated[int, Between(1)] = paper.BOXES
-    """The maximum number of regions per picture."""
+    """Use at most N regions of a picture."""
     stream_seed: Annotated[int, Between(0)] = 0
-    """The stream's own seed: as in the paper, runs with different seeds learn from the same stream."""
+    """The stream's own seed; as in the paper, runs with other seeds learn from the same stream."""
     interval: Annotated[int, Between(1)] | None = None
-    """The phrases in one interval of the stream; by default the paper's 1,000, or at other scales in proportion."""
+    """The number of phrases in one interval of the stream; by default the paper's 1,000, or the same fraction of a
+    smaller stream."""
     fidelity: Literal["paper", "released"] = "paper"
-    """released: a task's Gaussian has a standard deviation of at least 3,000, as in the released code."""
+    """paper: as the paper describes it. released: a task's Gaussian has a deviation of at least 3,000, as in the
+    released code."""
     every: Annotated[int, Between(1)] | None = None
-    """The number of steps between evaluations; by default, there are ten evaluations."""
+    """The number of steps between evaluations; by default there are ten evaluations."""
     seed: int = 0
+    """The seed of the run, which `--seed` sets."""
 
     def model(self, algorithm: str = "finetune") -> str:
         """The paper's own model at its scale, and a small one otherwise."""

@@ -1,0 +1,144 @@
+"""`holdfast list KIND NAME`: what a thing's own source says of it and of its settings, in the width of the terminal."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sys
+import textwrap
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, is_dataclass
+from typing import Any
+
+import typer
+
+from holdfast import registry
+from holdfast.cli.screen import print_json
+from holdfast.settings import Setting, settings_of, written
+
+WIDEST = 100
+_OPTIONS = ("scale", "setting", "order", "data", "skip_bad", "seed")
+"""Settings of a benchmark that `holdfast run` has as options."""
+_ITEM = re.compile(r"- |\||[A-Z]\w+( \w+)?: ")
+"""A line of a docstring that begins something new: a point of a list, a row of a table, `Paper: ...`."""
+
+
+def about(kind: str, name: str, entry: registry.Entry, as_json: bool) -> None:
+    """Print all about an algorithm, model, benchmark or dataset; `name` may also be a row of a paper's table."""
+    thing = entry.load() if entry.place else None
+    settings = settings_in(entry)
+    text = _source(kind, thing, entry)
+    main, row = registry.row(name) if kind == "algorithms" else (name, {})
+    owner = {"benchmarks": "benchmark", "models": "model"}.get(kind, main)
+    if as_json:
+        found = {each.name: asdict(each) for each in settings}
+        print_json({"summary": entry.summary, "about": text, "row": row, "settings": found})
+        return
+    wide = width()
+    given = {key.rpartition(".")[2]: value for key, value in row.items()}
+    if row:
+        typer.echo(f"{name} is {main} with {', '.join(f'{key}={value}' for key, value in given.items())}.\n")
+    typer.echo(reflow(text, wide))
+    if settings:
+        typer.echo(f"\n{explained(settings, owner, given, name)}")
+    for note in _notes(kind, settings):
+        typer.echo(f"\n{_wrap(note, wide)}")
+
+
+def about_training(as_json: bool) -> None:
+    """Print the settings of training, which every run has."""
+    from holdfast.types import Training
+
+    settings = settings_of(Training)
+    if as_json:
+        print_json({"settings": {each.name: asdict(each) for each in settings}})
+        return
+    typer.echo(reflow(Training.__doc__ or "", width()))
+    typer.echo(f"\n{explained(settings, 'train')}")
+    typer.echo(
+        f"\n{_wrap('A benchmark may train with other values; `holdfast show RUN` lists those of a run.', width())}"
+    )
+
+
+def settings_in(entry: registry.Entry) -> tuple[Setting, ...]:
+    """The settings of a registered thing; a dataset and a transform of a stream have none."""
+    thing = entry.load() if entry.place else None
+    return settings_of(thing) if isinstance(thing, type) and is_dataclass(thing) else ()
+
+
+def explained(settings: Iterable[Setting], owner: str, given: Mapping[str, str] | None = None, row: str = "") -> str:
+    """Settings as text: each with what it may be, its default, its value in a row of a paper's table, its meaning."""
+    given = given or {}
+    pairs = []
+    for each in settings:
+        default = "no default: set it" if each.required else f"default {written(each.default)}"
+        own = f"; {row} has {given[each.name]}" if each.name in given else ""
+        pairs.append((each.name, [f"{each.values} ({default}{own})", each.meaning]))
+    return f"Settings (--set {owner}.NAME=VALUE)\n\n{_definitions(pairs, width())}"
+
+
+def width() -> int:
+    """How wide text is: as the terminal, and at most what is pleasant to read."""
+    return min(shutil.get_terminal_size().columns, WIDEST)
+
+
+def reflow(text: str, wide: int) -> str:
+    """A docstring in another width: paragraphs, lists and tables stay what they are.
+
+    >>> print(reflow("One: a b c\\nd e f\\nTwo: g\\n\\n| h | i |\\n|---|---|\\n| j | k |", 12))
+    One: a b c d
+      e f
+    Two: g
+    <BLANKLINE>
+      h  i
+      j  k
+    """
+    blocks = []
+    for block in text.strip().split("\n\n"):
+        items: list[str] = []
+        for line in block.splitlines():
+            if items and not _ITEM.match(line.strip()):
+                items[-1] += f" {line.strip()}"
+            else:
+                items.append(line.strip())
+        if items[0].startswith("|"):
+            rows = [[cell.strip() for cell in item.strip("|").split("|")] for item in items if "|--" not in item]
+            blocks.append(_definitions([(first, ["; ".join(rest)]) for first, *rest in rows], wide))
+        else:
+            hanging = "  " if len(items) > 1 or items[0].startswith("- ") else ""
+            blocks.append("\n".join(_wrap(item, wide, hanging if _ITEM.match(item) else "") for item in items))
+    return "\n\n".join(blocks)
+
+
+def _definitions(pairs: Iterable[tuple[str, list[str]]], wide: int) -> str:
+    """Words on the left, and on the right what is said of each."""
+    pairs = list(pairs)
+    left = max(len(word) for word, _ in pairs) + 4
+    lines = []
+    for word, paragraphs in pairs:
+        texts = "\n".join(_wrap(each, wide - left) for each in paragraphs if each)
+        lines.append(f"  {word}".ljust(left) + textwrap.indent(texts, " " * left)[left:])
+    return "\n".join(lines)
+
+
+def _wrap(text: str, wide: int, hanging: str = "") -> str:
+    return textwrap.fill(text, wide, subsequent_indent=hanging, break_long_words=False, break_on_hyphens=False)
+
+
+def _source(kind: str, thing: Any, entry: registry.Entry) -> str:
+    """The docstring of its file; of a benchmark, whose file is about more than itself, its own one comes first."""
+    module = sys.modules[thing.__module__ if isinstance(thing, type) else entry.module].__doc__ if thing else None
+    if kind != "benchmarks":
+        return (module or entry.summary).strip()
+    _, _, rest = (module or "").partition("\n\n")
+    return f"{(thing.__doc__ or entry.summary).strip()}\n\n{rest}".strip()
+
+
+def _notes(kind: str, settings: tuple[Setting, ...]) -> list[str]:
+    if kind == "benchmarks":
+        also = [f"--{each.name.replace('_', '-')}" for each in settings if each.name in _OPTIONS]
+        options = f"`holdfast run` also has {', '.join(also[:-1])} and {also[-1]}."
+        return [f"{options} `holdfast list training` explains the settings of training."]
+    if kind == "algorithms" and settings:
+        return ["A benchmark may set other values for its papers' rows; `holdfast show RUN` lists those of a run."]
+    return []
