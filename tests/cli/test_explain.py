@@ -86,3 +86,37 @@ def test_the_settings_of_training(tmp_path):
     assert "2 comma-separated values, each a number from 0 to 1 (default" in page
     assert json.loads(explained("training", "--json", tmp_path=tmp_path))["settings"]["warmup"]["high"] == 1
     assert "`list training` takes no name" in inside("list", "training", "sgd", cwd=tmp_path).stderr
+
+
+MINE = '''"""A file with two methods."""
+from dataclasses import dataclass
+from typing import Annotated, Literal
+from holdfast.algorithms.base import Algorithm
+from holdfast.types import Between
+
+@dataclass
+class Mine(Algorithm):
+    """Weights that stay."""
+
+    where: str
+    """Which weights."""
+    pull: Annotated[float, Between(0)] | None = 0.5
+    """How hard they
+    are pulled."""
+    mode: Literal["soft", "hard"] = "soft"
+'''
+
+
+def test_what_is_not_built_in_explains_itself_too(tmp_path):
+    (tmp_path / "mine.py").write_text(MINE)
+    page = explained("algorithms", "mine.py:Mine", tmp_path=tmp_path)
+    assert page.startswith(
+        "Mine, from mine.py\n\nWeights that stay.\n\nA file with two methods.\n\nSettings (--set Mine."
+    )
+    assert re.search(r"where +text \(no default: set it\)\n +Which weights\.\n", page)
+    assert re.search(r"pull +number, at least 0, or none \(default 0.5\)\n +How hard they are pulled\.\n", page)
+    assert re.search(r"mode +soft, hard \(default soft\)\n\n", page)
+    told = json.loads(explained("algorithms", "mine.py:Mine", "--json", tmp_path=tmp_path))
+    assert told["settings"]["where"]["required"]
+    assert told["origin"] == "mine.py"
+    assert "did you mean Mine?" in inside("list", "algorithms", "mine.py:Min", cwd=tmp_path).stderr

@@ -8,7 +8,6 @@ import sys
 import textwrap
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, is_dataclass
-from typing import Any
 
 import typer
 
@@ -23,25 +22,26 @@ _ITEM = re.compile(r"- |\||[A-Z]\w+( \w+)?: ")
 """A line of a docstring that begins something new: a point of a list, a row of a table, `Paper: ...`."""
 
 
-def about(kind: str, name: str, entry: registry.Entry, as_json: bool) -> None:
-    """Print all about an algorithm, model, benchmark or dataset; `name` may also be a row of a paper's table."""
-    thing = entry.load() if entry.place else None
-    settings = settings_in(entry)
-    text = _source(kind, thing, entry)
-    main, row = registry.row(name) if kind == "algorithms" else (name, {})
-    owner = {"benchmarks": "benchmark", "models": "model"}.get(kind, main)
+def about(kind: str, word: str, as_json: bool) -> None:
+    """Print all about an algorithm, model, benchmark or dataset; `word` may also be a row of a paper's table."""
+    main, row = registry.row(word) if kind == "algorithm" else (word, {})
+    entry = registry.find(main, kind)
+    settings, text = settings_in(entry), _source(entry)
+    owner = entry.name if kind == "algorithm" else kind
     if as_json:
         found = {each.name: asdict(each) for each in settings}
-        print_json({"summary": entry.summary, "about": text, "row": row, "settings": found})
+        print_json({"summary": entry.summary, "origin": entry.origin, "about": text, "row": row, "settings": found})
         return
     wide = width()
     given = {key.rpartition(".")[2]: value for key, value in row.items()}
     if row:
-        typer.echo(f"{name} is {main} with {', '.join(f'{key}={value}' for key, value in given.items())}.\n")
+        typer.echo(f"{word} is {main} with {', '.join(f'{key}={value}' for key, value in given.items())}.\n")
+    if entry.origin != registry.BUILT_IN:
+        typer.echo(f"{entry.name}, from {entry.origin}\n")
     typer.echo(reflow(text, wide))
     if settings:
-        typer.echo(f"\n{explained(settings, owner, given, name)}")
-    for note in _notes(kind, settings):
+        typer.echo(f"\n{explained(settings, owner, given, word)}")
+    for note in _notes(entry, settings):
         typer.echo(f"\n{_wrap(note, wide)}")
 
 
@@ -61,8 +61,8 @@ def about_training(as_json: bool) -> None:
 
 
 def settings_in(entry: registry.Entry) -> tuple[Setting, ...]:
-    """The settings of a registered thing; a dataset and a transform of a stream have none."""
-    thing = entry.load() if entry.place else None
+    """The settings of a thing with a name; a dataset and a transform of a stream have none."""
+    thing = entry.load()
     return settings_of(thing) if isinstance(thing, type) and is_dataclass(thing) else ()
 
 
@@ -125,20 +125,23 @@ def _wrap(text: str, wide: int, hanging: str = "") -> str:
     return textwrap.fill(text, wide, subsequent_indent=hanging, break_long_words=False, break_on_hyphens=False)
 
 
-def _source(kind: str, thing: Any, entry: registry.Entry) -> str:
-    """The docstring of its file; of a benchmark, whose file is about more than itself, its own one comes first."""
-    module = sys.modules[thing.__module__ if isinstance(thing, type) else entry.module].__doc__ if thing else None
-    if kind != "benchmarks":
-        return (module or entry.summary).strip()
-    _, _, rest = (module or "").partition("\n\n")
-    return f"{(thing.__doc__ or entry.summary).strip()}\n\n{rest}".strip()
+def _source(entry: registry.Entry) -> str:
+    """The docstring of its file; of a benchmark, and of what is not built in, its own one comes first."""
+    thing, own = entry.load(), ""
+    module = sys.modules.get(thing.__module__ if isinstance(thing, type) else entry.module)
+    text = (module.__doc__ or "").strip() if module else ""
+    if entry.kind == "benchmark" or entry.origin != registry.BUILT_IN:
+        own = (getattr(thing, "__doc__", "") or "").strip()
+    if entry.kind == "benchmark" and entry.origin == registry.BUILT_IN:  # whose file is about more than itself
+        text = text.partition("\n\n")[2]
+    return "\n\n".join(dict.fromkeys(filter(None, (own, text)))) or entry.summary or "It has no docstring."
 
 
-def _notes(kind: str, settings: tuple[Setting, ...]) -> list[str]:
-    if kind == "benchmarks":
+def _notes(entry: registry.Entry, settings: tuple[Setting, ...]) -> list[str]:
+    if entry.kind == "benchmark":
         also = [f"--{each.name.replace('_', '-')}" for each in settings if each.name in _OPTIONS]
-        options = f"`holdfast run` also has {', '.join(also[:-1])} and {also[-1]}."
-        return [f"{options} `holdfast list training` explains the settings of training."]
-    if kind == "algorithms" and settings:
+        options = f"`holdfast run` also has {' and '.join(filter(None, (', '.join(also[:-1]), *also[-1:])))}. "
+        return [f"{options if also else ''}`holdfast list training` explains the settings of training."]
+    if entry.kind == "algorithm" and settings:
         return ["A benchmark may set other values for its papers' rows; `holdfast show RUN` lists those of a run."]
     return []

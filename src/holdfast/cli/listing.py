@@ -58,8 +58,7 @@ def list_(
     elif kind is not None and name is not None:
         from holdfast.cli.explain import about
 
-        main = registry.row(name)[0] if kind == "algorithms" else name
-        about(kind, name, KINDS[kind][registry.resolve(main, kind.removesuffix("s"), KINDS[kind])], as_json)
+        about(kind.removesuffix("s"), name, as_json)
     else:
         _list_kinds(KINDS if kind is None else {kind: KINDS[kind]}, as_json)
 
