@@ -1,4 +1,4 @@
-"""The cache: what is of no more use is known and removed, and nothing that someone is writing."""
+"""The cache: it knows and removes what is no longer needed, and nothing that someone is writing."""
 
 import fcntl
 import json
@@ -48,7 +48,7 @@ def test_what_another_version_made_is_unused_and_so_is_what_was_made_of_it(root,
     monkeypatch.setattr("holdfast.world.writers.sst2.VERSION", 99)
     reasons = {each.kind: each.why for each in cache.entries()}
     assert reasons["world"] == "holdfast.world.writers.sst2 is at version 99, and this is of version 1"
-    assert reasons["tables"].startswith("it was made of sst2-tiny-0-v1, which is of no more use")
+    assert reasons["tables"].startswith("it was made of sst2-tiny-0-v1, which is no longer needed")
     new = world("sst2", "tiny")
     assert sorted(each.kind for each in cache.clean()) == ["tables", "world"]
     assert states() == {("world", "sst2 at tiny, seed 0"): "current"}
@@ -135,8 +135,8 @@ def test_the_command_lists_and_frees(tmp_path, monkeypatch):
     assert [row["kind"] for row in json.loads(inside("cache", "--clean", "--all", "--json", cwd=tmp_path).stdout)] == [
         "world"
     ]
-    assert "0 B in all" in inside("cache", cwd=tmp_path).stdout
-    assert "--all says what --clean removes" in inside("cache", "--all", cwd=tmp_path).stderr
+    assert "0 B in total" in inside("cache", cwd=tmp_path).stdout
+    assert "--all has no effect without --clean" in inside("cache", "--all", cwd=tmp_path).stderr
     assert "there is no store" in inside("cache", "--store", "nowhere", cwd=tmp_path).stderr
 
 

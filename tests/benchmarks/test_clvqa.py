@@ -301,7 +301,7 @@ def test_the_penultimate_layer_is_drawn_and_the_world_is_no_reproduction(tmp_pat
     assert int(told.split()[0]) <= 50
     assert len({c for c in colours if max(c) - min(c) > 60}) >= 8, "a colour for each kind of question"
     confusion(record.id, out=tmp_path, data="", as_json=False)
-    assert "no reproduction" in capsys.readouterr().out
+    assert "does not reproduce it" in capsys.readouterr().out
 
 
 def test_settings_are_chosen_by_the_cl_score_which_needs_the_cumulative_run(tmp_path):

@@ -51,7 +51,7 @@ def test_all_commands_count_alike_and_name_what_is_broken(store, tmp_path_factor
     for run in BROKEN:
         assert f"{run} is broken: " in holdfast("list", "runs", "--out", store).stdout
         assert f"{run} is broken: " in holdfast("watch", store).stdout
-        assert f"{run} is broken, and left out: " in holdfast("compare", store).stderr
+        assert f"{run} is broken and left out: " in holdfast("compare", store).stderr
         with pytest.raises(UserError, match=f"run {run} in .* is broken: record.json "):
             holdfast("show", run, "--out", store)
 
@@ -63,7 +63,7 @@ def test_the_tables_of_climb_go_on_without_what_is_broken(store):
     assert done.exit_code == 0
     assert json.loads(done.stdout)[0]["number"] == "6"
     for run in BROKEN:
-        assert f"{run} is broken, and left out: record.json " in done.stderr
+        assert f"{run} is broken and left out: record.json " in done.stderr
 
 
 def test_a_run_is_shown_from_its_record_where_another_file_is_gone(store):
@@ -74,7 +74,7 @@ def test_a_run_is_shown_from_its_record_where_another_file_is_gone(store):
     homeless = holdfast("show", HOMELESS, "--out", store).stdout
     assert "again: holdfast run patterns --algorithm mas --scale tiny --seed 0" in homeless
     (store / HOMELESS / "record.json").unlink()
-    assert "its environment.json is gone" in holdfast("show", HOMELESS, "--out", store).stdout
+    assert "its environment.json is missing" in holdfast("show", HOMELESS, "--out", store).stdout
 
 
 def test_watching_sees_a_record_break_and_mend(store):

@@ -97,7 +97,7 @@ def test_lists_name_what_there_is(tmp_path):
         (["run", "--scale", "tiny", "--out", "/proc/nowhere"], "the store /proc/nowhere cannot be made: no such file"),
     ],
 )
-def test_a_mistake_is_told_in_a_sentence_with_status_2(tmp_path, words, sentence):
+def test_a_mistake_is_reported_with_status_2(tmp_path, words, sentence):
     done = inside(*words, cwd=tmp_path)
     assert done.returncode == 2
     assert sentence in done.stderr
@@ -147,7 +147,7 @@ def test_one_run_under_two_names_is_one_run_and_not_two_seeds(tmp_path):
     assert "one seed" in done.stdout
 
 
-def test_a_rank_that_is_killed_ends_the_run_with_a_sentence_and_it_goes_on_with_another_number(tmp_path):
+def test_a_run_reports_a_rank_that_was_killed_and_resumes_with_another_number(tmp_path):
     words = [sys.executable, "-m", "holdfast", "run", "--scale", "small", "--precision", "float64", "--save-steps", "5"]
     started = subprocess.Popen(
         [*words, "--ranks", "2"], cwd=tmp_path, env=environment(), stderr=subprocess.PIPE, text=True
@@ -160,7 +160,7 @@ def test_a_rank_that_is_killed_ends_the_run_with_a_sentence_and_it_goes_on_with_
     os.kill(int(children[1]), signal.SIGKILL)
     _, errors = started.communicate(timeout=60)
     assert started.returncode == 1
-    assert "rank 1 ended by SIGKILL: run the same command to go on" in errors
+    assert "rank 1 was stopped by SIGKILL: run the same command to resume" in errors
     assert "Traceback" not in errors
     holdfast(*words[3:], cwd=tmp_path, check=0)
     holdfast(*words[3:], "--out", "whole", cwd=tmp_path, check=0)

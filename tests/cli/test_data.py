@@ -59,7 +59,7 @@ def test_a_large_scale_says_first_what_it_will_write_and_a_repeated_call_writes_
     assert row.split()[-1] in ("s", "min")
     written = {path: path.read_bytes() for path in (tmp_path / "data" / "piqa").rglob("*.jsonl")}
     again = holdfast(*words[:3], "commonsenseqa", *words[3:], "--json", cwd=tmp_path, check=0)
-    assert "there already: piqa" in again.stderr
+    assert "already written: piqa" in again.stderr
     (plan,) = json.loads(again.stdout)
     assert (plan["dataset"], plan["records"], plan["pictures"]) == ("commonsenseqa", 12_102, 0)
     size = sum(path.stat().st_size for path in (tmp_path / "data" / "commonsenseqa").iterdir())
@@ -104,7 +104,7 @@ def test_a_sheet_names_what_is_in_the_pictures(tmp_path):
         (["data", "make", "vqa", "--out", "x"], "did you mean vqav2"),
         (["data", "make", "sst2", "--out", "x", "--scale", "huge"], "--scale is 'huge'"),
         (["data", "check", "nowhere"], "there is no folder nowhere"),
-        (["data", "check", "."], "holds no dataset that is known here"),
+        (["data", "check", "."], "holds no known dataset"),
         (["data", "show", "sst2", "."], "there is no such file"),
         (["data", "prepare", "sst2", "."], "holds no split of sst2"),
     ],

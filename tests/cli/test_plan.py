@@ -51,12 +51,12 @@ def test_a_plan_is_told_carried_out_and_ends_with_what_failed_and_how_to_repeat_
     assert (
         "again: holdfast run patterns --algorithm mine.py:Broken --scale tiny --set benchmark.stages=2" in done.stderr
     )
-    assert "1 of 3 runs failed; all of them again: holdfast plan plan.toml --tries 2" in done.stderr
+    assert "1 of 3 runs failed; to try them all again: holdfast plan plan.toml --tries 2" in done.stderr
 
     plan("plan.toml", dry_run=True)
     told = capsys.readouterr().out
-    assert "3 runs: 3 asked for, and 0 that these need." in told
-    assert "What 1 of them take is unknown: no like run is in runs." in told
+    assert "3 runs: 3 requested and 0 that these need." in told
+    assert "The cost of 1 of them is unknown: runs has no similar run." in told
 
 
 @pytest.mark.parametrize(
@@ -77,8 +77,8 @@ def test_a_dry_run_writes_nothing_and_says_what_is_not_known_yet(folder, capsys,
     before = sorted(folder.iterdir())
     plan("climb", dry_run=True, scale="paper")
     told = " ".join(capsys.readouterr().out.split())
-    assert "928 runs: 125 asked for, and 803 that these need." in told
-    assert "The data of 928 of them was not looked at: their ids are not known yet" in told
+    assert "928 runs: 125 requested and 803 that these need." in told
+    assert "The data of 928 runs was not read, so their ids are not known yet" in told
     plan("climb", dry_run=True, scale="paper", as_json=True)
     nodes = json.loads(capsys.readouterr().out)["nodes"]
     assert len({node["id"] for node in nodes}) == 928

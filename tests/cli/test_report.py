@@ -15,7 +15,7 @@ def test_report_writes_the_pages_and_says_where(tmp_path):
     done = holdfast("report", tmp_path / "runs", "--out", tmp_path / "out", "--title", "A study")
     assert done.stdout.startswith("2 runs in 3 pages, ")
     assert done.stdout.endswith(f"MB: open {tmp_path}/out/index.html\n")
-    assert "bbbbbbbbbbbb is broken, and shown as such" in done.stderr
+    assert "bbbbbbbbbbbb is broken, and is shown as broken" in done.stderr
     assert "<h1>A study</h1>" in (tmp_path / "out" / "index.html").read_text()
     told = json.loads(holdfast("report", tmp_path / "runs", "--out", tmp_path / "out", "--json").stdout)
     assert told["pages"] == 3

@@ -46,7 +46,7 @@ def test_the_chosen_runs_say_among_how_many_they_were_chosen(tmp_path, capsys):
     printed = capsys.readouterr().out
     assert "2 points, 2 seeds; chosen on validation data alone, of the first 1 stage." in printed
     assert "On the test data: holdfast run patterns --algorithm er" in printed
-    with pytest.raises(UserError, match="no run of the grid has a backward_transfer on validation data: "):
+    with pytest.raises(UserError, match="no run of the grid has 'backward_transfer' on validation data: "):
         tune(**given | {"by": "backward_transfer"}, as_json=False)
 
 
@@ -102,7 +102,7 @@ def test_a_chosen_run_that_fails_is_told_and_the_end_is_that_of_run(tmp_path, ca
     assert (told["failed"], told["chosen"], len(told["chosen_failed"])) == (0, [], 1)
     with pytest.raises(RunError):
         tune(**given)
-    assert f"Of the chosen runs, 1 failed: {told['chosen_failed'][0]}." in capsys.readouterr().out
+    assert f"1 of the chosen runs failed: {told['chosen_failed'][0]}." in capsys.readouterr().out
 
 
 def test_points_that_tie_are_told_and_the_first_of_them_is_taken(tmp_path, capsys):
@@ -114,7 +114,7 @@ def test_points_that_tie_are_told_and_the_first_of_them_is_taken(tmp_path, capsy
     assert Store(tmp_path).folder(told["chosen"][0]).record().tuning["tied"] == told["tied"]
     tune(**given)
     printed = capsys.readouterr().out
-    assert "2 points tie for the best final acc.: the first of them was taken." in printed
+    assert "2 points tie for the best final acc.; the first of them was chosen." in printed
     assert [line.split()[-1] for line in printed.splitlines() if "ewc.strength=1" in line[:20]] == ["best", "tied"]
 
 
@@ -148,14 +148,15 @@ def points(*values):
 @pytest.mark.parametrize(
     ("trials", "sentence"),
     [
-        (points((0.6,), (0.5,)), "Whether the chosen point is better than the others cannot be told: one seed."),
+        (points((0.6,), (0.5,)), "No test can tell whether the chosen point is better than the others: one seed."),
         (
             points((0.6, 0.7, 0.65), (0.61, 0.6, 0.66), (0.1, 0.2, 0.16)),
-            "Chosen by the mean alone; not distinguishable from it (paired t over 3 seeds, Holm): ewc.strength=1.",
+            "Chosen by its mean alone; these points are not distinguishable from it (paired t over 3 seeds, Holm): "
+            "ewc.strength=1.",
         ),
         (
             points((0.6, 0.7, 0.65), (0.1, 0.21, 0.14), (math.nan,) * 3),
-            "Every other point is distinguishable from the best (paired t over 3 seeds, Holm).",
+            "The chosen point is distinguishable from every other point (paired t over 3 seeds, Holm).",
         ),
         (points((0.6, 0.7, 0.65)), None),
         (points((math.nan,)), None),
@@ -169,7 +170,7 @@ def test_a_runner_up_that_is_not_distinguishable_is_told(trials, sentence):
 
 def test_nothing_is_chosen_by_a_measure_without_a_direction(tmp_path, monkeypatch):
     monkeypatch.setitem(protocol.MEASURES, "final_accuracy", Measure("mine"))
-    with pytest.raises(UserError, match="whether more of 'final_accuracy' is better"):
+    with pytest.raises(UserError, match="'final_accuracy' cannot be used to choose"):
         tune(**GRID | {"out": tmp_path})
 
 

@@ -58,11 +58,11 @@ def test_a_record_that_is_not_of_the_task_is_counted_and_is_no_bad_one(tmp_path,
     file.write_text("\n".join(lines) + "\n")
     dev = {finding.split: finding for finding in check(tmp_path, {"snli_ve": snli_ve.DATASET})}["dev"]
     assert (dev.verdict, dev.examples, dev.aside) == ("part", len(lines) - 2, {"without a gold label": 2})
-    told = "Not of the task in snli_ve, dev: 2 without a gold label."
+    told = "Not used in snli_ve, dev: 2 without a gold label."
     cli.check(tmp_path)
     assert told in capsys.readouterr().out
     cli.prepare("snli_ve", tmp_path / "snli_ve", out=tmp_path / "out", size=8)
-    assert "Not of the task in dev: 2 without a gold label." in capsys.readouterr().out
+    assert "Not used in dev: 2 without a gold label." in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("kind", ["captions", "instances"])

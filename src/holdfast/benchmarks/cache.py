@@ -55,7 +55,7 @@ class CacheEntry:
     """When it was last asked for, in seconds since 1970."""
     state: State
     why: str = ""
-    """Why it is of no more use."""
+    """Why it is no longer needed."""
 
 
 def cache_folder() -> Path:
@@ -196,7 +196,7 @@ def _why_unused(about: Mapping[str, Mapping[str, object]]) -> str:
         if ours and not folder.is_dir():  # others may lie on a disk that comes back
             return f"it was made of {folder.name}, which is gone"
         if ours and (why := _why_unused(_read(_note(folder)))):
-            return f"it was made of {folder.name}, which is of no more use: {why}"
+            return f"it was made of {folder.name}, which is no longer needed: {why}"
     return ""
 
 

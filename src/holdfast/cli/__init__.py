@@ -19,6 +19,7 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # boxes take half of 80 columns
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
@@ -83,7 +84,7 @@ def _register() -> None:
 
 
 def main() -> None:
-    """Run the command line: exit status 0 done, 1 a run failed, 2 the call or the data was wrong, 130 interrupted."""
+    """Run the command line. Exit status: 0 done, 1 a run failed, 2 the call or the data was wrong, 130 interrupted."""
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy is imported; PyTorch's threads: see --threads
     try:
         _register()
@@ -93,19 +94,19 @@ def main() -> None:
     except RunError as error:
         fail(str(error), 1)
     except OSError as error:
-        if isinstance(error, BrokenPipeError):  # the reader of our output went away: `holdfast list | head`
+        if isinstance(error, BrokenPipeError):  # the reader of our output is gone: `holdfast list | head`
             sys.stderr.close()
             sys.exit(0)
         fail(f"{error.filename or 'standard output'}: {error.strerror}", 1)
     except KeyboardInterrupt:
         fail("stopped", INTERRUPTED)
-    except SystemExit as end:  # typer makes one of Ctrl-C, and says nothing
+    except SystemExit as end:  # typer turns Ctrl-C into this, silently
         if isinstance(getattr(end.__context__, "__cause__", None), KeyboardInterrupt):
             fail("stopped", INTERRUPTED)
         raise
 
 
 def fail(sentence: str, status: int) -> None:
-    """Say what is wrong on standard error, and leave."""
+    """Print an error message and exit."""
     typer.echo(f"holdfast: {sentence}", err=True)
     sys.exit(status)

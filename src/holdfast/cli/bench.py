@@ -9,11 +9,12 @@ from typing import Annotated
 import typer
 
 from holdfast import registry
+from holdfast.cli.options import Compiled, Device, Json, Out
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
-    group = typer.Typer(no_args_is_help=True, help="Speed, as ratios within one run.")
+    group = typer.Typer(no_args_is_help=True, help="Measure speed against references.")
     group.command()(overhead)
     group.command()(data)
     group.command()(reading)
@@ -30,12 +31,15 @@ def register(app: typer.Typer) -> None:
 
 
 def overhead(
-    steps: Annotated[int, typer.Option(min=1, help="Steps of each loop in a repeat.")] = 256,
-    repeats: Annotated[int, typer.Option(min=1, help="Repeats, of which the median counts.")] = 25,
-    device: Annotated[str, typer.Option(help="cpu, cuda or cuda:N.")] = "cpu",
-    as_json: Annotated[bool, typer.Option("--json", help="As JSON on standard output.")] = False,
+    steps: Annotated[int, typer.Option(metavar="N", min=1, help="Steps of each loop in each repetition.")] = 256,
+    repeats: Annotated[int, typer.Option(metavar="N", min=1, help="Repetitions; their median counts.")] = 25,
+    device: Device = "cpu",
+    as_json: Json = False,
 ) -> None:
-    """Compare our loop with the barest PyTorch loop on the same model and data."""
+    """Time our loop beside a bare PyTorch loop.
+
+    Both train the same model on the same data.
+    """
     from holdfast.bench.overhead import overhead as measure
     from holdfast.cli.screen import print_grid, print_json
     from holdfast.experiments.runner import find_device
@@ -63,10 +67,13 @@ def overhead(
 
 
 def data(
-    size: Annotated[int, typer.Option(min=8, help="The side of an image.")] = 64,
-    as_json: Annotated[bool, typer.Option("--json", help="As JSON on standard output.")] = False,
+    size: Annotated[int, typer.Option(metavar="PIXELS", min=8, help="The side of an image.")] = 64,
+    as_json: Json = False,
 ) -> None:
-    """Compare batches from a prepared table with those of PyTorch's own loader over the same examples."""
+    """Time batches beside PyTorch's own loader.
+
+    Ours come from a prepared table of the same examples.
+    """
     from holdfast.bench.data import LIMIT_RATIO, batches
     from holdfast.cli.screen import print_grid, print_json
     from holdfast.reports.tables import Grid
@@ -86,18 +93,23 @@ def data(
         for f in found
     )
     notes = (
-        "files: the loader decodes a file and cuts a text for each example, as loaders usually do.",
-        "rows: the loader takes each example from the same table; the larger the images, the more both copy memory.",
+        "files: the loader decodes a file and tokenises a text for each example, as loaders usually do.",
+        "rows: the loader reads each example from the same table; with large images, both mostly copy memory.",
     )
-    columns = ("loader", "loader ms", "ours ms", "times quicker", f"at least {LIMIT_RATIO:g}")
+    columns = ("loader", "loader ms", "ours ms", "speed-up", f"at least {LIMIT_RATIO:g}")
     print_grid(Grid("milliseconds a batch of 64", columns, rows, notes))
 
 
 def reading(
-    scale: Annotated[str, typer.Option(help="paper is the official size; its writing takes two minutes.")] = "paper",
-    as_json: Annotated[bool, typer.Option("--json", help="As JSON on standard output.")] = False,
+    scale: Annotated[
+        str, typer.Option(metavar="SCALE", help="paper is the official size and takes two minutes to write.")
+    ] = "paper",
+    as_json: Json = False,
 ) -> None:
-    """Read VQAv2's training annotations at the official size, as the world writes them."""
+    """Time reading VQAv2's annotations.
+
+    The training annotations are written as synthetic data of the official size, and read.
+    """
     from holdfast.bench.reading import LIMIT_GIB, LIMIT_SECONDS, vqav2_annotations
     from holdfast.cli.screen import print_grid, print_json
     from holdfast.reports.tables import Grid
@@ -114,17 +126,17 @@ def reading(
         f"{found.peak_gib:.2f}",
         "yes" if within else "NO",
     )
-    columns = ("questions", "s to write", "s to read", "GiB at most", f"within {LIMIT_SECONDS:g} s, {LIMIT_GIB:g} GiB")
+    columns = ("questions", "s to write", "s to read", "peak GiB", f"within {LIMIT_SECONDS:g} s, {LIMIT_GIB:g} GiB")
     print_grid(Grid("VQAv2, training questions", columns, (row,)))
 
 
 def models(
-    device: Annotated[str, typer.Option(help="cpu, cuda, cuda:N, or auto.")] = "auto",
-    steps: Annotated[int, typer.Option(min=5, help="Steps that are timed.")] = 50,
-    only: Annotated[str, typer.Option(help="Only cases whose name has this in it.")] = "",
-    as_json: Annotated[bool, typer.Option("--json", help="As JSON on standard output.")] = False,
+    device: Device = "auto",
+    steps: Annotated[int, typer.Option(metavar="N", min=5, help="Time N steps.")] = 50,
+    only: Annotated[str, typer.Option(metavar="TEXT", help="Only cases whose name contains TEXT.")] = "",
+    as_json: Json = False,
 ) -> None:
-    """Train each model for some steps beside its reference in `transformers`."""
+    """Time each model beside `transformers`."""
     from holdfast.bench.models import models as measure
     from holdfast.cli.screen import print_grid, print_json
     from holdfast.experiments.runner import find_device
@@ -153,12 +165,15 @@ def models(
 
 
 def algorithms(
-    device: Annotated[str, typer.Option(help="cpu, cuda, cuda:N, or auto.")] = "auto",
-    steps: Annotated[int, typer.Option(min=20, help="Steps of each stage.")] = 60,
-    repeats: Annotated[int, typer.Option(min=1, help="Repeats, of which the median counts.")] = 3,
-    as_json: Annotated[bool, typer.Option("--json", help="As JSON on standard output.")] = False,
+    device: Device = "auto",
+    steps: Annotated[int, typer.Option(metavar="N", min=20, help="Steps of each stage.")] = 60,
+    repeats: Annotated[int, typer.Option(metavar="N", min=1, help="Repetitions; their median counts.")] = 3,
+    as_json: Json = False,
 ) -> None:
-    """Time a step of each algorithm beside one of fine-tuning: VL-BERT, tiny on a CPU and 6 x 384 on a GPU."""
+    """Time each algorithm beside fine-tuning.
+
+    The model is VL-BERT: tiny on a CPU, 6 x 384 on a GPU.
+    """
     from holdfast.bench.algorithms import algorithms as measure
     from holdfast.cli.screen import print_grid, print_json
     from holdfast.experiments.runner import find_device
@@ -182,12 +197,15 @@ def algorithms(
 
 
 def epoch(
-    device: Annotated[str, typer.Option(help="cpu, cuda, cuda:N, or auto.")] = "auto",
-    images: Annotated[int, typer.Option(min=200, help="Images in an epoch.")] = 50_000,
-    only: Annotated[str, typer.Option(help="Only forms whose name has this in it.")] = "",
-    as_json: Annotated[bool, typer.Option("--json", help="As JSON on standard output.")] = False,
+    device: Device = "auto",
+    images: Annotated[int, typer.Option(metavar="N", min=200, help="Images in an epoch.")] = 50_000,
+    only: Annotated[str, typer.Option(metavar="TEXT", help="Only forms whose name contains TEXT.")] = "",
+    as_json: Json = False,
 ) -> None:
-    """Time an epoch over images like CIFAR-100's beside the barest PyTorch loop: ResNet-18, made for a GPU."""
+    """Time an epoch beside a bare PyTorch loop.
+
+    ResNet-18 over images like CIFAR-100's; meant for a GPU.
+    """
     from holdfast.bench.epoch import IMAGES, LIMIT, epochs
     from holdfast.cli.screen import print_grid, print_json
     from holdfast.experiments.runner import find_device
@@ -209,19 +227,24 @@ def epoch(
         )
         for f in found
     )
-    columns = ("form", "bare s", "ours s", "times as fast", "starting s", f"within {limit:g} s")
+    columns = ("form", "bare s", "ours s", "speed-up", "start-up s", f"within {limit:g} s")
     print_grid(Grid(f"an epoch over {images:,} images", columns, rows))
 
 
 def calibration(
-    scale: Annotated[str, typer.Option(help="All at one scale: tiny, small, large; else each at its own.")] = "",
-    device: Annotated[str, typer.Option(help="cpu, cuda, cuda:N, or auto.")] = "auto",
-    only: Annotated[str, typer.Option(help="Only datasets whose name has this in it.")] = "",
-    compiled: Annotated[bool, typer.Option("--compile", help="Compile the shapes that come often.")] = False,
-    out: Annotated[Path, typer.Option(help="The store: the folder of all runs.")] = Path("runs"),
-    as_json: Annotated[bool, typer.Option("--json", help="As JSON on standard output.")] = False,
+    scale: Annotated[
+        str, typer.Option(metavar="SCALE", help="tiny, small or large for all. Default: each at its own.")
+    ] = "",
+    device: Device = "auto",
+    only: Annotated[str, typer.Option(metavar="TEXT", help="Only datasets whose name contains TEXT.")] = "",
+    compiled: Compiled = False,
+    out: Out = Path("runs"),
+    as_json: Json = False,
 ) -> None:
-    """Train a small model on each dataset of the world alone: is it hard enough, and can it be learned?"""
+    """Check how hard the synthetic datasets are.
+
+    Trains a small model on each dataset alone: it should be learnable, and not trivial.
+    """
     from holdfast.bench.calibration import calibration as measure
     from holdfast.cli.screen import print_grid, print_json
     from holdfast.experiments.store import Store
@@ -253,11 +276,14 @@ def calibration(
 
 
 def plans(
-    runs: Annotated[int, typer.Option(min=4, help="Trivial runs of each engine.")] = 100,
-    engines: Annotated[str, typer.Option(help="local, ray, or both with a comma between them.")] = "local",
-    as_json: Annotated[bool, typer.Option("--json", help="As JSON on standard output.")] = False,
+    runs: Annotated[int, typer.Option(metavar="N", min=4, help="Trivial runs with each engine.")] = 100,
+    engines: Annotated[str, typer.Option(metavar="ENGINES", help="local, ray, or local,ray.")] = "local",
+    as_json: Json = False,
 ) -> None:
-    """What scheduling adds to each run of a plan, how well sixteen runs fill two cores, and what two ranks gain."""
+    """Time plans of many runs.
+
+    Measures what scheduling adds to each run, how well sixteen runs fill two cores, and what two ranks gain.
+    """
     from holdfast.bench.plans import ENGINES, filling, overhead, overlap
     from holdfast.cli.screen import print_grid, print_json
     from holdfast.errors import UserError, nearest
@@ -274,17 +300,18 @@ def plans(
         return
     rows = [
         (
-            f"{each.engine}: beyond each of {each.runs} trivial runs of {each.run_ms:.0f} ms",
+            f"{each.engine}: overhead of each of {each.runs} trivial runs of {each.run_ms:.0f} ms",
             f"{each.extra_ms:.1f} ms",
             f"{each.limit_ms:g} ms",
             "yes" if each.extra_ms <= each.limit_ms else "NO",
         )
         for each in added
     ]
-    what = f"wall time of {filled.runs} runs on {filled.places} cores, over the sum of their {filled.sum_s:.1f} s"
+    what = f"wall time of {filled.runs} runs on {filled.places} cores, divided by the {filled.sum_s:.1f} s they sum to"
     rows.append((what, f"{filled.ratio:.3f}", f"{filled.limit:g}", "yes" if filled.ratio <= filled.limit else "NO"))
     what = (
-        f"step of two ranks that average {sent.megabytes:.0f} MB of gradients during the backward pass, over after it"
+        f"step of two ranks that average {sent.megabytes:.0f} MB of gradients: during the backward pass, "
+        "divided by after it"
     )
     rows.append((what, f"{sent.ratio:.3f}", f"{sent.limit:g}", "yes" if sent.ratio <= sent.limit else "NO"))
     print_grid(Grid("plans", ("what", "found", "at most", "within"), tuple(rows)))

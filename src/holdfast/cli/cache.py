@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from holdfast.cli.options import Json
 from holdfast.errors import UserError
 
 if TYPE_CHECKING:
@@ -23,28 +24,29 @@ def register(app: typer.Typer) -> None:
 
 
 def cache(
-    clean: Annotated[bool, typer.Option("--clean", help="Remove what is of no more use.")] = False,
+    clean: Annotated[bool, typer.Option("--clean", help="Remove what is no longer needed.")] = False,
     everything: Annotated[
-        bool, typer.Option("--all", help="With --clean: remove everything; it is made again.")
+        bool, typer.Option("--all", help="With --clean: remove everything; it is made again when needed.")
     ] = False,
     store: Annotated[
         Path | None,
-        typer.Option(
-            help="In place of the cache, the weights that a store's finished runs keep: list them, or --clean."
-        ),
+        typer.Option(metavar="DIR", help="List (or --clean) the weights that a store's finished runs keep instead."),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="As JSON on standard output.")] = False,
+    as_json: Json = False,
 ) -> None:
-    """List what the cache holds, how large it is and what is unused; `--clean` removes that.
+    """List the cache, or free its space with --clean.
 
-    With --store, drop the final weights and stage weights of runs that no other run begins with; records stay.
+    With --store, --clean removes the final weights and stage weights of runs that no other run starts from; records
+    are kept.
     """
     if everything and not clean:
-        raise UserError("--all says what --clean removes: give both, or neither")
+        raise UserError("--all has no effect without --clean: give both, or neither")
     if store is None:
         _cache(clean, everything, as_json)
     elif everything:
-        raise UserError("--all is for the cache: weights that other runs begin with are kept; leave it out")
+        raise UserError(
+            "--all works on the cache, not with --store: weights that other runs start from are always kept"
+        )
     else:
         _weights(store, clean, as_json)
 
@@ -69,14 +71,14 @@ def _cache(clean: bool, everything: bool, as_json: bool) -> None:
     if clean:
         note = f"Freed {in_bytes(_sum(found))}."
     else:
-        note = f"{in_bytes(_sum(found))} in all, of which {in_bytes(_sum(unused))} are of no more use"
+        note = f"{in_bytes(_sum(found))} in total; {in_bytes(_sum(unused))} no longer needed"
         note += ": holdfast cache --clean removes them." if unused else "."
     title = f"removed from {kept.cache_folder()}" if clean else str(kept.cache_folder())
     _show(title, rows, [*_reasons(unused if not clean else []), note], as_json)
 
 
 def _reasons(unused: Sequence[CacheEntry]) -> list[str]:
-    """Each reason once, with how many it is true of."""
+    """Each reason once, with a count."""
     counts: dict[str, int] = {}
     for each in unused:
         counts[each.why] = counts.get(each.why, 0) + 1
@@ -104,12 +106,12 @@ def _weights(place: Path, clean: bool, as_json: bool) -> None:
         for each in found
     ]
     if clean:
-        note = f"Freed {in_bytes(_sum(found))}; the records are as they were."
+        note = f"Freed {in_bytes(_sum(found))}; all records are kept."
     else:
         unused = [each for each in found if not each.needed]
-        note = f"{in_bytes(_sum(found))} in all, of which no other run begins with {in_bytes(_sum(unused))}"
-        note += f": holdfast cache --store {shlex.quote(str(place))} --clean drops them." if unused else "."
-    _show(f"weights {'dropped from' if clean else 'in'} {place}", rows, [note], as_json)
+        note = f"{in_bytes(_sum(found))} in total; no other run starts from {in_bytes(_sum(unused))} of them"
+        note += f": holdfast cache --store {shlex.quote(str(place))} --clean removes these." if unused else "."
+    _show(f"weights {'removed from' if clean else 'in'} {place}", rows, [note], as_json)
 
 
 def _show(title: str, rows: list[dict[str, Any]], notes: list[str], as_json: bool) -> None:
@@ -129,7 +131,7 @@ def _sum(found: Sequence[CacheEntry] | Sequence[Weights]) -> int:
 
 
 def in_bytes(count: float) -> str:
-    """A number of bytes for people.
+    """A number of bytes in words.
 
     >>> in_bytes(12), in_bytes(4_321_000), in_bytes(315e9)
     ('12 B', '4.3 MB', '315.0 GB')

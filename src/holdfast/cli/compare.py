@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from holdfast.cli.options import Format, Json, Store
 from holdfast.errors import UserError, nearest
 
 if TYPE_CHECKING:
     from holdfast.reports.blocks import TableBlock
     from holdfast.reports.runs import Run
     from holdfast.reports.tables import Grid
-
-Store = Annotated[Path, typer.Argument(help="The store: the folder of all runs.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -26,11 +25,16 @@ def register(app: typer.Typer) -> None:
 
 def compare(
     store: Store = Path("runs"),
-    form: Annotated[str, typer.Option("--format", help="text, markdown, latex or csv.")] = "text",
-    benchmark: Annotated[str, typer.Option(help="Only the benchmarks whose name begins so.")] = "",
-    as_json: Annotated[bool, typer.Option("--json", help="As JSON on standard output.")] = False,
+    form: Format = "text",
+    benchmark: Annotated[
+        str, typer.Option(metavar="PREFIX", help="Only benchmarks whose name begins with PREFIX.")
+    ] = "",
+    as_json: Json = False,
 ) -> None:
-    """Print what a store's runs came to: algorithms beside each other, and ours beside the papers' values."""
+    """Compare algorithms, and results with the papers'.
+
+    Prints a table for each benchmark in a store, and our values beside those of the papers.
+    """
     from holdfast.cli.screen import print_grid, print_json
     from holdfast.reports.compare import tables
     from holdfast.reports.formats import FORMATS, as_json_values
@@ -48,7 +52,7 @@ def compare(
     if not found:
         there = sorted({run.benchmark for run in runs if run.record})
         raise UserError(
-            f"{store} has no finished run of a benchmark {benchmark!r}: there are {', '.join(there)}"
+            f"{store} has no finished run of a benchmark {benchmark!r}, only of {', '.join(there)}"
             if there
             else f"{store} has no finished run: `holdfast run --out {store}` makes one"
         )
@@ -62,7 +66,7 @@ def compare(
 
 def _say(left_out: Sequence[Run]) -> None:
     for run in left_out:
-        typer.echo(f"{run.id} is {run.status}, and left out: {run.problem}", err=True)
+        typer.echo(f"{run.id} is {run.status} and left out: {run.problem}", err=True)
 
 
 def _in_terminal(table: TableBlock) -> Grid:

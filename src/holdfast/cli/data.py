@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from holdfast import registry
+from holdfast.cli.options import Json, Picture
 from holdfast.errors import RunError, UserError
 
 if TYPE_CHECKING:
@@ -26,20 +27,19 @@ if TYPE_CHECKING:
     from holdfast.data.sheet import Card
     from holdfast.datasets.check import Finding
 
-Json = Annotated[bool, typer.Option("--json", help="As JSON on standard output.")]
 SCALES = ("tiny", "small", "large", "paper")
 _CLASSES = {"nlvr2": ("false", "true"), "imdb": ("negative", "positive"), "sst2": ("negative", "positive")}
-"""The words for classes that the official files tell by a number alone."""
+"""Names of classes that the official files only number."""
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
-    group = typer.Typer(no_args_is_help=True, help="Make small datasets, check a folder, look at examples.")
+    group = typer.Typer(no_args_is_help=True, help="Make, check, view and prepare datasets.")
     group.command()(make)
     group.command()(check)
     group.command()(show)
     group.command()(prepare)
-    builds = typer.Typer(no_args_is_help=True, help="Build a benchmark's datasets from the official files of others.")
+    builds = typer.Typer(no_args_is_help=True, help="Build a benchmark's datasets from official files.")
     for family in registry.families():
         if (own := registry.part(family, "building")) is not None:
             own.register_build(builds)
@@ -49,14 +49,18 @@ def register(app: typer.Typer) -> None:
 
 def make(
     names: Annotated[
-        list[str], typer.Argument(help="Datasets to write; `all` for every one; `holdfast list datasets`.")
+        list[str],
+        typer.Argument(metavar="NAME", help="Datasets to write, or `all`: see `holdfast list datasets`."),
     ],
-    out: Annotated[Path, typer.Option(help="Where to: each dataset in a folder of its own name.")],
-    scale: Annotated[str, typer.Option(help="tiny, small, large or paper.")] = "tiny",
-    seed: Annotated[int, typer.Option(min=0, help="Another seed is another world.")] = 0,
-    as_json: Annotated[bool, typer.Option("--json", help="What will be written, as JSON on standard output.")] = False,
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Write each dataset to a folder of its name in DIR.")],
+    scale: Annotated[str, typer.Option(metavar="SCALE", help="tiny, small, large or paper.")] = "tiny",
+    seed: Annotated[int, typer.Option(metavar="N", min=0, help="The seed of the synthetic world.")] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print what will be written as JSON.")] = False,
 ) -> None:
-    """Write datasets of the procedural world in the official formats. A call that was killed goes on when repeated."""
+    """Write small synthetic datasets in official formats.
+
+    The datasets are drawn from the synthetic world. If the command is interrupted, repeat it to go on.
+    """
     from rich.console import Console
 
     from holdfast.world.whole import is_written
@@ -74,10 +78,10 @@ def make(
         sys.stdout.flush()  # before the work, also into a pipe
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     if len(missing) < len(chosen):
-        console.print(f"there already: {', '.join(name for name in chosen if name not in missing)}", markup=False)
+        console.print(f"already written: {', '.join(name for name in chosen if name not in missing)}", markup=False)
     pool = ProcessPoolExecutor(processes, get_context("spawn"), initializer=_follow)
     try:
-        # The longest first: a process that has one of them left at the end would keep all others waiting.
+        # The longest first: one that starts last would keep all other processes waiting.
         jobs = {pool.submit(_write, name, out / name, scale, seed): name for name in _longest_first(missing, scale)}
         with console.status("writing") as status:
             for number, job in enumerate(as_completed(jobs), 1):
@@ -85,7 +89,7 @@ def make(
                 status.update(f"written {number} of {len(jobs)}")
                 console.print(f"{jobs[job]}: {out / jobs[job]}", markup=False)
     except BrokenProcessPool:
-        raise RunError("a writing process was ended from outside: call it again to write what is missing") from None
+        raise RunError("a writing process was killed: run the same command again to write the rest") from None
     except BaseException:
         pool.shutdown(wait=False, cancel_futures=True)
         for process in active_children():
@@ -96,14 +100,20 @@ def make(
 
 
 def check(
-    folder: Annotated[Path, typer.Argument(help="A dataset's folder, or one that holds several.")],
-    every_image: Annotated[bool, typer.Option("--every-image", help="Decode every picture, not a sample.")] = False,
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="The folder of one dataset or of several.")],
+    every_image: Annotated[
+        bool, typer.Option("--every-image", help="Decode every picture, not only a sample.")
+    ] = False,
     reader: Annotated[
-        str | None, typer.Option("--as", help="Read the folder as this dataset: a name, or file.py:NAME of your own.")
+        str | None,
+        typer.Option("--as", metavar="NAME", help="Read the folder as this dataset: a name, or file.py:NAME of yours."),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Say which datasets a folder holds, how much of each, and what is wrong; exit status 2 if anything is."""
+    """Check the datasets in a folder.
+
+    Lists which datasets the folder holds, how much of each, and every bad record. The exit status is 2 if there is one.
+    """
     from rich.console import Console
 
     from holdfast.cli.screen import print_grid, print_json
@@ -115,7 +125,7 @@ def check(
     for name, entry in registry.entries("dataset").items() if reader is None else [(reader, _dataset(reader))]:
         try:
             datasets[name] = entry.load()
-        except UserError as error:  # a broken package is no reason not to look for the others
+        except UserError as error:  # a broken package does not hide the others
             if reader is not None:
                 raise
             console.print(str(error), markup=False)
@@ -124,7 +134,7 @@ def check(
     if reader is not None and all(finding.verdict == "absent" for finding in found):
         raise UserError("; ".join(finding.absent for finding in found))
     if not found:
-        raise UserError(f"{folder} holds no dataset that is known here: `holdfast list datasets` names them all")
+        raise UserError(f"{folder} holds no known dataset: `holdfast list datasets` lists them all")
     bad = [finding for finding in found if finding.verdict == "bad"]
     if as_json:
         print_json([asdict(finding) | {"verdict": finding.verdict} for finding in found])
@@ -139,7 +149,7 @@ def check(
             (f.dataset, f.split, str(f.examples), str(f.official or "–"), str(len(f.problems)), f.verdict) for f in here
         )
         absent = _absent(found)
-        notes = ("A part of the official data is no mistake.", *([f"Not here: {absent}."] if absent else []))
+        notes = ("It is fine to have only a part of the official data.", *([f"Not here: {absent}."] if absent else []))
         notes += tuple(_aside(f"{f.dataset}, {f.split}", f.aside) for f in here if f.aside)
         print_grid(Grid(f"in {folder}", ("dataset", "split", "examples", "official", "bad", "verdict"), rows, notes))
     if bad:
@@ -147,7 +157,7 @@ def check(
 
 
 def _absent(found: list[Finding]) -> str:
-    """The splits that are not there, and what is missing of others, with the folder of each dataset."""
+    """The splits that are missing, wholly or in part, with the folder of each dataset."""
     missing: dict[tuple[str, str], list[str]] = {}
     for finding in found:
         own = [finding.split] if finding.verdict == "absent" else list(finding.lacks)
@@ -156,22 +166,29 @@ def _absent(found: list[Finding]) -> str:
 
 
 def _aside(place: str, reasons: Mapping[str, int]) -> str:
-    """How many records were left aside, and why.
+    """How many records are not used, and why.
 
     >>> _aside("snli_ve, dev", {"without a gold label": 2})
-    'Not of the task in snli_ve, dev: 2 without a gold label.'
+    'Not used in snli_ve, dev: 2 without a gold label.'
     """
-    return f"Not of the task in {place}: {', '.join(f'{count} {why}' for why, count in reasons.items())}."
+    return f"Not used in {place}: {', '.join(f'{count} {why}' for why, count in reasons.items())}."
 
 
 def show(
-    name: Annotated[str, typer.Argument(help="A dataset, or a benchmark; your own as file.py:NAME.")],
-    folder: Annotated[Path | None, typer.Argument(help="The folder of a dataset; a benchmark needs none.")] = None,
-    split: Annotated[str | None, typer.Option(help="The split; the first by default.")] = None,
-    count: Annotated[int, typer.Option(min=1, max=400, help="How many examples, drawn from the first 4,000.")] = 24,
-    out: Annotated[Path, typer.Option(help="The picture to write.")] = Path("sheet.png"),
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A dataset or a benchmark; file.py:NAME is yours.")],
+    folder: Annotated[
+        Path | None, typer.Argument(metavar="FOLDER", help="The folder of a dataset; a benchmark needs none.")
+    ] = None,
+    split: Annotated[str | None, typer.Option(metavar="SPLIT", help="The split. Default: the first.")] = None,
+    count: Annotated[
+        int, typer.Option(metavar="N", min=1, max=400, help="Show N examples, drawn from the first 4,000.")
+    ] = 24,
+    out: Picture = Path("sheet.png"),
 ) -> None:
-    """Write a contact sheet: examples with their text and target; of a shifting stream, the density of its tasks."""
+    """Draw a contact sheet of examples.
+
+    The sheet shows examples with their text and target; of a shifting stream, it shows the density of its tasks.
+    """
     if (own := getattr(registry.part(name, "commands"), "show", None)) is not None:
         own(name, folder, out)
         return
@@ -186,12 +203,12 @@ def show(
         return
     entry = _dataset(name)
     found, dataset = entry.name, entry.load()
-    reading = Reading(skip=1_000_000_000)  # a sheet shows what is good; `data check` tells the rest
+    reading = Reading(skip=1_000_000_000)  # a sheet shows good records; `data check` lists the bad ones
     examples = list(islice(dataset.examples(folder, split or dataset.splits[0], reading), 4000))
     if not examples:
         raise UserError(f"{found} has no examples in {folder}, split {split or dataset.splits[0]}")
     if not can_be_shown(examples):
-        raise UserError(f"{found} has neither pictures nor text: there is nothing to show of it")
+        raise UserError(f"{found} has neither pictures nor text: there is nothing to show")
     rows = sorted(random.Random(0).sample(range(len(examples)), min(count, len(examples))))
     names = _names(found, folder, split or dataset.splits[0])
     sheet([card(examples[row], names) for row in rows]).save(out, "PNG")
@@ -218,10 +235,10 @@ def _of_stream(name: str, count: int) -> list[Card]:
         if name not in registry.entries("dataset"):
             raise
         more = f"; `holdfast data make {name} --out DIR` writes a small one" if name in registry.WRITERS else ""
-        raise UserError(f"where is {name}? Give its folder{more}") from None
+        raise UserError(f"give the folder of {name}{more}") from None
     setup = Setups().of(resolve(Request(name)))
     if setup.inputs.image is None:
-        raise UserError(f"{name} has no pictures for its default model: there is nothing to show of it")
+        raise UserError(f"{name} has no pictures for its default model: there is nothing to show")
     kept = [
         (stage.name, row)
         for stage in setup.stream.stages
@@ -237,14 +254,14 @@ def _of_stream(name: str, count: int) -> list[Card]:
 
 
 def _names(dataset: str, folder: Path, split: str) -> dict[int, str]:
-    """The names of a dataset's classes by number, where its examples do not tell them."""
+    """The names of a dataset's classes by number, if its examples only have numbers."""
     from holdfast.datasets.formats.json_stream import stream_arrays
 
     if dataset in _CLASSES:
         return dict(enumerate(_CLASSES[dataset]))
     if dataset not in ("objects365", "partimagenet"):
         return {}
-    # The classes are numbered by the rank of their ids, which no version leaves in that order in its file.
+    # Classes are numbered by the rank of their ids, and no version of the file lists them in that order.
     for path in (*folder.glob(f"*{split}.json"), *folder.glob(f"*/*{split}.json")):
         records = [record for _, _, record in stream_arrays(path, "categories")]
         return {rank: record["name"].strip() for rank, record in enumerate(sorted(records, key=lambda r: r["id"]))}
@@ -252,20 +269,23 @@ def _names(dataset: str, folder: Path, split: str) -> dict[int, str]:
 
 
 def prepare(
-    name: Annotated[str, typer.Argument(help="The dataset.")],
-    folder: Annotated[Path, typer.Argument(help="Its folder.")],
-    out: Annotated[Path, typer.Option(help="Where the tables go: OUT/NAME/SPLIT.")] = Path("tables"),
-    size: Annotated[int, typer.Option(min=8, help="The side of a picture.")] = 64,
-    length: Annotated[int, typer.Option(min=3, help="Word pieces of a text, at most.")] = 40,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The dataset.")],
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Its folder.")],
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Write the tables to DIR/NAME/SPLIT.")] = Path("tables"),
+    size: Annotated[int, typer.Option(metavar="PIXELS", min=8, help="The side of a picture.")] = 64,
+    length: Annotated[int, typer.Option(metavar="N", min=3, help="Cut texts after N word pieces.")] = 40,
     vocabulary: Annotated[
-        Path | None, typer.Option(help="A vocab.txt; one is trained on the first split if left out.")
+        Path | None, typer.Option(metavar="FILE", help="A vocab.txt. Default: train one on the first split.")
     ] = None,
     skip_bad: Annotated[
-        int, typer.Option(min=0, help="Drop at most so many bad records of a split, and tell them.")
+        int, typer.Option(metavar="N", min=0, help="Skip up to N bad records in each split and list them.")
     ] = 0,
     as_json: Json = False,
 ) -> None:
-    """Turn a dataset into tables on disk, once: word pieces, targets, decoded pictures."""
+    """Prepare a dataset as tables on disk.
+
+    Word pieces, targets and decoded pictures are computed once.
+    """
     from rich.console import Console
 
     from holdfast.cli.screen import print_grid, print_json
@@ -288,7 +308,7 @@ def prepare(
         )
     for table in tables:
         for line in table.dropped:
-            console.print(f"dropped: {line}", markup=False)
+            console.print(f"skipped: {line}", markup=False)
     if as_json:
         print_json([asdict(table) for table in tables])
         return
@@ -302,7 +322,7 @@ def prepare(
     absent = [split for split in dataset.splits if split not in {t.split for t in tables}]
     notes = [f"Not in {folder}: {', '.join(absent)}."] if absent else []
     notes += [_aside(t.split, t.aside) for t in tables if t.aside]
-    columns = ("split", "examples", "dropped", "words as labels", "unknown words", "MB", "folder")
+    columns = ("split", "examples", "skipped", "words as labels", "unknown words", "MB", "folder")
     print_grid(Grid(f"{found}, prepared", columns, rows, tuple(notes)))
 
 
@@ -313,7 +333,7 @@ def _longest_first(names: list[str], scale: str) -> list[str]:
 
 
 def _print_plan(names: list[str], scale: str, processes: int, as_json: bool) -> None:
-    """What will be written, before anything is: a scale of the papers takes hours and hundreds of gigabytes."""
+    """Print what will be written before it is: the papers' scale takes hours and hundreds of gigabytes."""
     from holdfast.cli.screen import print_grid, print_json
     from holdfast.reports.tables import Grid
     from holdfast.world.estimate import estimate, together
@@ -327,7 +347,7 @@ def _print_plan(names: list[str], scale: str, processes: int, as_json: bool) -> 
         (plan.dataset, f"{plan.records:,}", f"{plan.pictures:,}", _bytes(plan.bytes), _time(plan.seconds))
         for plan in (*plans, total)
     )
-    note = f"Expected from rates measured on one core; together with {processes} at work. Ctrl-C stops it."
+    note = f"Estimated from rates on one core; the total is for {processes} processes. Ctrl-C stops."
     print_grid(Grid(f"to be written at {scale}", ("dataset", "records", "pictures", "size", "time"), rows, (note,)))
 
 
@@ -342,7 +362,7 @@ def _time(seconds: float) -> str:
 
 
 def _follow() -> None:
-    """Leave Ctrl-C to the process that asked, and end with it, however it ends."""
+    """Leave Ctrl-C to the parent process, and end when it ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = parent_process()
     assert parent is not None

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from holdfast.cli.options import Device
 from holdfast.errors import UserError
 
 
@@ -16,15 +17,20 @@ def register(app: typer.Typer) -> None:
 
 
 def features(
-    weights: Annotated[Path, typer.Option(help="A ResNet's weights, as torchvision publishes them.")],
-    images: Annotated[Path, typer.Option(help="A folder of images, or a table that `holdfast data prepare` made.")],
-    out: Annotated[Path, typer.Option(help="The .npy file to write; the ids go beside it.")],
-    depth: Annotated[int, typer.Option(help="Which ResNet: 50 or 101.")] = 101,
-    side: Annotated[int, typer.Option(min=32, help="The side to which images are resized.")] = 224,
-    batch: Annotated[int, typer.Option(min=1, help="Images at a time.")] = 32,
-    device: Annotated[str, typer.Option(help="cpu, cuda or cuda:N.")] = "cpu",
+    weights: Annotated[Path, typer.Option(metavar="FILE", help="A ResNet's weights, as torchvision publishes them.")],
+    images: Annotated[
+        Path, typer.Option(metavar="DIR", help="A folder of images, or a table from `holdfast data prepare`.")
+    ],
+    out: Annotated[Path, typer.Option(metavar="FILE", help="The .npy file to write; the ids are written beside it.")],
+    depth: Annotated[int, typer.Option(metavar="N", help="The ResNet: 50 or 101.")] = 101,
+    side: Annotated[int, typer.Option(metavar="PIXELS", min=32, help="Resize images to this side.")] = 224,
+    batch: Annotated[int, typer.Option(metavar="N", min=1, help="Compute N images at a time.")] = 32,
+    device: Device = "cpu",
 ) -> None:
-    """Compute the stage-3 feature map of every image, 1024x14x14 at side 224; a stopped call continues where it was."""
+    """Compute feature maps of images.
+
+    They are the stage-3 maps of a ResNet, 1024x14x14 for images of side 224. If the command is interrupted, repeat it.
+    """
     import hashlib
 
     from holdfast.experiments.runner import find_device
@@ -33,7 +39,7 @@ def features(
     from holdfast.progress import progress_bar
 
     if depth not in (50, 101):
-        raise UserError(f"--depth is {depth}: there are features of ResNet-50 and ResNet-101")
+        raise UserError(f"--depth is {depth}: give 50 or 101")
     place = find_device(device)
     network = published(depth, weights).to(place)
     with weights.open("rb") as file:

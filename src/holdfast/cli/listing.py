@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from holdfast import registry
+from holdfast.cli.options import Json, Out, RunId
 from holdfast.errors import UserError, nearest
 
 KINDS = {
@@ -19,8 +20,6 @@ KINDS = {
 }
 ALONE = ("training", "runs")
 """What is listed without a name."""
-Out = Annotated[Path, typer.Option(help="The store: the folder of all runs.")]
-Json = Annotated[bool, typer.Option("--json", help="As JSON on standard output.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -31,16 +30,19 @@ def register(app: typer.Typer) -> None:
 
 def list_(
     kind: Annotated[
-        str | None, typer.Argument(help="benchmarks, algorithms, models, datasets, training or runs.")
+        str | None,
+        typer.Argument(
+            metavar="KIND", help="benchmarks, algorithms, models, datasets, training or runs. Default: all."
+        ),
     ] = None,
-    name: Annotated[str | None, typer.Argument(help="One of them, to read about it and its settings.")] = None,
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="Explain this one and its settings.")] = None,
     out: Out = Path("runs"),
     as_json: Json = False,
 ) -> None:
-    """List what there is, or explain one thing and its settings.
+    """List what there is, or explain one thing.
 
-    `list algorithms` lists, `list algorithms ewc` explains, `list training` explains the settings that every run has,
-    and `list runs` lists the runs of a store.
+    `list algorithms` lists all algorithms, `list algorithms ewc` explains one and its settings, `list training`
+    explains the settings of training, and `list runs` lists the runs of a store.
     """
     if kind in ALONE and name is not None:
         from holdfast.experiments.store import out_option
@@ -99,11 +101,11 @@ def _as_json(name: str, entry: registry.Entry) -> dict[str, Any]:
 
 
 def show(
-    run: Annotated[str, typer.Argument(help="A run's id, or the beginning of it.")],
+    run: RunId,
     out: Out = Path("runs"),
     as_json: Json = False,
 ) -> None:
-    """Show one run: what it was, what it scored, and the command that repeats it."""
+    """Show a run: settings, scores, cost and command."""
     from holdfast.cli.screen import print_grid, print_json
     from holdfast.experiments.store import Store, out_option
     from holdfast.reports.runs import read_run
@@ -142,7 +144,7 @@ def show(
             guesses = ", ".join(f"{name} {100 * score:.1f}" for name, score in record.chance.items())
             console.print(f"guessing scores: {guesses}")
         if record.dropped:
-            console.print(f"{record.dropped} bad records of the data were left out:")
+            console.print(f"{record.dropped} bad records were skipped:")
             for problem in record.problems:
                 console.print(f"  {problem}", markup=False)
         cost = record.cost
@@ -154,15 +156,15 @@ def show(
     elif (failure := folder.path / "failure.txt").exists():
         console.print(failure.read_text(encoding="utf-8"), markup=False, style="red")
     elif (holder := folder.holder()) is not None:
-        console.print(f"being worked on by {holder}")
+        console.print(f"running: held by {holder}")
     else:
-        console.print("not done: the same command goes on with it")
+        console.print("not finished: run the same command to resume it")
     if found.command:
         console.print(f"again: {found.command}{out_option(out)}", markup=False)
     elif record is not None and (again := record.environment.get("again")):
         console.print(f"again: {again}", markup=False)
     else:
-        console.print("its environment.json is gone, and with it the command that began it")
+        console.print("the command that repeats it is unknown: its environment.json is missing")
 
 
 def _list_runs(out: Path, as_json: bool) -> None:
@@ -178,11 +180,11 @@ def _list_runs(out: Path, as_json: bool) -> None:
     if as_json:
         print_json([dict(zip(columns, row, strict=True)) for row in rows])
         return
-    # What is wrong with a run is too long for a column.
+    # A problem is too long for a column.
     notes = [f"{run} is broken: {problem}" for run, status, *_, problem in rows if status == "broken"]
     shown = tuple(row[:-1] for row in rows)
     print_grid(
-        Grid(f"runs in {out}", columns[:-1], shown, tuple(notes) if rows else ("There are none yet: holdfast run",))
+        Grid(f"runs in {out}", columns[:-1], shown, tuple(notes) if rows else ("None yet: `holdfast run` makes some.",))
     )
 
 

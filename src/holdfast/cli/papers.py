@@ -7,15 +7,16 @@ from typing import Annotated
 
 import typer
 
-Json = Annotated[bool, typer.Option("--json", help="As JSON on standard output.")]
+from holdfast.cli.options import Json
+
 Paper = Annotated[
-    str | None, typer.Argument(help="A paper's name, as `holdfast papers list` shows it; all if left out.")
+    str | None, typer.Argument(metavar="PAPER", help="A paper's name: see `holdfast papers list`. Default: all.")
 ]
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
-    group = typer.Typer(no_args_is_help=True, help="The papers' tables as data, and an audit of their arithmetic.")
+    group = typer.Typer(no_args_is_help=True, help="Show the papers' tables and audit their arithmetic.")
     group.command()(audit)
     group.command()(table)
     group.command("list")(list_)
@@ -24,10 +25,13 @@ def register(app: typer.Typer) -> None:
 
 def audit(
     paper: Paper = None,
-    every: Annotated[bool, typer.Option("--all", help="Also the cells that are consistent.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="Also list the consistent cells.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Recompute each derived cell of the papers' tables, and list those that are printed inconsistently."""
+    """List cells that do not follow from the others.
+
+    Recomputes every derived cell of the papers' tables, and lists those that are inconsistent with the printed scores.
+    """
     from holdfast.cli.screen import print_grid, print_json
     from holdfast.papers.audit import RULES, summary
     from holdfast.papers.audit import audit as checks_of
@@ -63,7 +67,7 @@ def audit(
     wrong = sum(not check.consistent for check in checks)
     notes = (
         f"{wrong} of {len(checks)} derived cells are inconsistent.",
-        "Rounding is allowed for: a cell is inconsistent only if no unrounded inputs could give what is printed.",
+        "Rounding is allowed for: a cell is inconsistent only if no unrounded inputs could give the printed value.",
     )
     print_grid(
         Grid(
@@ -76,8 +80,8 @@ def audit(
 
 
 def table(
-    paper: Annotated[str, typer.Argument(help="The paper's name; `holdfast papers list` shows them.")],
-    number: Annotated[str, typer.Argument(help="The table's number in the paper, such as 3 or 9a.")],
+    paper: Annotated[str, typer.Argument(metavar="PAPER", help="The paper's name: see `holdfast papers list`.")],
+    number: Annotated[str, typer.Argument(metavar="NUMBER", help="The table's number in the paper, such as 3 or 9a.")],
     as_json: Json = False,
 ) -> None:
     """Print one published table."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from holdfast.cli.options import Compiled, Data, Device, Jobs, Json, Needs, SaveSeconds
 from holdfast.errors import RunError, UserError, nearest
 
 if TYPE_CHECKING:
@@ -28,40 +29,48 @@ def register(app: typer.Typer) -> None:
 
 
 def plan(
-    file: Annotated[str, typer.Argument(help="A plan in TOML or Python, or the name of a benchmark that ships one.")],
+    file: Annotated[
+        str, typer.Argument(metavar="PLAN", help="A TOML or Python file, or a benchmark that comes with a plan.")
+    ],
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only tell which runs there are, and what they cost; no data is made.")
+        bool, typer.Option("--dry-run", help="Only list the runs and what they cost; no data is made.")
     ] = False,
-    scale: Annotated[str | None, typer.Option(help="Another scale than the plan's: tiny, small, large, paper.")] = None,
-    seeds: Annotated[int | None, typer.Option(min=1, help="Another number of seeds than the plan's.")] = None,
-    data: Annotated[str | None, typer.Option(help="The folder of the official files; else the world's.")] = None,
-    out: Annotated[str, typer.Option(help="The store: a folder, for Ray one that all nodes see; or s3://...")] = "runs",
-    engine: Annotated[str, typer.Option(help="local, or ray.")] = "local",
-    jobs: Annotated[
-        int,
-        typer.Option(
-            "--jobs", "-j", "--workers", min=0, help="How many runs at once; 0: as many as cores, or as GPUs."
-        ),
-    ] = 0,
+    scale: Annotated[
+        str | None, typer.Option(metavar="SCALE", help="In place of the plan's: tiny, small, large or paper.")
+    ] = None,
+    seeds: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="The number of seeds, in place of the plan's.")
+    ] = None,
+    data: Data = None,
+    out: Annotated[
+        str, typer.Option(metavar="STORE", help="The store: a folder (with Ray, one that all nodes see) or s3://...")
+    ] = "runs",
+    engine: Annotated[str, typer.Option(metavar="ENGINE", help="local or ray.")] = "local",
+    jobs: Jobs = 0,
     threads: Annotated[
-        int | None, typer.Option(min=1, help="Another number of threads a run than the plan's; by default 1.")
+        int | None, typer.Option(metavar="N", min=1, help="CPU threads of each run, in place of the plan's.")
     ] = None,
-    tries: Annotated[int, typer.Option(min=1, help="How often a run that fails or dies is tried.")] = 3,
-    device: Annotated[str, typer.Option(help="cpu, cuda, cuda:N, or auto.")] = "auto",
-    address: Annotated[str, typer.Option(help="The Ray cluster; without it, a local one is started.")] = "",
+    tries: Annotated[int, typer.Option(metavar="N", min=1, help="Try a run that fails or dies up to N times.")] = 3,
+    device: Device = "auto",
+    address: Annotated[str, typer.Option(metavar="ADDRESS", help="The Ray cluster. Default: start a local one.")] = "",
     cpus: Annotated[
-        float | None, typer.Option(min=0, help="CPUs that Ray gives each run; by default its threads.")
+        float | None, typer.Option(metavar="N", min=0, help="CPUs that Ray gives each run. Default: its threads.")
     ] = None,
-    gpus: Annotated[float, typer.Option(min=0, help="GPUs that Ray gives each run; a fraction shares one.")] = 0,
-    memory: Annotated[float, typer.Option(min=0, help="Memory that Ray sets aside for each run, in GB.")] = 0,
-    compiled: Annotated[bool, typer.Option("--compile", help="Compile the shapes that come often.")] = False,
-    needs: Annotated[
-        bool, typer.Option("--needs/--no-needs", help="Also make the runs that some measures are taken against.")
-    ] = True,
-    save_seconds: Annotated[float, typer.Option(min=0, help="Save a checkpoint each so many seconds.")] = 60.0,
-    as_json: Annotated[bool, typer.Option("--json", help="As JSON on standard output.")] = False,
+    gpus: Annotated[
+        float, typer.Option(metavar="N", min=0, help="GPUs that Ray gives each run; with a fraction, runs share one.")
+    ] = 0,
+    memory: Annotated[
+        float, typer.Option(metavar="GB", min=0, help="Memory that Ray reserves for each run, in GB.")
+    ] = 0,
+    compiled: Compiled = False,
+    needs: Needs = True,
+    save_seconds: SaveSeconds = 60.0,
+    as_json: Json = False,
 ) -> None:
-    """Carry out a whole experiment: every run of a plan, and what they need. What is done is not run again."""
+    """Run a whole experiment: every run of a plan.
+
+    The runs that these need are included. Interrupted runs resume; finished runs are not repeated.
+    """
     from rich.console import Console
 
     from holdfast.experiments.local import Options
@@ -152,26 +161,26 @@ def _print_plan(plan: Plan, store: Store, as_json: bool) -> None:
     )
     needed = len(plan.configs) - len(plan.wanted)
     begin = sum(config.after is not None for config in plan.configs.values())
-    notes = [f"{len(plan.configs):,} runs: {len(plan.wanted):,} asked for, and {needed:,} that these need."]
+    notes = [f"{len(plan.configs):,} runs: {len(plan.wanted):,} requested and {needed:,} that these need."]
     if begin:
-        notes.append(f"{begin:,} of them begin with the weights of another.")
+        notes.append(f"{begin:,} of them start from the weights of another run.")
     ready = sum(line.done for line in found)
     if ready == len(plan.configs):
         notes.append("All are done.")
     elif unknown < len(plan.configs) - ready:
-        notes.append(f"{ready:,} are done; the others take about {_time(seconds)} of one process.")
+        notes.append(f"{ready:,} are done; the others take one process about {_time(seconds)}.")
     if unknown:
-        notes.append(f"What {unknown:,} of them take is unknown: no like run is in {store.path}.")
+        notes.append(f"The cost of {unknown:,} of them is unknown: {store.path} has no similar run.")
     if unread:
         notes.append(
-            f"The data of {len(unread):,} of them was not looked at: their ids are not known yet, and those count as "
-            "done that were made with the same settings, on data of the same folder or the world's."
+            f"The data of {len(unread):,} runs was not read, so their ids are not known yet. A run counts as done if "
+            "the store has one with the same settings on the same folder of data, or on synthetic data."
         )
     print_grid(Grid("plan", ("benchmark", "model", "algorithm", "runs", "done", "each"), rows, tuple(notes)))
 
 
 def _tell(result: PlanResult, store: Store, out: str, as_json: bool) -> None:
-    """What was done, what failed, and the command that repeats it."""
+    """Report what was done and what failed, with the commands that try it again."""
     from rich.console import Console
 
     from holdfast.cli.screen import print_json
@@ -198,13 +207,13 @@ def _tell(result: PlanResult, store: Store, out: str, as_json: bool) -> None:
     else:
         console = Console(stderr=True, highlight=False, soft_wrap=True)
         done = sum(outcome.status == "done" for outcome in result.outcomes.values())
-        console.print(f"{done} of {len(plan.configs)} runs are done, {len(result.tries)} of them now, in {out}")
+        console.print(f"{out}: {done} of {len(plan.configs)} runs are done, {len(result.tries)} of them now")
         for each in failed:
             console.print(f"failed: {plan.labels[each.id]}: {each.reason}", markup=False)
             console.print(f"  again: {_repeat(result, each.id, store)}", markup=False)
     if failed:
         same = shlex.join(["holdfast", *sys.argv[1:]])
-        raise RunError(f"{len(failed)} of {len(plan.configs)} runs failed; all of them again: {same}")
+        raise RunError(f"{len(failed)} of {len(plan.configs)} runs failed; to try them all again: {same}")
 
 
 def _repeat(result: PlanResult, run: str, store: Store) -> str:
@@ -225,7 +234,7 @@ def _on_ray(
 
 
 def _time(seconds: float) -> str:
-    """A time for people.
+    """A duration in words.
 
     >>> _time(4000), _time(75), _time(0.25)
     ('1 h 6 min', '1 min 15 s', '0.2 s')

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from holdfast.cli.options import Device
+
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
@@ -14,19 +16,25 @@ def register(app: typer.Typer) -> None:
 
 
 def pretrain(
-    model: Annotated[str, typer.Argument(help="vilt-tiny, or bert-tiny: the text side of vault-tiny.")] = "vilt-tiny",
-    out: Annotated[Path, typer.Option(help="The folder of the model.")] = Path("pretrained"),
-    scenes: Annotated[int, typer.Option(min=40, help="How many of the world's scenes it sees.")] = 2000,
-    epochs: Annotated[int, typer.Option(min=1, help="How often it sees them.")] = 10,
-    batch_size: Annotated[int, typer.Option(min=1, help="Examples a step.")] = 256,
-    learning_rate: Annotated[float, typer.Option(min=0, help="The highest learning rate.")] = 1e-3,
-    length: Annotated[int, typer.Option(min=8, help="The longest sentence, in word pieces.")] = 24,
-    pieces: Annotated[int, typer.Option(min=64, help="How many word pieces there are at most.")] = 3000,
-    seed: Annotated[int, typer.Option(min=0, help="The seed.")] = 0,
-    device: Annotated[str, typer.Option(help="cpu, cuda, cuda:N, or auto.")] = "auto",
-    as_json: Annotated[bool, typer.Option("--json", help="The scores as JSON on standard output.")] = False,
+    model: Annotated[
+        str, typer.Argument(metavar="MODEL", help="vilt-tiny, or bert-tiny, which is the text side of vault-tiny.")
+    ] = "vilt-tiny",
+    out: Annotated[Path, typer.Option(metavar="DIR", help="The folder to write the model to.")] = Path("pretrained"),
+    scenes: Annotated[int, typer.Option(metavar="N", min=40, help="Train on N scenes of the synthetic world.")] = 2000,
+    epochs: Annotated[int, typer.Option(metavar="N", min=1, help="Train for N epochs.")] = 10,
+    batch_size: Annotated[int, typer.Option(metavar="N", min=1, help="Examples in each step.")] = 256,
+    learning_rate: Annotated[float, typer.Option(metavar="RATE", min=0, help="The highest learning rate.")] = 1e-3,
+    length: Annotated[int, typer.Option(metavar="N", min=8, help="The longest sentence, in word pieces.")] = 24,
+    pieces: Annotated[int, typer.Option(metavar="N", min=64, help="The size of the vocabulary.")] = 3000,
+    seed: Annotated[int, typer.Option(metavar="N", min=0, help="The seed.")] = 0,
+    device: Device = "auto",
+    as_json: Annotated[bool, typer.Option("--json", help="Print the scores as JSON.")] = False,
 ) -> None:
-    """Pre-train a small encoder on the world: masked words, and which of two sentences matches a picture."""
+    """Pre-train a small encoder on synthetic data.
+
+    It learns to fill in masked words, and to tell which of two sentences matches a picture of the synthetic world. If
+    the command is interrupted, repeat it to go on.
+    """
     from rich.console import Console
 
     from holdfast.cli import INTERRUPTED
@@ -53,6 +61,6 @@ def pretrain(
     if as_json:
         print_json(found)
         return
-    words = {"matching": "matching: the true one of two sentences, accuracy", "words": "hidden words, log-perplexity"}
+    words = {"matching": "matching one of two sentences, accuracy", "words": "masked words, log-perplexity"}
     rows = tuple((words[name], f"{abs(score):.3f}") for name, score in found.items())
     print_grid(Grid(f"{model} on held-out scenes", ("measure", "value"), rows, (f"saved in {out}",)))

@@ -15,14 +15,17 @@ def register(app: typer.Typer) -> None:
 
 
 def report(
-    store: Annotated[Path, typer.Argument(help="The store: the folder of all runs; or the folder of one run.")] = Path(
-        "runs"
-    ),
-    out: Annotated[Path, typer.Option(help="The folder to write the report to.")] = Path("report"),
-    title: Annotated[str, typer.Option(help="What the report is called.")] = "",
-    as_json: Annotated[bool, typer.Option("--json", help="What was written, as JSON.")] = False,
+    store: Annotated[
+        Path, typer.Argument(metavar="STORE", help="The store: the folder that holds all runs; or one run's folder.")
+    ] = Path("runs"),
+    out: Annotated[Path, typer.Option(metavar="DIR", help="The folder to write the report to.")] = Path("report"),
+    title: Annotated[str, typer.Option(metavar="TEXT", help="The report's title.")] = "",
+    as_json: Annotated[bool, typer.Option("--json", help="Print what was written as JSON.")] = False,
 ) -> None:
-    """Write an HTML report of a store: tables beside the papers', curves, cost, significance, a page for each run."""
+    """Write an HTML report of a store.
+
+    It has tables beside the papers' values, learning curves, costs, significance tests and a page for each run.
+    """
     from holdfast.reports.report import write
     from holdfast.reports.runs import load
 
@@ -35,4 +38,4 @@ def report(
         return
     typer.echo(f"{len(runs)} runs in {written.pages} pages, {written.bytes / 1e6:.1f} MB: open {written.index}")
     for run, problem in broken.items():
-        typer.echo(f"{run} is broken, and shown as such: {problem}", err=True)
+        typer.echo(f"{run} is broken, and is shown as broken: {problem}", err=True)

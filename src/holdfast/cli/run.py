@@ -11,6 +11,23 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from holdfast.cli.options import (
+    Compiled,
+    Data,
+    Device,
+    Jobs,
+    Json,
+    Model,
+    Needs,
+    Out,
+    Precision,
+    SaveSeconds,
+    Scale,
+    Seed,
+    Seeds,
+    SkipBad,
+    Threads,
+)
 from holdfast.errors import UserError
 
 if TYPE_CHECKING:
@@ -19,7 +36,7 @@ if TYPE_CHECKING:
     from holdfast.experiments.store import Store
 
 FEW = 4
-"""Up to so many runs, each is told how to be shown."""
+"""With up to this many runs, print how to show each one."""
 
 
 def register(app: typer.Typer) -> None:
@@ -28,56 +45,62 @@ def register(app: typer.Typer) -> None:
 
 
 def run(
-    benchmark: Annotated[str, typer.Argument(help="What to learn; `holdfast list benchmarks`.")] = "patterns",
+    benchmark: Annotated[
+        str, typer.Argument(metavar="BENCHMARK", help="What to learn: see `holdfast list benchmarks`.")
+    ] = "patterns",
     algorithm: Annotated[
         str,
-        typer.Option("--algorithm", "-a", help="How to learn: A,B runs each, A+B combines; file.py:Class is yours."),
-    ] = "finetune",
-    model: Annotated[str | None, typer.Option(help="The model; the benchmark's own by default.")] = None,
-    scale: Annotated[str | None, typer.Option(help="How much data: tiny, small, large, paper.")] = None,
-    setting: Annotated[str | None, typer.Option(help="The benchmark's setting, such as class or task.")] = None,
-    order: Annotated[str | None, typer.Option(help="The order of the stages.")] = None,
-    data: Annotated[str | None, typer.Option(help="The folder of the official files; else the world's.")] = None,
-    skip_bad: Annotated[int, typer.Option(min=0, help="Drop at most so many bad records, and tell them.")] = 0,
-    seed: Annotated[int, typer.Option(min=0, help="The first seed.")] = 0,
-    seeds: Annotated[int, typer.Option(min=1, help="How many seeds, counted from the first.")] = 1,
-    settings: Annotated[
-        list[str] | None, typer.Option("--set", help="A setting: replay.capacity=200, train.epochs=3, model.width=64.")
-    ] = None,
-    out: Annotated[Path, typer.Option(help="The store: the folder of all runs.")] = Path("runs"),
-    device: Annotated[str, typer.Option(help="cpu, cuda, cuda:N, or auto.")] = "auto",
-    ranks: Annotated[int, typer.Option(min=1, help="How many processes train one run together.")] = 1,
-    jobs: Annotated[
-        int,
         typer.Option(
-            "--jobs", "-j", "--workers", min=0, help="How many runs at once; 0: as many as cores, or as GPUs."
+            "--algorithm",
+            "-a",
+            metavar="NAME",
+            help="How to learn: see `holdfast list algorithms`. A,B runs both; A+B combines; file.py:Name is yours.",
         ),
-    ] = 0,
-    threads: Annotated[
-        int, typer.Option(min=1, help="How many threads compute a run on the CPU; another number is another run.")
-    ] = 1,
-    precision: Annotated[str, typer.Option(help="float32, float64 or bfloat16.")] = "float32",
-    compiled: Annotated[
-        bool, typer.Option("--compile", help="Compile the shapes that come often; on a GPU, as CUDA graphs.")
-    ] = False,
+    ] = "finetune",
+    model: Model = None,
+    scale: Scale = None,
+    setting: Annotated[
+        str | None, typer.Option(metavar="WORD", help="The benchmark's setting, such as class or task.")
+    ] = None,
+    order: Annotated[str | None, typer.Option(metavar="ORDER", help="The order of the stages.")] = None,
+    data: Data = None,
+    skip_bad: SkipBad = 0,
+    seed: Seed = 0,
+    seeds: Seeds = 1,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="SETTING=VALUE",
+            help="Change a setting, as in replay.capacity=200, train.epochs=3 or model.width=64; repeat for more.",
+        ),
+    ] = None,
+    out: Out = Path("runs"),
+    device: Device = "auto",
+    ranks: Annotated[int, typer.Option(metavar="N", min=1, help="Train each run with N processes.")] = 1,
+    jobs: Jobs = 0,
+    threads: Threads = 1,
+    precision: Precision = "float32",
+    compiled: Compiled = False,
     predictions: Annotated[
-        bool, typer.Option("--predictions", help="Keep every prediction behind every score.")
+        bool, typer.Option("--predictions", help="Keep the predictions behind every score.")
     ] = False,
-    start: Annotated[str, typer.Option(help="RUN@STAGE: begin with that run's weights after that stage.")] = "",
-    stages: Annotated[int | None, typer.Option(min=1, help="Learn only so many stages, the first.")] = None,
-    needs: Annotated[
-        bool, typer.Option("--needs/--no-needs", help="Also make the runs that some measures are taken against.")
-    ] = True,
+    start: Annotated[
+        str, typer.Option(metavar="RUN@STAGE", help="Start from the weights that a run had after a stage.")
+    ] = "",
+    stages: Annotated[int | None, typer.Option(metavar="N", min=1, help="Learn only the first N stages.")] = None,
+    needs: Needs = True,
     downstream: Annotated[
-        bool, typer.Option("--downstream", help="Also make the runs that follow from the weights after each stage.")
+        bool, typer.Option("--downstream", help="Also make the runs that start from the weights after each stage.")
     ] = False,
-    log: Annotated[list[str] | None, typer.Option("--log", help="Also log to: tensorboard.")] = None,
-    save_steps: Annotated[int | None, typer.Option(min=1, help="Save a checkpoint each so many steps.")] = None,
-    save_seconds: Annotated[float, typer.Option(min=0, help="Save a checkpoint each so many seconds.")] = 60.0,
-    as_json: Annotated[bool, typer.Option("--json", help="Records as JSON on standard output.")] = False,
+    log: Annotated[list[str] | None, typer.Option("--log", metavar="NAME", help="Also log to tensorboard.")] = None,
+    save_steps: Annotated[int | None, typer.Option(metavar="N", min=1, help="Save a checkpoint every N steps.")] = None,
+    save_seconds: SaveSeconds = 60.0,
+    as_json: Json = False,
 ) -> None:
-    """Run a benchmark with each algorithm and seed, and print its table. A run that was stopped goes on; one that is
-    done is not run again.
+    """Run a benchmark with each algorithm and seed.
+
+    Prints a table of the results. Interrupted runs resume; finished runs are not repeated.
     """
     from holdfast.experiments.local import Options
     from holdfast.experiments.request import Request, settings_for
@@ -133,7 +156,7 @@ def _run_all(
     requests = [replace(request, start=whole_start(request.start, store)) for request in requests]
     if ranks > 1 and "RANK" not in os.environ:
         for request in requests:
-            resolve(request)  # a mistake is reported once, before there are several processes
+            resolve(request)  # so that a mistake is reported once, not by every process
         sys.exit(launch(ranks, ["-m", "holdfast", *sys.argv[1:]]))
     plan = graph(requests, needs, setups)
     group = join()
@@ -160,13 +183,13 @@ def _run_all(
 
 
 def whole_start(start: str, store: Store) -> str:
-    """A start with the whole id of its run, of which a user may give the beginning."""
+    """A start with the full id of its run, which a user may abbreviate."""
     run, at, stage = start.partition("@")
     return f"{store.find(run).id}@{stage}" if at and len(run) < 12 else start
 
 
 def parse_settings(words: list[str], option: str = "--set") -> dict[str, str]:
-    """Settings by name, from words such as `train.epochs=3` after an option."""
+    """Read settings such as `train.epochs=3`, given after an option."""
     values = {}
     for word in words:
         name, equals, value = word.partition("=")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from holdfast.cli.options import Data, Device, Jobs, Json, Model, Out, Precision, Scale, Seed, Seeds, Threads
 from holdfast.errors import UserError
 
 if TYPE_CHECKING:
@@ -27,40 +28,45 @@ def register(app: typer.Typer) -> None:
 
 
 def tune(
-    benchmark: Annotated[str, typer.Argument(help="What to learn.")],
-    algorithm: Annotated[str, typer.Option("--algorithm", "-a", help="How to learn; A+B combines.")],
-    grid: Annotated[
-        list[str], typer.Option("--grid", help="A setting and its values: ewc.strength=100,1000; several make a grid.")
+    benchmark: Annotated[
+        str, typer.Argument(metavar="BENCHMARK", help="What to learn: see `holdfast list benchmarks`.")
     ],
-    by: Annotated[str, typer.Option(help="The measure to choose by, on validation data, such as cl_score.")],
-    model: Annotated[str | None, typer.Option(help="The model; the benchmark's own by default.")] = None,
-    scale: Annotated[str | None, typer.Option(help="How much data: tiny, small, large, paper.")] = None,
-    setting: Annotated[str | None, typer.Option(help="The benchmark's setting.")] = None,
-    order: Annotated[str | None, typer.Option(help="The order of the stages.")] = None,
-    data: Annotated[str | None, typer.Option(help="The folder of the official files; else the world's.")] = None,
-    seed: Annotated[int, typer.Option(min=0, help="The first seed.")] = 0,
-    seeds: Annotated[int, typer.Option(min=1, help="How many seeds, counted from the first.")] = 1,
-    settings: Annotated[list[str] | None, typer.Option("--set", help="A setting that all runs have.")] = None,
-    precision: Annotated[str, typer.Option(help="float32, float64 or bfloat16.")] = "float32",
-    stages: Annotated[
-        int | None, typer.Option(min=1, help="Choose on so many stages, the first; what comes later plays no part.")
-    ] = None,
-    jobs: Annotated[
-        int,
+    algorithm: Annotated[
+        str, typer.Option("--algorithm", "-a", metavar="NAME", help="How to learn; A+B combines two.")
+    ],
+    grid: Annotated[
+        list[str],
         typer.Option(
-            "--jobs", "-j", "--workers", min=0, help="How many runs at once; 0: as many as cores, or as GPUs."
+            "--grid",
+            metavar="SETTING=VALUES",
+            help="A setting and its values, as in ewc.strength=100,1000; several span a grid.",
         ),
-    ] = 0,
-    threads: Annotated[
-        int, typer.Option(min=1, help="How many threads compute a run on the CPU; another number is another run.")
-    ] = 1,
-    out: Annotated[Path, typer.Option(help="The store: the folder of all runs.")] = Path("runs"),
-    device: Annotated[str, typer.Option(help="cpu, cuda, cuda:N, or auto.")] = "auto",
-    as_json: Annotated[bool, typer.Option("--json", help="As JSON on standard output.")] = False,
+    ],
+    by: Annotated[
+        str, typer.Option(metavar="MEASURE", help="The measure to choose by, on validation data, such as cl_score.")
+    ],
+    model: Model = None,
+    scale: Scale = None,
+    setting: Annotated[str | None, typer.Option(metavar="WORD", help="The benchmark's setting.")] = None,
+    order: Annotated[str | None, typer.Option(metavar="ORDER", help="The order of the stages.")] = None,
+    data: Data = None,
+    seed: Seed = 0,
+    seeds: Seeds = 1,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", metavar="SETTING=VALUE", help="Change a setting in all runs.")
+    ] = None,
+    precision: Precision = "float32",
+    stages: Annotated[int | None, typer.Option(metavar="N", min=1, help="Choose on the first N stages only.")] = None,
+    jobs: Jobs = 0,
+    threads: Threads = 1,
+    out: Out = Path("runs"),
+    device: Device = "auto",
+    as_json: Json = False,
 ) -> None:
-    """Run an algorithm at each point of a grid, and choose by a measure on validation data, never on the test data.
+    """Choose settings on validation data.
 
-    The chosen runs, of all stages, say in their records by what and among how many they were chosen.
+    Runs an algorithm at each point of a grid and chooses by a measure on validation data, never on test data. The
+    chosen point is then run on all stages; the records of these runs say how it was chosen, and among how many points.
     """
     from holdfast.cli.carry import end
     from holdfast.cli.run import parse_settings
@@ -88,18 +94,18 @@ def tune(
     wanted = parse_grid(grid)
     known = resolve(request).benchmark.measures
     if by in known and known[by].higher is None:
-        raise UserError(f"it is not known whether more of {by!r} is better: choose by a measure with a direction")
+        raise UserError(f"{by!r} cannot be used to choose: it is not known whether more is better. Use another measure")
     results: list[PlanResult] = []
     numbers, carry_out = range(seed, seed + seeds), _carry_out(out, device, jobs, results)
     trials = search(request, wanted, by, numbers, carry_out, list(known))
     tied = best(trials, bool(known[by].higher))
     if not tied and not results[0].failed():
         why = next((f": {v.reason}" for t in trials for v in t.values if isinstance(v, Undefined)), "")
-        raise UserError(f"no run of the grid has a {by} on validation data{why}")
+        raise UserError(f"no run of the grid has {by!r} on validation data{why}")
     how = {
         "by": by,
         "split": "validation",
-        # As the runs say: more stages than there are is all of them.
+        # As recorded in the runs: a number beyond the last stage means all stages.
         "stages": next((n for t in trials for r in t.records if (n := r.config.get("stages"))), None),
         "trials": len(trials),
         "failed": sum(bool(trial.failed) for trial in trials),
@@ -137,7 +143,7 @@ def tune(
 
 
 def parse_grid(words: Sequence[str]) -> dict[str, list[str]]:
-    """The values of each setting, from words such as `ewc.strength=10,100`.
+    """Read the values of each setting from words such as `ewc.strength=10,100`.
 
     >>> parse_grid(["ewc.strength=10,100,10", "train.epochs=5"])
     {'ewc.strength': ['10', '100'], 'train.epochs': ['5']}
@@ -148,13 +154,13 @@ def parse_grid(words: Sequence[str]) -> dict[str, list[str]]:
     for word in words:
         for name, values in parse_settings([word], "--grid").items():
             if name in found:
-                raise UserError(f"--grid {name} is given twice: give its values in one, as {name}=VALUE,VALUE")
+                raise UserError(f"--grid {name} is given twice: give all values at once, as in {name}=VALUE,VALUE")
             found[name] = list(dict.fromkeys(value.strip() for value in values.split(",")))
     return found
 
 
 def _grid(trials: Sequence[Trial], tied: Sequence[Trial], measure: Measure, notes: Sequence[str]) -> Grid:
-    """A row for each point: its settings, its mean, and what became of it."""
+    """A row for each point: its settings, its mean and the outcome."""
     from holdfast.metrics import Undefined
     from holdfast.reports.tables import Grid
 
@@ -177,22 +183,22 @@ def _grid(trials: Sequence[Trial], tied: Sequence[Trial], measure: Measure, note
 
 
 def _notes(how: Mapping[str, Any], measure: Measure, chosen: bool, lost: Sequence[str]) -> list[str]:
-    """How the choice was made, and what to know about it."""
+    """How the choice was made, and its caveats."""
     stages = how["stages"]
     first = f", of the first {_many(stages, 'stage')}" if stages else ""
     size = f"{_many(how['trials'], 'point')}, {_many(how['seeds'], 'seed')}"
     notes = [f"{size}; {f'chosen on validation data alone{first}' if chosen else 'nothing could be chosen'}."]
     if how["failed"]:
-        notes.append(f"A point where a run failed ({how['failed']} here) has no value, and cannot be chosen.")
+        notes.append(f"Points with a failed run ({how['failed']} here) have no value and cannot be chosen.")
     if how["tied"]:
-        notes.append(f"{len(how['tied'])} points tie for the best {measure.title}: the first of them was taken.")
+        notes.append(f"{len(how['tied'])} points tie for the best {measure.title}; the first of them was chosen.")
     if lost:
-        notes.append(f"Of the chosen runs, {len(lost)} failed: {', '.join(lost)}.")
+        notes.append(f"{len(lost)} of the chosen runs failed: {', '.join(lost)}.")
     return notes
 
 
 def _doubt(trials: Sequence[Trial], tied: Sequence[Trial], measure: Measure, seeds: Sequence[int]) -> list[str]:
-    """Whether the runner-up is distinguishable from the chosen point: the choice by the mean stands in any case."""
+    """Whether the chosen point is distinguishable from the others; it is chosen by its mean in any case."""
     from holdfast.reports.marks import meaning
     from holdfast.reports.significance import leaders
 
@@ -206,12 +212,12 @@ def _doubt(trials: Sequence[Trial], tied: Sequence[Trial], measure: Measure, see
         return []
     found = leaders(values, measure.higher)
     if not found.names:
-        return [f"Whether the chosen point is better than the others cannot be told: {found.why}."]
+        return [f"No test can tell whether the chosen point is better than the others: {found.why}."]
     close = [", ".join(f"{n}={v}" for n, v in trials[int(p)].settings.items()) for p in others if p in found.names]
     rule = meaning(found.seeds).partition(" (")[2]
     if not close:
-        return [f"Every other point is distinguishable from the best ({rule}."]
-    return [f"Chosen by the mean alone; not distinguishable from it ({rule}: {'; '.join(close)}."]
+        return [f"The chosen point is distinguishable from every other point ({rule}."]
+    return [f"Chosen by its mean alone; these points are not distinguishable from it ({rule}: {'; '.join(close)}."]
 
 
 def _many(count: int, what: str) -> str:
@@ -219,7 +225,7 @@ def _many(count: int, what: str) -> str:
 
 
 def _carry_out(out: Path, device: str, jobs: int, results: list[PlanResult]) -> Callable[[Plan], dict[str, Record]]:
-    """What makes the runs of a plan; what became of each plan is added to `results`."""
+    """A function that makes the runs of a plan and appends the outcome to `results`."""
     from holdfast.cli.carry import carry
     from holdfast.experiments.local import Options
     from holdfast.experiments.setups import Setups

@@ -1,4 +1,4 @@
-"""Several ranks on this machine: one process each, one exit status, one sentence where something goes wrong."""
+"""Several ranks on this machine: one process each, one exit status, one error message."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from collections.abc import Sequence
 from types import FrameType
 
 GRACE = 10.0
-"""Seconds that the other ranks have to end by themselves once one has failed."""
+"""Seconds that the other ranks have to stop by themselves once one has failed."""
 
 
 def launch(ranks: int, words: Sequence[str]) -> int:
-    """Run `python WORDS` once for each rank; the exit status is the first rank's, or 1 where another one died."""
+    """Run `python WORDS` once for each rank; return the first rank's exit status, or 1 if another one died."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    # Each rank trains with `--threads`; this is for what it does besides.
+    # Each rank trains with `--threads`; this is for everything else it does.
     shared = {"OMP_NUM_THREADS": "1", **os.environ, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
-    with tempfile.TemporaryFile() as errors:  # what the other ranks say, which is what the first one says
+    with tempfile.TemporaryFile() as errors:  # the other ranks print what the first one prints
         processes = [
             subprocess.Popen(
                 [sys.executable, *words],
@@ -54,7 +54,7 @@ def launch(ranks: int, words: Sequence[str]) -> int:
         if (failed and processes[failed].returncode < 0) or processes[0].returncode < 0:
             dead = failed or 0
             name = signal.Signals(-processes[dead].returncode).name if processes[dead].returncode < 0 else "an error"
-            print(f"holdfast: rank {dead} ended by {name}: run the same command to go on", file=sys.stderr)
+            print(f"holdfast: rank {dead} was stopped by {name}: run the same command to resume", file=sys.stderr)
             return 1
         if failed and processes[0].returncode == 0:
             errors.seek(0)
@@ -64,7 +64,7 @@ def launch(ranks: int, words: Sequence[str]) -> int:
 
 
 def _wait(processes: list[subprocess.Popen[bytes]]) -> int | None:
-    """Wait for all ranks; return the first that failed, having given the others a while to end by themselves."""
+    """Wait for all ranks, and once one failed only a while for the others; return the first that failed."""
     failed, deadline = None, float("inf")
     while any(process.poll() is None for process in processes) and time.monotonic() < deadline:
         for rank, process in enumerate(processes):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from holdfast.cli.options import SkipBad
 from holdfast.errors import UserError
 
 if TYPE_CHECKING:
@@ -27,16 +28,20 @@ def register_build(group: typer.Typer) -> None:
 
 def build(
     context: typer.Context,
-    source: Annotated[Path, typer.Option("--from", help="The folder of the official files.")],
-    out: Annotated[Path, typer.Option(help="The folder to write, in the published layout.")],
+    source: Annotated[Path, typer.Option("--from", metavar="DIR", help="The folder of official files.")],
+    out: Annotated[Path, typer.Option(metavar="DIR", help="The folder to write, in the published layout.")],
     per_combination: Annotated[
-        str, typer.Option(help="Pictures per combination for training, validation and each test.")
+        str, typer.Option(metavar="N,N,N", help="Pictures of each combination for training, validation and each test.")
     ] = "1000,50,100",
-    seed: Annotated[int, typer.Option(min=0, help="Different seeds build different datasets.")] = 0,
-    workers: Annotated[int | None, typer.Option(min=1, help="Number of processes; default: one per core.")] = None,
-    smallest: Annotated[int, typer.Option(min=1, help="Minimum width and height of a thing, in pixels.")] = 30,
-    skip_bad: Annotated[int, typer.Option(min=0, help="Skip up to N bad records of the source.")] = 0,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
+    seed: Annotated[int, typer.Option(metavar="N", min=0, help="The seed; another one makes another dataset.")] = 0,
+    workers: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Use N processes. Default: one for each core.")
+    ] = None,
+    smallest: Annotated[
+        int, typer.Option(metavar="PIXELS", min=1, help="The least width and height of an object.")
+    ] = 30,
+    skip_bad: SkipBad = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print what was built as JSON.")] = False,
 ) -> None:
     """Build a dataset, and verify the result. If interrupted, repeat the command to continue."""
     from rich.console import Console

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from holdfast.cli.options import Device, Format, Json, Out, Picture, Store
 from holdfast.errors import UserError, nearest
 
 if TYPE_CHECKING:
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from holdfast.benchmarks.cfst.maps import TaskMaps
     from holdfast.experiments.store import Record
 
-Store = Annotated[Path, typer.Argument(help="The store: the folder of all runs.")]
 SERIES = {
     "tasks": "the number of stages (E.5)",
     "per_class": "the training images per class (E.6)",
@@ -28,7 +28,7 @@ SERIES = {
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
-    group = typer.Typer(help="Analyse runs of cfst.", no_args_is_help=True)
+    group = typer.Typer(help="Show runs as in the CFST paper.", no_args_is_help=True)
     group.command()(table)
     group.command()(series)
     group.command()(maps)
@@ -42,10 +42,13 @@ def register_bench(group: typer.Typer) -> None:
 
 def table(
     store: Store = Path("runs"),
-    form: Annotated[str, typer.Option("--format", help="text, markdown, latex or csv.")] = "text",
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON to standard output.")] = False,
+    form: Format = "text",
+    as_json: Json = False,
 ) -> None:
-    """Print runs in the rows of the paper's Tables 1 to 8. Synthetic data is marked as no reproduction of them."""
+    """Print runs beside the paper's Tables 1 to 8.
+
+    Values on synthetic data are marked: they do not reproduce the paper's.
+    """
     from holdfast.cli.compare import compare
 
     compare(store, form, "cfst", as_json)
@@ -53,11 +56,16 @@ def table(
 
 def series(
     store: Store = Path("runs"),
-    over: Annotated[str, typer.Option(help="tasks, per_class, frozen or way.")] = "tasks",
-    measure: Annotated[str, typer.Option(help="For example Hn, Acon, Asys, or S(sys) for the related score.")] = "Hn",
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON to standard output.")] = False,
+    over: Annotated[str, typer.Option(metavar="SETTING", help="tasks, per_class, frozen or way.")] = "tasks",
+    measure: Annotated[
+        str, typer.Option(metavar="NAME", help="Such as Hn, Acon or Asys, or S(sys) for the related score.")
+    ] = "Hn",
+    as_json: Json = False,
 ) -> None:
-    """Print how a measure depends on a setting: one row per method, one column per value that was run."""
+    """Print how a measure changes with a setting.
+
+    There is a row for each method and a column for each value that was run.
+    """
     from holdfast import metrics
     from holdfast.cli.screen import print_grid, print_json
     from holdfast.reports.runs import load
@@ -100,14 +108,16 @@ def _by_value(records: Sequence[Record], over: str, measure: str) -> dict[str, d
 
 
 def maps(
-    runs: Annotated[list[str], typer.Argument(help="Runs by id, or its beginning, of one benchmark and data.")],
-    out: Annotated[Path, typer.Option(help="The store: the folder of all runs.")] = Path("runs"),
-    data: Annotated[str, typer.Option(help="The folder of the archive, if the runs used one.")] = "",
-    picture: Annotated[Path, typer.Option(help="The picture file to write.")] = Path("maps.png"),
-    seed: Annotated[int, typer.Option(min=0, help="Selects a different few-shot task of each test.")] = 0,
+    runs: Annotated[list[str], typer.Argument(metavar="RUN", help="The ids of runs, or their first characters.")],
+    out: Out = Path("runs"),
+    data: Annotated[str, typer.Option(metavar="DIR", help="The folder of the archive, if the runs had one.")] = "",
+    picture: Picture = Path("maps.png"),
+    seed: Annotated[int, typer.Option(metavar="N", min=0, help="Draws the few-shot task of each test.")] = 0,
 ) -> None:
-    """Draw class activation maps: for each few-shot test one task, one picture of each class, and where each run's
-    extractor finds it.
+    """Draw class activation maps.
+
+    For one task of each few-shot test, shows a picture of each class and where each run's extractor finds it. All runs
+    must be of one benchmark and its data.
     """
     from holdfast.benchmarks.cfst.maps import sheet
 
@@ -158,10 +168,13 @@ def _maps_of(run: str, out: Path, data: str, seed: int) -> tuple[str, list[TaskM
 
 
 def fewshot(
-    device: Annotated[str, typer.Option(help="cpu, cuda, cuda:N, or auto.")] = "auto",
-    as_json: Annotated[bool, typer.Option("--json", help="As JSON on standard output.")] = False,
+    device: Device = "auto",
+    as_json: Json = False,
 ) -> None:
-    """Time CFST's 300 few-shot tasks of one mode, trained together and one after another."""
+    """Time CFST's few-shot tests.
+
+    Compares the 300 tasks of a mode solved together with the same tasks one after another.
+    """
     from holdfast.benchmarks.cfst.speed import fewshot as measure
     from holdfast.cli.screen import print_grid, print_json
     from holdfast.experiments.runner import find_device

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from holdfast.cli.options import Data, Device, Jobs, Json, Out, Store
+
 if TYPE_CHECKING:
     from holdfast.benchmarks.climb.runs import RunsAtScale
     from holdfast.benchmarks.climb.tables import Sheet
     from holdfast.reports.tables import Grid
 
-Store = Annotated[Path, typer.Argument(help="The store: the folder of all runs.")]
-Scale = Annotated[str, typer.Option(help="Show runs at this scale; default: the one with the most runs.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON to standard output.")]
+Scale = Annotated[str, typer.Option(metavar="SCALE", help="Show runs at this scale. Default: the one with most runs.")]
 
 VARIANTS = (("none", False), ("zero", False), ("mean", False), ("mean", True))
 """Table 5: the image beside a text, and whether positions of the image are reallocated to the text."""
@@ -24,7 +24,7 @@ LEVELS = {"tiny": ("16", "32", "64")}
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
-    group = typer.Typer(help="Analyse runs of climb.", no_args_is_help=True)
+    group = typer.Typer(help="Show runs as in the CLiMB paper.", no_args_is_help=True)
     group.command()(tables)
     group.command()(figures)
     group.command()(vacuous)
@@ -34,12 +34,16 @@ def register(app: typer.Typer) -> None:
 def tables(
     store: Store = Path("runs"),
     table: Annotated[
-        list[str] | None, typer.Option(help="3, 5 to 8, 9a, 9b, 10 to 13; default: all with runs.")
+        list[str] | None,
+        typer.Option(metavar="NUMBER", help="3, 5 to 8, 9a, 9b or 10 to 13; repeat for more. Default: all with runs."),
     ] = None,
     scale: Scale = "",
-    as_json: AsJson = False,
+    as_json: Json = False,
 ) -> None:
-    """Print the paper's tables, with our rows above the paper's. Synthetic data is marked as no reproduction."""
+    """Print the paper's tables with our values.
+
+    Values on synthetic data are marked: they do not reproduce the paper's.
+    """
     from holdfast.benchmarks.climb.tables import BUILDERS, filled, sheet
 
     runs = _runs(store, scale)
@@ -49,10 +53,13 @@ def tables(
 
 def figures(
     store: Store = Path("runs"),
-    out: Annotated[Path, typer.Option(help="The folder for the pictures.")] = Path("figures"),
+    out: Annotated[Path, typer.Option(metavar="DIR", help="The folder to write the pictures to.")] = Path("figures"),
     scale: Scale = "",
 ) -> None:
-    """Draw the paper's Figures 3 to 6 and 8 to 10 from the runs, with the paper's own values as dashed lines."""
+    """Draw the paper's figures with our values.
+
+    Draws Figures 3 to 6 and 8 to 10; dashed lines are the paper's values.
+    """
     from holdfast.benchmarks.climb.figures import draw
 
     for path in draw(_runs(store, scale), out):
@@ -60,21 +67,29 @@ def figures(
 
 
 def vacuous(
-    scale: Annotated[str, typer.Option(help="How much data: tiny, small, large, paper.")] = "small",
-    data: Annotated[str | None, typer.Option(help="The folder of the official files; default: synthetic.")] = None,
-    model: Annotated[str | None, typer.Option(help="The model; vilt-tiny, or vilt at the paper's scale.")] = None,
-    settings: Annotated[list[str] | None, typer.Option("--set", help="A setting, such as train.epochs=20.")] = None,
-    samples: Annotated[int, typer.Option(min=1, help="Number of sub-samples of the training data.")] = 3,
-    shots: Annotated[list[str] | None, typer.Option(help="Examples per class; default: 16, 32 and 128.")] = None,
-    out: Annotated[Path, typer.Option(help="The store: the folder of all runs.")] = Path("runs"),
-    device: Annotated[str, typer.Option(help="cpu, cuda, cuda:N, or auto.")] = "auto",
-    jobs: Annotated[
-        int,
-        typer.Option("--jobs", "-j", "--workers", min=0, help="Number of parallel runs; 0: one per core, or per GPU."),
-    ] = 0,
-    as_json: AsJson = False,
+    scale: Annotated[str, typer.Option(metavar="SCALE", help="tiny, small, large or paper.")] = "small",
+    data: Data = None,
+    model: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The model. Default: vilt-tiny; at the paper's scale, vilt.")
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="SETTING=VALUE", help="Change a setting, as in train.epochs=20."),
+    ] = None,
+    samples: Annotated[int, typer.Option(metavar="N", min=1, help="Draw N sub-samples of the training data.")] = 3,
+    shots: Annotated[
+        list[str] | None,
+        typer.Option(metavar="N", help="Examples of each class; repeat for more. Default: 16, 32 and 128."),
+    ] = None,
+    out: Out = Path("runs"),
+    device: Device = "auto",
+    jobs: Jobs = 0,
+    as_json: Json = False,
 ) -> None:
-    """Run all of Table 5 and print it: IMDb with no image, a black one, the mean image, and more room for text."""
+    """Run and print all of the paper's Table 5.
+
+    It shows IMDb with no image, a black one, the mean image, and more places for text.
+    """
     from holdfast.benchmarks.climb.tables import sheet
     from holdfast.cli.carry import carry, end
     from holdfast.cli.run import parse_settings
@@ -116,7 +131,7 @@ def _runs(store: Path, scale: str) -> RunsAtScale:
     runs = load(store)
     for run in runs:
         if run.status == "broken":
-            typer.echo(f"{run.id} is broken, and left out: {run.problem}", err=True)
+            typer.echo(f"{run.id} is broken and left out: {run.problem}", err=True)
     return RunsAtScale(runs.records, scale)
 
 

@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from holdfast.cli.options import Json, Out, Picture, RunId
 from holdfast.errors import UserError, missing_extra
 
 if TYPE_CHECKING:
     from holdfast.benchmarks.clvqa.analysis import Confusion
     from holdfast.reports.tables import Grid
 
-Run = Annotated[str, typer.Argument(help="A run's id, or its beginning.")]
-Out = Annotated[Path, typer.Option(help="The store: the folder of all runs.")]
-Data = Annotated[str, typer.Option(help="The folder of the official files, if the run used one.")]
+Data = Annotated[str, typer.Option(metavar="DIR", help="The folder of official files, if the run had one.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -28,12 +27,15 @@ def register(app: typer.Typer) -> None:
 
 
 def confusion(
-    run: Run,
+    run: RunId,
     out: Out = Path("runs"),
     data: Data = "",
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON to standard output.")] = False,
+    as_json: Json = False,
 ) -> None:
-    """Show which kind of answer each kind of question gets, with the paper's table for comparison."""
+    """Print which kinds of answers questions get.
+
+    The paper's table is printed after ours.
+    """
     from holdfast.benchmarks.clvqa.analysis import confusion as count
     from holdfast.benchmarks.clvqa.analysis import published
     from holdfast.cli.screen import print_grid, print_json
@@ -61,17 +63,20 @@ def confusion(
     if theirs is not None:
         print_grid(_grid(theirs, theirs.title))
         if not data:
-            typer.echo("Our run used synthetic CLEVR, the paper the real one: this is no reproduction of it.")
+            typer.echo("Ours is on synthetic CLEVR, the paper's on the real one: this does not reproduce it.")
 
 
 def tsne(
-    run: Run,
+    run: RunId,
     out: Out = Path("runs"),
     data: Data = "",
-    picture: Annotated[Path, typer.Option(help="The picture file to write.")] = Path("tsne.png"),
-    count: Annotated[int, typer.Option(min=50, help="Maximum number of test questions.")] = 2000,
+    picture: Picture = Path("tsne.png"),
+    count: Annotated[int, typer.Option(metavar="N", min=50, help="Draw at most N test questions.")] = 2000,
 ) -> None:
-    """Draw the penultimate layer on the test questions, in two dimensions, coloured by type of question."""
+    """Draw a t-SNE of the penultimate layer.
+
+    Each point is a test question, coloured by what it asks.
+    """
     try:
         import matplotlib.figure  # type: ignore[import-not-found, unused-ignore]
         from sklearn.manifold import TSNE  # type: ignore[import-untyped, import-not-found, unused-ignore]

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Literal, cast
 
 import typer
 
+from holdfast.cli.options import SkipBad
+
 if TYPE_CHECKING:
     from holdfast.benchmarks.viscoll.build import Built
     from holdfast.reports.tables import Grid
@@ -18,22 +20,29 @@ NAME = "viscoll-"
 def register_build(group: typer.Typer) -> None:
     """Add the commands."""
     for dataset, source in (("coco", "COCO"), ("flickr", "Flickr30k Entities")):
-        group.command(NAME + dataset, help=f"Build the phrases of {source}, beside the paper's Table 1.")(build)
+        group.command(NAME + dataset, help=f"Build the phrases of {source}.")(build)
 
 
 def build(
     context: typer.Context,
     source: Annotated[
-        Path | None, typer.Option("--from", help="The folder of the official files; default: synthetic data.")
+        Path | None,
+        typer.Option("--from", metavar="DIR", help="The folder of official files. Default: synthetic data."),
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="Also write the phrases to this file.")] = None,
-    workers: Annotated[int | None, typer.Option(min=1, help="Number of processes; default: one per core.")] = None,
-    skip_bad: Annotated[int, typer.Option(min=0, help="Skip up to N bad records of the source.")] = 0,
-    scale: Annotated[str, typer.Option(help="Scale of the synthetic data: tiny, small, large or paper.")] = "small",
-    tagger: Annotated[str, typer.Option(help="gruut, spacy or stanza.")] = "gruut",
-    synonyms: Annotated[Path | None, typer.Option(help="The words for COCO's categories, one line each.")] = None,
+    out: Annotated[Path | None, typer.Option(metavar="FILE", help="Also write the phrases to this file.")] = None,
+    workers: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Use N processes. Default: one for each core.")
+    ] = None,
+    skip_bad: SkipBad = 0,
+    scale: Annotated[
+        str, typer.Option(metavar="SCALE", help="Of synthetic data: tiny, small, large or paper.")
+    ] = "small",
+    tagger: Annotated[str, typer.Option(metavar="NAME", help="gruut, spacy or stanza.")] = "gruut",
+    synonyms: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The words for COCO's categories, a line for each.")
+    ] = None,
     grammar: Annotated[
-        Literal["meant", "printed"], typer.Option(help="The paper's chunks as intended, or as printed, without VBZ.")
+        Literal["meant", "printed"], typer.Option(help="The paper's chunks as meant; or as printed, without VBZ.")
     ] = "meant",
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from holdfast.cli.options import Device, Json, Out, Picture, SkipBad
 from holdfast.errors import UserError, missing_extra, nearest
 
 if TYPE_CHECKING:
@@ -19,17 +20,15 @@ if TYPE_CHECKING:
 
     from holdfast.experiments.store import Record
 
-Runs = Annotated[list[str], typer.Argument(help="Run ids, or their beginnings.")]
-Out = Annotated[Path, typer.Option(help="The store: the folder of all runs.")]
-SkipBad = Annotated[int, typer.Option(min=0, help="Skip up to N bad records of the official files.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON to standard output instead of the picture.")]
+Runs = Annotated[list[str], typer.Argument(metavar="RUN", help="The ids of runs, or their first characters.")]
+InPlace = Annotated[bool, typer.Option("--json", help="Print JSON instead of drawing.")]
 BINS = 200
 SHADE = "0.75"
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
-    group = typer.Typer(help="Show streams and runs of viscoll.", no_args_is_help=True)
+    group = typer.Typer(help="Draw streams and runs as in the VisCOLL paper.", no_args_is_help=True)
     group.command()(density)
     group.command()(time)
     group.command()(compositions)
@@ -42,16 +41,18 @@ def register_bench(group: typer.Typer) -> None:
 
 
 def density(
-    dataset: Annotated[str, typer.Argument(help="coco or flickr.")] = "coco",
-    scale: Annotated[str, typer.Option(help="How much data: tiny, small, large, paper.")] = "small",
-    order: Annotated[str, typer.Option(help="random, ascending or descending.")] = "random",
-    data: Annotated[str, typer.Option(help="The folder of the official files; default: synthetic data.")] = "",
-    tasks: Annotated[int, typer.Option(min=1, help="Draw up to N tasks, those with the most phrases.")] = 50,
+    dataset: Annotated[str, typer.Argument(metavar="DATASET", help="coco or flickr.")] = "coco",
+    scale: Annotated[str, typer.Option(metavar="SCALE", help="tiny, small, large or paper.")] = "small",
+    order: Annotated[str, typer.Option(metavar="ORDER", help="random, ascending or descending.")] = "random",
+    data: Annotated[
+        str, typer.Option(metavar="DIR", help="The folder of official files. Default: synthetic data.")
+    ] = "",
+    tasks: Annotated[int, typer.Option(metavar="N", min=1, help="Draw the N tasks with most phrases.")] = 50,
     skip_bad: SkipBad = 0,
-    picture: Annotated[Path, typer.Option(help="The picture file to write.")] = Path("density.png"),
-    as_json: Json = False,
+    picture: Picture = Path("density.png"),
+    as_json: InPlace = False,
 ) -> None:
-    """Draw the probability of each task over time, one curve each (Figure 4)."""
+    """Draw how likely each task is over time (Figure 4)."""
     from holdfast.cli.screen import print_json
 
     names, shares = _density({"name": _benchmark(dataset), "scale": scale, "order": order}, data, skip_bad)
@@ -76,16 +77,26 @@ def show(name: str, folder: Path | None, picture: Path) -> None:
 def time(
     runs: Runs,
     out: Out = Path("runs"),
-    task: Annotated[str, typer.Option(help="Tasks, separated by commas: a panel each, over their density.")] = "",
-    word: Annotated[str, typer.Option(help="Compositions, as in 'black dog,big dog': of their first words.")] = "",
-    data: Annotated[str, typer.Option(help="The folder of the official files, if the runs used one.")] = "",
-    features: Annotated[str, typer.Option(help="The folder of the region features, if the runs used one.")] = "",
-    vocabulary: Annotated[str, typer.Option(help="The file of word pieces, if the runs used one.")] = "",
+    task: Annotated[
+        str, typer.Option(metavar="TASKS", help="Comma-separated tasks: a panel each, over its density.")
+    ] = "",
+    word: Annotated[
+        str, typer.Option(metavar="PHRASES", help="Comma-separated compositions, as in 'black dog,big dog'.")
+    ] = "",
+    data: Annotated[str, typer.Option(metavar="DIR", help="The folder of official files, if the runs had one.")] = "",
+    features: Annotated[
+        str, typer.Option(metavar="DIR", help="The folder of region features, if the runs had one.")
+    ] = "",
+    vocabulary: Annotated[str, typer.Option(metavar="FILE", help="The file of word pieces, if the runs had one.")] = "",
     skip_bad: SkipBad = 0,
-    picture: Annotated[Path, typer.Option(help="The picture file to write.")] = Path("time.png"),
-    as_json: Json = False,
+    picture: Picture = Path("time.png"),
+    as_json: InPlace = False,
 ) -> None:
-    """Draw the log-perplexity of runs over time: of all phrases (Figure 9), of tasks (7), of words (8)."""
+    """Draw the log-perplexity of runs over time.
+
+    Without options, of all phrases (Figure 9); with --task, of tasks (Figure 7); with --word, of the first words of
+    compositions (Figure 8).
+    """
     from holdfast.benchmarks.viscoll.analysis import mean_over_time
     from holdfast.cli.screen import print_json
 
@@ -138,10 +149,13 @@ def time(
 def compositions(
     runs: Runs,
     out: Out = Path("runs"),
-    picture: Annotated[Path, typer.Option(help="The picture file to write.")] = Path("compositions.png"),
-    as_json: Json = False,
+    picture: Picture = Path("compositions.png"),
+    as_json: InPlace = False,
 ) -> None:
-    """Draw seen and novel compositions of nouns with verbs and with adjectives (Figure 6)."""
+    """Draw seen beside novel compositions (Figure 6).
+
+    They are compositions of nouns with verbs and with adjectives.
+    """
     from holdfast import metrics
     from holdfast.benchmarks.viscoll.analysis import compositional
     from holdfast.cli.screen import print_json
@@ -296,12 +310,19 @@ def _save(figure: Any, picture: Path, what: str) -> None:
 
 
 def passes(
-    device: Annotated[str, typer.Option(help="cpu, cuda, cuda:N, or auto.")] = "auto",
-    steps: Annotated[int | None, typer.Option(min=400, help="Time only the first N steps, not the whole pass.")] = None,
-    only: Annotated[str, typer.Option(help="Only these methods, separated by commas: vanilla, er, agem, mir.")] = "",
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON to standard output.")] = False,
+    device: Device = "auto",
+    steps: Annotated[
+        int | None, typer.Option(metavar="N", min=400, help="Time only the first N steps of the pass.")
+    ] = None,
+    only: Annotated[
+        str, typer.Option(metavar="METHODS", help="Only these, comma-separated: vanilla, er, agem, mir.")
+    ] = "",
+    as_json: Json = False,
 ) -> None:
-    """Time one pass over a stream of COCO-shift's size with each method: VL-BERT 6 x 384, for a GPU."""
+    """Time a pass over COCO-shift with each method.
+
+    The stream is synthetic, of COCO-shift's size, and the model is VL-BERT 6 x 384; meant for a GPU.
+    """
     from holdfast.benchmarks.viscoll.speed import passes as measure
     from holdfast.cli.screen import print_grid, print_json
     from holdfast.experiments.runner import find_device
@@ -323,6 +344,6 @@ def passes(
         )
         for f in found
     )
-    columns = ("method", "seconds", "of them starting", "steps/s", "times the paper's pace", "at most", "met")
-    notes = () if all(f.measured for f in found) else ("The end of the stream was extrapolated, not run.",)
+    columns = ("method", "seconds", "start-up s", "steps/s", "speed-up on the paper", "at most", "met")
+    notes = () if all(f.measured for f in found) else ("The end of the stream was not run; its time is extrapolated.",)
     print_grid(Grid("one pass over 639,592 examples", columns, rows, notes))
