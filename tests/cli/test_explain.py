@@ -1,5 +1,6 @@
 """`holdfast list KIND NAME`: every setting explains itself, in the width of the terminal."""
 
+import importlib
 import json
 import re
 from collections import Counter
@@ -120,3 +121,25 @@ def test_what_is_not_built_in_explains_itself_too(tmp_path):
     assert told["settings"]["where"]["required"]
     assert told["origin"] == "mine.py"
     assert "did you mean Mine?" in inside("list", "algorithms", "mine.py:Min", cwd=tmp_path).stderr
+
+
+def test_a_list_says_what_packages_bring_and_where_it_comes_from(tmp_path, monkeypatch):
+    for name, code in (("listed_pack", MINE), ("failing_pack", "import nowhere_to_be_found")):
+        (tmp_path / f"{name}.py").write_text(code)
+        info = tmp_path / f"{name}-1.2.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.2\n")
+        (info / "entry_points.txt").write_text(f"[holdfast.algorithms]\nfrom-{name} = {name}:Mine\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    importlib.invalidate_caches()
+    registry._announced.cache_clear()
+    try:
+        page = inside("list", "algorithms", cwd=tmp_path).stdout
+        assert re.search(r"from-listed_pack +from package listed_pack 1\.2\b", page)
+        told = json.loads(inside("list", "algorithms", "--json", cwd=tmp_path).stdout)["algorithms"]
+        found = {each["name"]: each for each in told}
+        assert found["from-listed_pack"]["settings"]["pull"] == 0.5
+        assert "No module named 'nowhere_to_be_found'" in found["from-failing_pack"]["problem"]
+        assert found["ewc"]["origin"] == "built-in"
+    finally:
+        registry._announced.cache_clear()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,12 +12,7 @@ from holdfast import registry
 from holdfast.cli.options import Json, Out, RunId
 from holdfast.errors import UserError, nearest
 
-KINDS = {
-    "benchmarks": {**registry.BENCHMARKS},
-    "algorithms": {**registry.PLAIN, **registry.ALGORITHMS, **registry.TRANSFORMS},
-    "models": {**registry.MODELS},
-    "datasets": {**registry.DATASETS},
-}
+KINDS = ("benchmarks", "algorithms", "models", "datasets")
 ALONE = ("training", "runs")
 """What is listed without a name."""
 
@@ -62,10 +57,11 @@ def list_(
 
         about(kind.removesuffix("s"), name, as_json)
     else:
-        _list_kinds(KINDS if kind is None else {kind: KINDS[kind]}, as_json)
+        _list_kinds(KINDS if kind is None else (kind,), as_json)
 
 
-def _list_kinds(chosen: Mapping[str, Mapping[str, registry.Entry]], as_json: bool) -> None:
+def _list_kinds(kinds: Sequence[str], as_json: bool) -> None:
+    chosen = {kind: registry.entries(kind.removesuffix("s")) for kind in kinds}
     if as_json:
         from holdfast.cli.screen import print_json
 
@@ -73,6 +69,7 @@ def _list_kinds(chosen: Mapping[str, Mapping[str, registry.Entry]], as_json: boo
         return
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
     console = Console(highlight=False)
     for kind, entries in chosen.items():
@@ -81,23 +78,28 @@ def _list_kinds(chosen: Mapping[str, Mapping[str, registry.Entry]], as_json: boo
         table.add_column("what", header_style="dim")
         table.add_column("also called", header_style="dim", max_width=28)
         for name, entry in entries.items():
-            table.add_row(name, entry.summary, ", ".join([*entry.aliases, *entry.rows]))
+            what = entry.summary if entry.origin == registry.BUILT_IN else f"from {entry.origin}"
+            table.add_row(Text(name), Text(what), ", ".join([*entry.aliases, *entry.rows]))
         console.print(table)
         console.print()
-    what = next(iter(chosen)) if len(chosen) == 1 else "KIND"
+    what = kinds[0] if len(kinds) == 1 else "KIND"
     typer.echo(f"`holdfast list {what} NAME` explains one of them and its settings.")
 
 
 def _as_json(name: str, entry: registry.Entry) -> dict[str, Any]:
     from holdfast.cli.explain import settings_in
 
-    return {
+    found: dict[str, Any] = {
         "name": name,
         "summary": entry.summary,
+        "origin": entry.origin,
         "aliases": list(entry.aliases),
         "rows": {row: dict([own]) for row, own in entry.rows.items()},
-        "settings": {each.name: each.default for each in settings_in(entry)},
     }
+    try:
+        return found | {"settings": {each.name: each.default for each in settings_in(entry)}}
+    except UserError as error:  # a broken package does not hide the others
+        return found | {"problem": str(error)}
 
 
 def show(

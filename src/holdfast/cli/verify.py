@@ -6,10 +6,10 @@ import sys
 from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
+from holdfast.cli.options import Json, Store
 from holdfast.errors import UserError
 
 
@@ -19,22 +19,23 @@ def register(app: typer.Typer) -> None:
 
 
 def verify(
-    store: Annotated[Path, typer.Argument(help="The folder of runs.")] = Path("runs"),
-    as_json: Annotated[bool, typer.Option("--json", help="As JSON on standard output.")] = False,
+    store: Store = Path("runs"),
+    as_json: Json = False,
 ) -> None:
-    """Verify the checksums of all stored files of a store: which are damaged, and how to repair them.
+    """Verify the checksums of all files in a store.
 
-    The exit status is 1 if one is damaged. Files from holdfast 0.1 have no checksums.
+    Lists the damaged files and how to repair them; the exit status is 1 if any file is. Files written by holdfast 0.1
+    have no checksums.
     """
     from holdfast.cli.screen import print_grid, print_json
-    from holdfast.experiments.store import Store
+    from holdfast.experiments.store import Store as Folder
     from holdfast.experiments.verify import damaged
     from holdfast.experiments.verify import verify as checked
     from holdfast.reports.tables import Grid
 
     if not store.is_dir():
         raise UserError(f"there is no store at {store}: give the folder of runs")
-    found = checked(Store(store))
+    found = checked(Folder(store))
     bad = damaged(found)
     counts = Counter(each.state for each in found)
     if as_json:
