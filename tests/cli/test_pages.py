@@ -1,0 +1,47 @@
+"""The pages on what you can add: every file, script and command in them is made, executed and run."""
+
+import re
+import shlex
+import sys
+from contextlib import chdir
+from pathlib import Path
+
+import pytest
+
+from cli.inside import inside
+
+PAGES = Path(__file__).parents[2] / "docs"
+BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+SMALL = ["--set", "train.epochs=1"]
+"""Commands are run as they stand on the page, with fewer epochs."""
+
+
+@pytest.mark.parametrize("page", ["add-a-benchmark", "add-a-dataset", "add-a-task", "add-an-algorithm"])
+def test_every_block_of_a_page_works(page, tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    blocks = BLOCK.findall((PAGES / f"{page}.md").read_text(encoding="utf-8"))
+    assert {language for language, _ in blocks} <= {"python", "toml", ""}
+    commands = 0
+    for language, text in blocks:
+        if language == "python" and (name := re.match(r"# (\w+\.py)\n", text)):
+            (tmp_path / name[1]).write_text(text, encoding="utf-8")
+        elif language == "python":
+            with chdir(tmp_path):
+                exec(compile(text, f"{page}.md", "exec"), {"__name__": page})
+        elif not language:
+            for line in text.splitlines():
+                words = shlex.split(line)
+                assert words.pop(0) == "holdfast"
+                done = inside(*words, *(SMALL if words[0] in ("run", "tune") else []), cwd=tmp_path)
+                assert done.returncode == 0, (line, done.stderr)
+                commands += 1
+    assert commands
+
+
+def test_what_is_added_imports_nothing_private():
+    """Of Holdfast, the pages and the example package import `holdfast` alone."""
+    texts = [path.read_text(encoding="utf-8") for path in (PAGES.parent / "examples" / "plugin").rglob("*.py")]
+    for page in PAGES.glob("add-a*.md"):
+        texts += [text for _, text in BLOCK.findall(page.read_text(encoding="utf-8"))]
+    lines = {line.strip() for text in texts for line in text.splitlines()}
+    assert {line for line in lines if re.match("(import|from) holdfast", line)} == {"import holdfast as hf"}
