@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from holdfast.models.bert import Bert, TinyBert
+    from holdfast.models.huggingface import HuggingFace
     from holdfast.models.lxmert import Lxmert, TinyLxmert
     from holdfast.models.modular import ModularPerceptron, ModularResNet18, ModularVit
     from holdfast.models.perceptron import Perceptron
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 _PLACES = {
     "Bert": "bert",
+    "HuggingFace": "huggingface",
     "Lxmert": "lxmert",
     "ModularPerceptron": "modular",
     "ModularResNet18": "modular",
@@ -45,6 +47,7 @@ _PLACES = {
 
 __all__ = [
     "Bert",
+    "HuggingFace",
     "Lxmert",
     "ModularPerceptron",
     "ModularResNet18",
