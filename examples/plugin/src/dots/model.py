@@ -1,14 +1,12 @@
-from dataclasses import dataclass
-from typing import Annotated
-
-import holdfast as hf
+from torch import nn
 
 
-@dataclass(frozen=True)
-class DotsNet(hf.Model):
+class DotsNet(nn.Module):
     """Two layers over the pixels."""
 
-    width: Annotated[int, hf.Between(1)] = 64
+    def __init__(self, width: int = 64):
+        super().__init__()
+        self.net = nn.Sequential(nn.Flatten(), nn.Linear(36, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU())
 
-    def encoder(self, inputs):
-        return hf.models.Perceptron(width=self.width, depth=1).encoder(inputs)
+    def forward(self, image):
+        return self.net(image.float() / 127.5 - 1)
