@@ -128,7 +128,7 @@ def test_a_file_and_a_module_outside_any_package_say_where_they_are(tmp_path, mo
         ("mine.py", "benchmark", "'mine.py' names no benchmark: write it as mine.py:Name"),
         ("vilt-tinny", "model", r"there is no model 'vilt-tinny': did you mean vilt-tiny"),
         ("no_such.module:Net", "model", r"there is no module 'no_such.module', and no model 'no_such.module:Net'"),
-        ("json.decoder:JSONDecoder", "model", r"'JSONDecoder', which is not a model \(holdfast.Model\)"),
+        ("json.decoder:JSONDecoder", "model", r"'JSONDecoder', which does not extend holdfast.Model"),
         ("json.nothing:Net", "model", "'Net' of .*json.* cannot be imported: ModuleNotFoundError"),
         ("cfst:cgqaa", "benchmark", r"there is no benchmark 'cfst:cgqaa': did you mean cfst:cgqa"),
         ("same.py:replay", "algorithm", "same.py:replay has the name of a built-in algorithm"),

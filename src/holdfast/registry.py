@@ -96,6 +96,10 @@ BENCHMARKS: dict[str, Entry] = {
         "ten procedural image classes in stages: no download, seconds to run",
     ),
     "folder": Entry("holdfast.benchmarks.folder.benchmark:FolderData", "your own pictures, in a folder for each class"),
+    "dataset": Entry(
+        "holdfast.benchmarks.dataset.benchmark:ReadData",
+        "the classes of any dataset that has a reader, built in or your own",
+    ),
     "table": Entry("holdfast.benchmarks.table.benchmark:TableData", "your own rows of pictures, texts or both"),
     "cfst:cgqa": Entry(
         "holdfast.benchmarks.cfst.benchmark:Cgqa",
@@ -408,12 +412,11 @@ def _checked(module: ModuleType, name: str, entry: Entry) -> Any:
     base = getattr(importlib.import_module(holder), base_name)
     own = {n: thing for n, thing in vars(module).items() if _is_a(thing, base, entry.kind)}
     if module.__name__ != where:  # a file: what it takes from elsewhere is not its own
-        own = {n: t for n, t in own.items() if not isinstance(t, type) or _package_of(t) == module.__name__}
+        own = {n: t for n, t in own.items() if not isinstance(t, type) or t.__module__.split(".")[0] == module.__name__}
     if name not in own:
-        article = "an" if entry.kind[0] in "aeiou" else "a"
         wrong = f"has no {entry.kind} {name!r}"
         if name in vars(module) and module.__name__ == where:
-            wrong = f"has {name!r}, which is not {article} {entry.kind} (holdfast.{base_name})"
+            wrong = f"has {name!r}, which does not extend holdfast.{base_name}"
         raise UserError(f"{where} {wrong}: {nearest(name, own)}")
     thing = own[name]
     if isinstance(thing, type):
@@ -431,10 +434,6 @@ def _is_a(thing: Any, base: type, kind: str) -> bool:
     if kind == "dataset":
         return isinstance(thing, base)
     return isinstance(thing, type) and issubclass(thing, base) and thing is not base
-
-
-def _package_of(kind: type) -> str:
-    return kind.__module__.partition(".")[0]
 
 
 def families() -> dict[str, str]:

@@ -1,0 +1,1 @@
+"""A stream of classes from any dataset that has a reader."""
