@@ -1,11 +1,34 @@
 """The two ways in which things go wrong for a user; anything else is a mistake of ours."""
 
 import difflib
+import unicodedata
 from collections.abc import Iterable
+
+_TURNING = ("RLE", "LRE", "RLO", "LRO", "PDF", "RLI", "LRI", "FSI", "PDI")
+
+
+def printable(text: str) -> str:
+    """A text from elsewhere as a terminal may show it: control characters, and those that turn the text, are escaped.
+
+    >>> print(printable("one\x1b[2Jtwo \u202ethree"))
+    one\\x1b[2Jtwo \\u202ethree
+    """
+    if text.isprintable():
+        return text
+    return "".join(letter if _is_shown(letter) else ascii(letter)[1:-1] for letter in text)
+
+
+def _is_shown(letter: str) -> bool:
+    if letter.isprintable() or letter in "\n\t":
+        return True
+    return unicodedata.category(letter) not in ("Cc", "Cs") and unicodedata.bidirectional(letter) not in _TURNING
 
 
 class UserError(ValueError):
     """The call or the data was wrong: one sentence says what, where, and what to do (exit status 2)."""
+
+    def __str__(self) -> str:
+        return printable(super().__str__())
 
 
 class Stopped(Exception):  # noqa: N818 (no error: someone asked for it)
@@ -14,6 +37,9 @@ class Stopped(Exception):  # noqa: N818 (no error: someone asked for it)
 
 class RunError(RuntimeError):
     """A run could not go on, through no fault of the call: what was done is kept (exit status 1)."""
+
+    def __str__(self) -> str:
+        return printable(super().__str__())
 
 
 def missing_extra(need: str, extra: str) -> UserError:

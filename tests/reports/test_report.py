@@ -147,7 +147,7 @@ def test_what_other_commands_left_in_a_runs_folder_is_on_its_page(tmp_path):
     assert "4141" in page.text
     assert page.text.count("no reproduction") == 2  # both of them say so
     assert f"data:image/png;base64,{base64.b64encode(picture).decode()}" in page.links
-    assert "too large for a page" in page.text
+    assert "is not shown: it has more than 0.5 MB" in page.text
     assert "6666" in page.text
     assert "tables/bad.json is no table" in page.text
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -60,4 +61,4 @@ def open_source(name: str, *, data: str = "", scale: str = "tiny", skip_bad: int
             if folder != Path(data):
                 limits.check(folder)
             return Source(dataset, folder, skip_bad)
-    raise UserError(f"{data} contains no {name}: `holdfast data check {data}` lists what it contains")
+    raise UserError(f"{data} contains no {name}: `holdfast data check {shlex.quote(data)}` lists what it contains")

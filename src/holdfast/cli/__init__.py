@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from holdfast import registry
-from holdfast.errors import RunError, UserError
+from holdfast.errors import RunError, UserError, printable
 from holdfast.version import __version__
 
 app = typer.Typer(
@@ -108,5 +108,5 @@ def main() -> None:
 
 def fail(sentence: str, status: int) -> None:
     """Print an error message and exit."""
-    typer.echo(f"holdfast: {sentence}", err=True)
+    typer.echo(f"holdfast: {printable(sentence)}", err=True)
     sys.exit(status)

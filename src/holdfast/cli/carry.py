@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from collections.abc import Sequence
@@ -22,6 +21,7 @@ from holdfast.experiments.local import Options, Workers, devices
 from holdfast.experiments.remote import LAST, LIGHT, Remote
 from holdfast.experiments.runner import Interrupt, interruptible
 from holdfast.experiments.schedule import TRIES, Engine, Outcome, PlanResult, carry_out
+from holdfast.experiments.store import read_json
 from holdfast.experiments.trackers import PROGRESS
 
 if TYPE_CHECKING:
@@ -151,10 +151,10 @@ class _Lines:
 def read_progress(folder: Path) -> dict[str, Any] | None:
     """Where a run stands, by what it wrote last; None where it has written nothing."""
     try:
-        found: dict[str, Any] = json.loads((folder / PROGRESS).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        found: dict[str, Any] = read_json(folder / PROGRESS)
+    except UserError:
         return None
-    return found if "stage" in found else None
+    return found if isinstance(found, dict) and "stage" in found else None
 
 
 class _Shown:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -54,7 +55,7 @@ def compare(
         raise UserError(
             f"{store} has no finished run of a benchmark {benchmark!r}, only of {', '.join(there)}"
             if there
-            else f"{store} has no finished run: `holdfast run --out {store}` makes one"
+            else f"{store} has no finished run: `holdfast run --out {shlex.quote(str(store))}` makes one"
         )
     for table in found:
         if form == "text":

@@ -155,8 +155,8 @@ def show(
             f"{cost['examples_backward']} backward, {cost['memory_bytes']} bytes kept by the algorithm, "
             f"{cost['parameters']} parameters"
         )
-    elif (failure := folder.path / "failure.txt").exists():
-        console.print(failure.read_text(encoding="utf-8"), markup=False, style="red")
+    elif failure := folder.failure():
+        console.print(failure, markup=False, style="red")
     elif (holder := folder.holder()) is not None:
         console.print(f"running: held by {holder}")
     else:

@@ -10,6 +10,8 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from holdfast.errors import printable
+
 if TYPE_CHECKING:
     from holdfast.reports.tables import Grid
 
@@ -29,7 +31,7 @@ def print_grid(grid: Grid) -> None:
     for index, column in enumerate(grid.columns):
         table.add_column(column, justify="right" if index else "left", no_wrap=index == 0, overflow="fold")
     for row in grid.rows:
-        table.add_row(*row)
+        table.add_row(*map(printable, row))
     console.print(table)
     for note in grid.notes:
         console.print(note, style="dim")

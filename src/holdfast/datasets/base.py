@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
-from holdfast.errors import UserError
+from holdfast.errors import UserError, printable
 from holdfast.files import FileError, bounds, open_regular, within
 from holdfast.types import Example
 
@@ -32,7 +32,7 @@ class Problem:
 
     def __str__(self) -> str:
         place = f"{self.file}, {self.record}" if self.record else self.file
-        return f"{place}: {self.what}" + (f": {self.remedy}" if self.remedy else "")
+        return printable(f"{place}: {self.what}" + (f": {self.remedy}" if self.remedy else ""))
 
 
 class DataError(UserError):

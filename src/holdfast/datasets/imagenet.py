@@ -18,6 +18,7 @@ from typing import Any
 from holdfast.datasets.base import DataError, Dataset, Problem, Reading, open_file
 from holdfast.datasets.formats.files import first_folder, lines_of, names_in
 from holdfast.datasets.formats.hub import Hub, Row, class_number, picture, picture_name, with_hub
+from holdfast.files import refuse_outside
 from holdfast.types import Example
 
 VERSION = 1
@@ -33,6 +34,7 @@ def _root(folder: Path) -> Path:
 
 
 def _holds(folder: Path, pattern: str) -> bool:
+    refuse_outside(folder)
     try:
         with os.scandir(folder) as entries:
             return any(re.match(pattern, entry.name) for entry in islice(entries, 50))

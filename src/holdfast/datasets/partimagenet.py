@@ -17,6 +17,7 @@ from holdfast.datasets.base import Dataset, Reading, first_file
 from holdfast.datasets.formats.arrays import read_boxes
 from holdfast.datasets.formats.files import first_folder
 from holdfast.datasets.formats.image_files import ImageFiles
+from holdfast.files import refuse_outside
 from holdfast.types import Example
 
 VERSION = 1
@@ -35,6 +36,7 @@ def _present(folder: Path) -> bool:
         listed = (root / f"{split}.json").is_file() or (root / "annotations" / f"{split}.json").is_file()
         for pictures in (root / split, root / "images" / split):
             if listed and pictures.is_dir():
+                refuse_outside(pictures)
                 with os.scandir(pictures) as entries:
                     if any(re.match(r"n[0-9]{8}", entry.name) for entry in islice(entries, 50)):
                         return True

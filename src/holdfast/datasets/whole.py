@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -101,7 +102,10 @@ def prepare_all(
             )
         )
     if not found:
-        raise UserError(f"{folder} holds no split of {dataset.name}: `holdfast data check {folder}` says what it holds")
+        raise UserError(
+            f"{folder} holds no split of {dataset.name}: "
+            f"`holdfast data check {shlex.quote(str(folder))}` says what it holds"
+        )
     if tokenizer is not None:
         tokenizer.save(out / "vocab.txt")
     if names:

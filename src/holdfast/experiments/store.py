@@ -33,12 +33,14 @@ import numpy as np
 from holdfast import checksums
 from holdfast.benchmarks.base import Measure
 from holdfast.checksums import DamagedError, sealed
-from holdfast.errors import RunError, Stopped, UserError, nearest
-from holdfast.files import Bounds, FileError, open_own, open_regular, read_inside
+from holdfast.errors import RunError, Stopped, UserError, nearest, printable
+from holdfast.files import Bounds, FileError, open_inside, open_own, open_regular, read_inside
 from holdfast.types import Array, Score
 
 SCHEMA = 2
 """The version of a record's layout. A reader reads its own and all earlier ones; from 2 on, a file has a checksum."""
+MOST_FAILURE = 8000
+"""The bytes of a traceback that are shown: its end."""
 MOST_STAGES = 10**5
 """A score after more stages than these is no score of ours: tables have a row for each."""
 FEW = 10
@@ -95,6 +97,7 @@ class Record:
         try:
             if not wrong:
                 value = {name: part for name, part in value.items() if name != checksums.FIELD}
+                value = _plain(value)
                 scores = tuple(Score(**score) for score in value["scores"])
                 return Record(**{**value, "scores": scores, "problems": tuple(value.get("problems", ()))})
         except TypeError as error:  # a name that a record or a score does not have, or one that it lacks
@@ -199,7 +202,7 @@ class RunFolder:
         config: dict[str, Any] = _opened(read_json(path), path)
         if not _is_config(config):
             raise UserError(f"{path} is no configuration of a run: delete its folder if it should not be there")
-        return config
+        return dict(_plain(config))
 
     def final_weights(self) -> Path:
         """The file of the final weights, or how to get them where they were dropped."""
@@ -230,9 +233,18 @@ class RunFolder:
         """The command that repeats the run; empty if no command does: `environment.json` then says what does."""
         path = self.path / "environment.json"
         found = _opened(read_json(path), path)
-        if not isinstance(found, dict) or not isinstance(command := found.get("command"), str):
+        if not isinstance(found, dict) or not isinstance(found.get("command"), str):
             raise UserError(f"{path} does not say which command began the run: delete its folder and run again")
-        return command
+        return str(_plain(found)["command"])
+
+    def failure(self) -> str:
+        """The end of the traceback of the last failure; empty if there is none that can be read."""
+        try:
+            with open_inside(self.path.parent, self.path / "failure.txt") as file:
+                file.seek(max(0, os.fstat(file.fileno()).st_size - MOST_FAILURE))
+                return printable(file.read(MOST_FAILURE).decode("utf-8", "replace"))
+        except (OSError, FileError):
+            return ""
 
     def began(self) -> float:
         """When the run began, as far as its files tell: by its configuration, or else by its record."""
@@ -323,7 +335,8 @@ class Store:
     def find(self, name: str) -> RunFolder:
         """The run whose id begins so."""
         if not self.path.is_dir():
-            raise UserError(f"there is no store at {self.path}: `holdfast run --out {self.path}` makes one")
+            named = shlex.quote(str(self.path))
+            raise UserError(f"there is no store at {self.path}: `holdfast run --out {named}` makes one")
         ids = [run.id for run in self.runs()]
         found = [run for run in ids if run.startswith(name)]
         if len(found) == 1:
@@ -354,7 +367,33 @@ def _opened(value: Any, path: Path, *, required: bool = False) -> Any:
 
 
 def _holder(file: IO[bytes]) -> str:
-    return file.read(1000).decode("utf-8", "replace") or "another process"
+    return printable(file.read(1000).decode("utf-8", "replace")) or "another process"
+
+
+def _plain(value: Any) -> Any:
+    """A value from a store with each text as a terminal may show it, and each command as a shell should read it."""
+    if isinstance(value, str):
+        return printable(value)
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    if isinstance(value, dict):
+        return {_plain(name): quoted(item) if name == "command" else _plain(item) for name, item in value.items()}
+    return value
+
+
+def quoted(command: Any) -> Any:
+    """A command from a store, each of its words quoted: whoever copies it runs holdfast, and nothing else.
+
+    >>> quoted("holdfast run patterns; rm -r ~"), quoted("rm -r ~")
+    ("holdfast run 'patterns;' rm -r '~'", '')
+    """
+    if not isinstance(command, str):
+        return command
+    try:
+        words = shlex.split(printable(command))
+    except ValueError:
+        return ""
+    return shlex.join(words) if words[:1] == ["holdfast"] else ""
 
 
 def read_json(path: Path) -> Any:

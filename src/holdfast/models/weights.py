@@ -20,6 +20,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from holdfast.errors import UserError
+from holdfast.files import FileError, bounds, open_regular, read_bytes, within
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -118,6 +119,13 @@ def _from_hub(name: str, setting: str, download: bool) -> Path:
 
 def weight_files(folder: Path) -> tuple[Path, ...]:
     """The files that hold a folder's weights, safetensors before torch's own; none where there are none."""
+    files, limits = _weight_files(folder), bounds(folder)
+    for path in files:
+        limits.check(path)
+    return files
+
+
+def _weight_files(folder: Path) -> tuple[Path, ...]:
     if (folder / _WHOLE).is_file():
         return (folder / _WHOLE,)
     if (folder / _INDEX).is_file():
@@ -136,12 +144,15 @@ def read_state(folder: Path) -> dict[str, Tensor]:
     state: dict[str, Tensor] = {}
     for path in files:
         try:
+            open_regular(path).close()
             if path.name == _OLD:
                 state |= torch.load(path, map_location="cpu", weights_only=True)
             else:
                 state |= load_file(path)
         except FileNotFoundError:
             raise UserError(f"{path} is missing, and {_INDEX} names it: download it again") from None
+        except FileError:
+            raise
         except (SafetensorError, RuntimeError, EOFError, ValueError, TypeError) as error:
             first = str(error).splitlines()[0] if str(error) else type(error).__name__
             raise UserError(f"{path} cannot be read ({first}): download it again") from None
@@ -168,7 +179,8 @@ def read_config(folder: Path, kind: str) -> dict[str, Any]:
 def read_json(path: Path) -> dict[str, Any]:
     """The object in a file of JSON."""
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        with within(bounds(path.parent)):
+            found = json.loads(read_bytes(path))
     except FileNotFoundError:
         raise UserError(f"{path} is missing: give the whole folder, with its config.json") from None
     except (UnicodeDecodeError, json.JSONDecodeError):
@@ -275,7 +287,12 @@ def save(
 
 def vocabulary_file(folder: Path) -> Path | None:
     """The file of a folder's word pieces, or of its tokenizer, where it has one."""
-    return next((folder / name for name in (VOCABULARY, TOKENIZER) if (folder / name).is_file()), None)
+    limits = bounds(folder)
+    for path in (folder / VOCABULARY, folder / TOKENIZER):
+        limits.check(path)
+        if path.is_file():
+            return path
+    return None
 
 
 def source(name: str, setting: str) -> str:
@@ -292,7 +309,9 @@ def digest(folder: Path, *more: str) -> str:
     tokenizer = vocabulary_file(folder)
     names = dict.fromkeys([*_KEPT, *([] if tokenizer is None else [tokenizer.name]), *more])
     beside = [path for path in (folder / name for name in names) if path.is_file()]
+    limits = bounds(folder)
     for path in (*beside, *weight_files(folder)):
+        limits.check(path)
         status = path.stat()
         whole.update(path.name.encode("utf-8", "surrogateescape"))
         whole.update(_file_digest(path, status.st_size, status.st_mtime_ns))

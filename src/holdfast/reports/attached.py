@@ -11,6 +11,8 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
+from holdfast.errors import printable
+from holdfast.files import Bounds, FileError, read_inside
 from holdfast.reports.blocks import Block, Cell, Note, PictureBlock, TableBlock
 from holdfast.reports.render import KINDS
 
@@ -26,25 +28,37 @@ def attached(folder: Path, caution: str = "") -> list[Block]:
     `caution` is why the run is not comparable with a paper: a table of the paper's is shown with it.
     """
     blocks: list[Block] = []
-    for path in sorted((folder / "tables").glob("*.json")):
+    for path in _files(folder, "tables", "*.json"):
         try:
             blocks += read_tables(path, caution)
-        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-            blocks.append(Note(f"tables/{path.name} is no table: {type(error).__name__}: {error}", problem=True))
-    pictures = [p for p in sorted((folder / "pictures").glob("*")) if p.suffix.lstrip(".").lower() in KINDS]
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            what = error.what if isinstance(error, FileError) else f"{type(error).__name__}: {error}"
+            blocks.append(Note(printable(f"tables/{path.name} is no table: {what}"), problem=True))
+    pictures = [p for p in _files(folder, "pictures", "*") if p.suffix.lstrip(".").lower() in KINDS]
     for path in pictures[:MOST]:
-        if path.stat().st_size > LARGEST:
-            blocks.append(Note(f"pictures/{path.name} has {path.stat().st_size:,} bytes: too large for a page."))
+        try:
+            content = read_inside(folder.parent, path, LARGEST)
+        except (OSError, FileError) as error:
+            why = error.what if isinstance(error, FileError) else error.strerror
+            blocks.append(Note(printable(f"pictures/{path.name} is not shown: {why}."), problem=True))
         else:
-            blocks.append(PictureBlock(path.stem, path.read_bytes(), path.suffix.lstrip(".").lower()))
+            blocks.append(PictureBlock(printable(path.stem), content, path.suffix.lstrip(".").lower()))
     if len(pictures) > MOST:
         blocks.append(Note(f"{len(pictures) - MOST} more pictures are in the run's folder."))
     return blocks
 
 
+def _files(folder: Path, name: str, pattern: str) -> list[Path]:
+    try:
+        Bounds(folder.parent).check(folder / name)
+    except FileError:
+        return []
+    return sorted((folder / name).glob(pattern))
+
+
 def read_tables(path: Path, caution: str = "") -> list[TableBlock]:
     """The tables of a file; a number may stand as it is."""
-    raw = json.loads(path.read_text(encoding="utf-8"))
+    raw = json.loads(read_inside(path.parent.parent.parent, path))
     if "rows" in raw:
         rows = tuple(tuple(_cell(value) for value in row) for row in raw["rows"])
         return [_table(str(raw["title"]), raw["columns"], rows, raw.get("notes", ()), str(raw.get("warning", "")))]

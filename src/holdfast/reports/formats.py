@@ -76,7 +76,7 @@ def as_csv(table: TableBlock) -> str:
             *([f"{name} interval", f"{name} best"] if number else []),
             *([f"{name} paper"] if paper else []),
         ]
-    writer.writerow([*heads, "warning"])
+    writer.writerow([_harmless(head) for head in (*heads, "warning")])
     for row in table.rows:
         words: list[object] = [table.title]
         for cell, number, paper in zip(row, numeric, published, strict=True):
@@ -86,8 +86,19 @@ def as_csv(table: TableBlock) -> str:
                 *([cell.interval, "true" if cell.best else None] if number else []),
                 *([cell.paper] if paper else []),
             ]
-        writer.writerow(["" if word is None else word for word in (*words, table.warning)])
+        writer.writerow(["" if word is None else _harmless(word) for word in (*words, table.warning)])
     return file.getvalue()
+
+
+def _harmless(word: object) -> object:
+    """A word that no spreadsheet takes for a formula: one that begins as a formula does, and is no number, is quoted.
+
+    >>> _harmless("=HYPERLINK(1)"), _harmless("-0.5"), _harmless(-0.5), _harmless("+3 %")
+    ("'=HYPERLINK(1)", '-0.5', -0.5, "'+3 %")
+    """
+    if not isinstance(word, str) or not word.lstrip().startswith(("=", "+", "-", "@", "\t", "\r")):
+        return word
+    return word if re.fullmatch(r"[+-]?[0-9.,]+([eE][+-]?[0-9]+)?", word) else f"'{word}"
 
 
 def as_json_values(table: TableBlock) -> dict[str, Any]:

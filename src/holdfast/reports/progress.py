@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections import Counter
 from collections.abc import Mapping
@@ -48,7 +49,7 @@ class StoreProgress:
 def look(path: Path, now: float | None = None) -> StoreProgress:
     """The runs of a store that go on now, how many there are of each status, and which are broken."""
     if not path.is_dir():
-        raise UserError(f"there is no store at {path}: `holdfast run --out {path}` makes one")
+        raise UserError(f"there is no store at {path}: `holdfast run --out {shlex.quote(str(path))}` makes one")
     going, broken, counts = [], {}, Counter[str]()
     for folder in Store(path).runs():
         run = _read(folder)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.errors import UserError
-from holdfast.experiments.store import Record
+from holdfast.experiments.store import Record, RunFolder
 from holdfast.reports import overview
 from holdfast.reports.attached import attached
 from holdfast.reports.beside import caution
@@ -254,14 +254,13 @@ def _problems(runs: Runs) -> list[Block]:
 def _run_page(run: Run, shared: Mapping[str, str]) -> str:
     seed = "" if run.seed is None else f", seed {run.seed}"
     heading = f"{run.algorithm} on {run.benchmark}{seed}" if run.config else run.id
-    failure = run.path / "failure.txt"
     return render(
         "run.html",
         title=f"{heading} · {run.id}",
         heading=heading,
         run=run,
         blocks=_run_blocks(run.record) if run.record else [],
-        failure=failure.read_text(encoding="utf-8", errors="replace")[-8000:] if run.status == "failed" else "",
+        failure=RunFolder(run.path).failure() if run.status == "failed" else "",
         details=_details(run),
         attached=attached(run.path, caution(run.record) if run.record else ""),
         **shared,

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
-from holdfast.errors import UserError, missing_extra
+from holdfast.errors import UserError, missing_extra, printable
 from holdfast.experiments.store import Record, RunFolder, algorithm_of, local_folder, read_json
 from holdfast.types import Score
 
@@ -143,7 +143,7 @@ def load(store: str | Path) -> Runs:
     """
     path = local_folder(store)
     if not path.is_dir():
-        raise UserError(f"there is no store at {path}: `holdfast run --out {path}` makes one")
+        raise UserError(f"there is no store at {path}: `holdfast run --out {shlex.quote(str(path))}` makes one")
     if _is_run(path):
         return Runs([read_run(path)], path)
     folders = [each for each in path.iterdir() if each.is_dir() and _is_run(each)]
@@ -165,10 +165,10 @@ def read_run(path: Path) -> Run:
             _check_record(record, path.name)
             config, command = dict(record.config), record.environment.get("command", command)
         problem = _failure(path) if status == "failed" else ""
-        return Run(path.name, path, status, config, record, command, problem)
+        return Run(printable(path.name), path, status, config, record, command, problem)
     except (UserError, KeyError, TypeError, ValueError, AttributeError, OSError, RecursionError) as error:
         reason = str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}"
-        return Run(path.name, path, "broken", problem=reason.replace(f"{path}/", ""))
+        return Run(printable(path.name), path, "broken", problem=reason.replace(f"{path}/", ""))
 
 
 def on_world(environment: Mapping[str, Any]) -> bool:
@@ -198,7 +198,7 @@ def _age(path: Path) -> tuple[float, str]:
 
 
 def _failure(path: Path) -> str:
-    lines = (path / "failure.txt").read_text(encoding="utf-8", errors="replace").strip().splitlines()
+    lines = RunFolder(path).failure().strip().splitlines()
     return lines[-1] if lines else "it failed and left no word"
 
 
