@@ -11,7 +11,8 @@ import holdfast
 # Processes that tests start import the package that is tested here, whatever is installed.
 PACKAGES = str(Path(holdfast.__file__).parents[1])
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (PACKAGES, os.environ.get("PYTHONPATH"))))
-os.fsync = lambda file: None  # no test pulls the plug, and a thousand small runs would wait for the disk
+os.fsync = lambda file: None
+os.sync = lambda: None  # no test pulls the plug, and a thousand small runs would wait for the disk
 os.environ["HOLDFAST_LINKS"] = tempfile.gettempdir()  # tests link folders, as users link other disks
 torch.set_num_threads(1)  # two processes of two threads each on two cores are many times slower than one each
 

@@ -42,6 +42,18 @@ class RunError(RuntimeError):
         return printable(super().__str__())
 
 
+def in_bytes(number: float) -> str:
+    """A number of bytes in the unit that shows it.
+
+    >>> in_bytes(999), in_bytes(12_300), in_bytes(3.2e9)
+    ('999 bytes', '12.3 kB', '3.2 GB')
+    """
+    for size, unit in ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+        if number >= size:
+            return f"{number / size:,.1f} {unit}"
+    return f"{number:.0f} bytes"
+
+
 def missing_extra(need: str, extra: str) -> UserError:
     """What to raise where an optional package is not installed, and which extra of ours brings it.
 

@@ -83,6 +83,7 @@ def test_lists_name_what_there_is(tmp_path):
         (["list", "runs", "--out", "nosuch"], "there is no store at nosuch"),
         (["list", "runs", "foo"], "`list runs` takes no name: `holdfast show foo` describes a run"),
         (["climb", "vacuous", "--workers", "1", "--model", "vlit"], "there is no model 'vlit'"),
+        (["climb", "vacuous", "--device", "9a"], "there is no device '9a': give cpu, cuda or cuda:N"),
         (["tune", "patterns", "-a", "ewc", "--by", "forgetting", "--grid", "rate"], "--grid 'rate': write it as"),
         (["papers", "table", "climb", "99"], "climb"),
         (["run", "--seeds", "0"], "--seeds"),

@@ -41,6 +41,17 @@ def test_what_is_wrong_with_a_folder_is_told_by_file_and_record_with_status_2(tm
     assert "bad" in done.stdout
 
 
+def test_flaws_that_the_world_plants_are_called_so_and_are_no_mistake(tmp_path):
+    holdfast("data", "make", "vcr", "--out", "data", cwd=tmp_path, check=0)
+    done = holdfast("data", "check", "data", cwd=tmp_path, check=0)
+    assert "test-1: its tag [5] is not among its 2 objects" in done.stderr
+    assert "Planted: synthetic data has a bad record where the official data does." in done.stdout
+    path = tmp_path / "data" / "vcr" / "test.jsonl"
+    path.write_bytes(path.read_bytes() + b"{}\n")
+    found = json.loads(holdfast("data", "check", "data", "--json", cwd=tmp_path, check=2).stdout)
+    assert next(f for f in found if f["split"] == "test")["verdict"] == "bad"
+
+
 def test_an_emptied_file_is_bad_and_not_merely_absent_and_worlds_do_not_mix(tmp_path):
     holdfast("data", "make", "snli_ve", "--out", "data", cwd=tmp_path, check=0)
     path = next((tmp_path / "data").rglob("snli_ve_dev.jsonl"))

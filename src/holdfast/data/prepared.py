@@ -37,7 +37,7 @@ from holdfast.data.images import Drawing
 from holdfast.data.lazy import open_files, survey
 from holdfast.data.table import Column, Shared, Table
 from holdfast.data.text import Tokenizer
-from holdfast.errors import UserError
+from holdfast.errors import UserError, in_bytes
 from holdfast.types import Array, Example
 
 VERSION = 1
@@ -271,7 +271,7 @@ def _decode_all(
     shape = (len(pictures), *fit.shape(pictures))
     need, free = int(np.prod(shape)), shutil.disk_usage(partial).free
     if need > free:  # writing to a mapped file on a full disk would kill the process without a word
-        raise UserError(f"the images take {need / 1e9:.1f} GB, but {partial.parent} has {free / 1e9:.1f} GB free")
+        raise UserError(f"the images take {in_bytes(need)}, but {partial.parent} has {in_bytes(free)} free")
     images, sizes = partial / "image.npy", partial / "image_size.npy"
     np.lib.format.open_memmap(images, "w+", np.uint8, shape).flush()
     np.save(sizes, np.zeros((len(pictures), 2), np.int32))

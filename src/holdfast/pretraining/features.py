@@ -23,7 +23,7 @@ from holdfast.data.features import Features, open_features
 from holdfast.data.images import decode
 from holdfast.data.prepared import open_prepared
 from holdfast.data.table import Shared
-from holdfast.errors import UserError
+from holdfast.errors import UserError, in_bytes
 
 SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".bmp")
 
@@ -152,7 +152,7 @@ def _new_partial(path: Path, shape: tuple[int, ...]) -> np.memmap[Any, np.dtype[
     path.unlink(missing_ok=True)
     need, free = 2 * int(np.prod(shape)), shutil.disk_usage(path.parent).free
     if need > free:  # writing to a mapped file on a full disk would kill the process without a message
-        raise UserError(f"the features need {need / 1e9:.1f} GB, but {path.parent} has only {free / 1e9:.1f} GB free")
+        raise UserError(f"the features need {in_bytes(need)}, but {path.parent} has only {in_bytes(free)} free")
     return np.lib.format.open_memmap(path, "w+", np.float16, shape)
 
 

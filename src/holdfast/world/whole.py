@@ -51,9 +51,19 @@ def write_whole(write: Callable[[Path, str, int], None], folder: Path, scale: st
                 left_over.unlink()
         write(part, scale, seed)
         (part / MARK).write_bytes(json.dumps(_world(scale, seed)).encode())
+        os.sync()  # of thousands of files, at once: after a power cut, a folder of this name is whole
         part.rename(folder)
+        _sync(folder.parent)
     except BlockingIOError:
         raise UserError(f"another process is writing {folder}: wait for it to finish, or change --out") from None
+    finally:
+        os.close(handle)
+
+
+def _sync(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
     finally:
         os.close(handle)
 

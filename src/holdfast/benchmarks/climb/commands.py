@@ -97,9 +97,11 @@ def vacuous(
     from holdfast.experiments.local import Options
     from holdfast.experiments.plan import graph
     from holdfast.experiments.request import Request
+    from holdfast.experiments.runner import find_device
     from holdfast.experiments.setups import Setups
     from holdfast.experiments.store import Store as Folder
 
+    find_device(device)  # before anything is planned: with no run there is no store to print from
     asked = [
         {"task": "imdb", "image": image, "reallocate": more, "shots": level, "sample": sample}
         for image, more in VARIANTS

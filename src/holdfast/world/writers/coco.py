@@ -22,6 +22,8 @@ from holdfast.world.writers.json_files import list_file, write_json
 from holdfast.world.writers.scales import Amount, at_scale
 
 VERSION = 1
+PLANTED = {"val2014": 1}
+"""Bad records of a split, such as the official files have, which a reader reports."""
 COUNTS: dict[str, dict[str, int]] = {
     "tiny": {"train2014": 160, "val2014": 80, "test2015": 20},
     "small": {"train2014": 2_000, "val2014": 600, "test2015": 200},

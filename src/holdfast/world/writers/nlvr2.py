@@ -24,6 +24,8 @@ from holdfast.world.writers.json_files import write_json, write_json_lines
 from holdfast.world.writers.scales import Amount, at_scale
 
 VERSION = 1
+PLANTED = {"test2": 1}
+"""Bad records of a split, such as the official files have, which a reader reports."""
 COUNTS: dict[str, dict[str, int]] = {
     "tiny": {"train": 240, "dev": 80, "test1": 80, "test2": 24},
     "small": {"train": 4_000, "dev": 800, "test1": 800, "test2": 200},

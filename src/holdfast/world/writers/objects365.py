@@ -23,6 +23,8 @@ from holdfast.world.writers.json_files import list_file
 from holdfast.world.writers.scales import Amount, at_scale
 
 VERSION = 1
+PLANTED = {"train": 1}
+"""Bad records of a split, such as the official files have, which a reader reports."""
 COUNTS: dict[str, dict[str, int]] = {
     "tiny": {"train": 60, "val": 24},
     "small": {"train": 1_500, "val": 300},

@@ -20,6 +20,8 @@ from holdfast.world.writers.json_files import write_json, write_json_lines
 from holdfast.world.writers.scales import Amount, at_scale
 
 VERSION = 1
+PLANTED = {"test": 1}
+"""Bad records of a split, such as the official files have, which a reader reports."""
 COUNTS: dict[str, dict[str, tuple[int, int]]] = {
     "tiny": {"train": (240, 90), "val": (80, 30), "test": (30, 12)},
     "small": {"train": (4_000, 1_500), "val": (800, 300), "test": (300, 120)},
