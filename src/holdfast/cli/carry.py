@@ -15,11 +15,11 @@ from holdfast.cli import INTERRUPTED
 from holdfast.cli.bar import ProgressBar
 from holdfast.data.threads import own_process
 from holdfast.engine.ranks import Ranks
+from holdfast.engine.stopping import Interrupt, interruptible, saves
 from holdfast.errors import RunError, UserError
 from holdfast.experiments.carry import carry_here, make
 from holdfast.experiments.local import Options, Workers, devices
 from holdfast.experiments.remote import LAST, LIGHT, Remote
-from holdfast.experiments.runner import Interrupt, interruptible
 from holdfast.experiments.schedule import TRIES, Engine, Outcome, PlanResult, carry_out
 from holdfast.experiments.store import read_json
 from holdfast.experiments.trackers import PROGRESS
@@ -90,7 +90,7 @@ def follow(plan: Plan, store: Store, engine: Engine, tries: int = TRIES, remote:
         what = "tried again" if again else "failed"
         console.print(f"{what}: {plan.labels[config.id]}: {outcome.reason}", markup=False)
 
-    with interruptible() as interrupt, lines.progress:
+    with interruptible() as interrupt, saves(), lines.progress:
 
         def stopping() -> bool:
             lines.show(engine.runs())

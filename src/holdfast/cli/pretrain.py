@@ -40,8 +40,9 @@ def pretrain(
     from holdfast.cli import INTERRUPTED
     from holdfast.cli.bar import ProgressBar
     from holdfast.cli.screen import print_grid, print_json
+    from holdfast.engine.stopping import interruptible
     from holdfast.errors import Stopped
-    from holdfast.experiments.runner import find_device, interruptible
+    from holdfast.experiments.runner import find_device
     from holdfast.pretraining.encoders import Pretraining
     from holdfast.pretraining.encoders import pretrain as carry_out
     from holdfast.reports.tables import Grid
@@ -55,7 +56,7 @@ def pretrain(
         try:
             with ProgressBar(f"pre-training {model}", console, lambda: interrupt.asked) as bar:
                 found = carry_out(settings, out, str(place), bar)
-        except Stopped:
+        except (Stopped, KeyboardInterrupt):
             console.print(f"stopped and saved in {out}: run the same command to go on", markup=False)
             raise typer.Exit(INTERRUPTED) from None
     if as_json:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -96,6 +96,9 @@ def run(
     log: Annotated[list[str] | None, typer.Option("--log", metavar="NAME", help="Also log to tensorboard.")] = None,
     save_steps: Annotated[int | None, typer.Option(metavar="N", min=1, help="Save a checkpoint every N steps.")] = None,
     save_seconds: SaveSeconds = 60.0,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Set up the data and show the size of each run, but train nothing.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Run a benchmark with each algorithm and seed.
@@ -132,7 +135,10 @@ def run(
         for s in range(seed, seed + seeds)
     ]
     options = Options(device, save_steps, save_seconds, compiled, tuple(log or ()))
-    _run_all(requests, out, options, ranks, jobs, needs, as_json)
+    if dry_run:
+        _show_sizes(requests, out, needs, as_json)
+    else:
+        _run_all(requests, out, options, ranks, jobs, needs, as_json)
 
 
 def _run_all(
@@ -180,6 +186,41 @@ def _run_all(
             name = f"{record.algorithm}, seed {record.config['seed']}"
             console.print(f"[dim]{name}: holdfast show {record.id}{store_flag}[/dim]")
     end(result)
+
+
+def _show_sizes(requests: list[Request], out: Path, needs: bool, as_json: bool) -> None:
+    """How large each run would be."""
+    from holdfast.cli.screen import print_grid, print_json
+    from holdfast.errors import in_bytes
+    from holdfast.experiments.plan import graph
+    from holdfast.experiments.setups import Setups
+    from holdfast.experiments.size import estimate, free_memory
+    from holdfast.experiments.store import Store
+    from holdfast.reports.tables import Grid
+
+    setups, store = Setups(), Store(out)
+    requests = [replace(request, start=whole_start(request.start, store)) for request in requests]
+    plan = graph(requests, needs, setups)
+    sizes = {run: estimate(config, setups.of(config)) for run, config in plan.configs.items()}
+    if as_json:
+        print_json({run: None if size is None else asdict(size) for run, size in sizes.items()})
+        return
+    rows = tuple(
+        (run, plan.labels[run], *(("–",) * 3 if size is None else _size(size.parameters, size.memory, size.disk)))
+        for run, size in sizes.items()
+    )
+    notes = (
+        "Memory: weights, gradients and moments, if all of the model is trained; a batch's activations come on top.",
+        "Disk: two checkpoints and the final weights.",
+        f"This machine has {in_bytes(free_memory())} of memory free.",
+    )
+    print_grid(Grid("what would be run", ("id", "run", "parameters", "memory", "disk"), rows, notes))
+
+
+def _size(parameters: int, memory: int, disk: int) -> tuple[str, str, str]:
+    from holdfast.errors import in_bytes
+
+    return f"{parameters:,}", in_bytes(memory), in_bytes(disk)
 
 
 def whole_start(start: str, store: Store) -> str:

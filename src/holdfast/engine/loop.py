@@ -20,6 +20,7 @@ from holdfast.engine.evaluate import Evaluated, evaluate
 from holdfast.engine.health import LARGEST, advice, weight_norm
 from holdfast.engine.learner import Learner
 from holdfast.engine.ranks import Ranks
+from holdfast.engine.stopping import saves
 from holdfast.errors import RunError, Stopped, UserError
 from holdfast.types import Array, Batch, EvaluationSet, Ids, Score, Stage, Stream
 from holdfast.types import Protocol as Evaluations
@@ -159,11 +160,12 @@ def train(
     loop = Loop(learner, stream, algorithms, protocol, log, checkpoints, watch or Watch())
     try:
         loop.start()
-        if loop.at.scoring:
-            loop.score()
-            loop.save()
-        while loop.at.stage < len(stream.stages):
-            loop.learn(stream.stages[loop.at.stage])
+        with saves():
+            if loop.at.scoring:
+                loop.score()
+                loop.save()
+            while loop.at.stage < len(stream.stages):
+                loop.learn(stream.stages[loop.at.stage])
     except (UserError, RunError, Stopped):
         raise
     except Exception as error:

@@ -14,13 +14,14 @@ import torch
 
 from holdfast.engine.loop import Watch
 from holdfast.engine.ranks import Ranks, join
+from holdfast.engine.stopping import Interrupt, interruptible, saves
 from holdfast.errors import RunError, UserError
 from holdfast.experiments.carried import pack
 from holdfast.experiments.config import Config
 from holdfast.experiments.launch import launch
 from holdfast.experiments.local import Here, Options, Workers, devices
 from holdfast.experiments.plan import Plan
-from holdfast.experiments.runner import Asked, Interrupt, find_device, interruptible
+from holdfast.experiments.runner import Asked, find_device
 from holdfast.experiments.schedule import Outcome, PlanResult, carry_out, finish
 from holdfast.experiments.setups import Setups
 from holdfast.experiments.store import Record, Store
@@ -79,7 +80,7 @@ def carry(
     elif jobs != 1 and len(plan.configs) > 1:
         make(store)
         places = min(jobs or len(devices(options.device, threads=plan.threads)), len(plan.configs))
-        with interruptible() as interrupt, Workers(store, options, places) as workers:
+        with interruptible() as interrupt, saves(), Workers(store, options, places) as workers:
             result = carry_out(plan, store, workers, stopping=lambda: interrupt.asked, told=told)
     else:
         with interruptible() as interrupt:

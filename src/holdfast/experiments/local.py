@@ -108,6 +108,10 @@ def _attempt(
         )
     except Stopped:
         return Outcome(config.id, "stopped")
+    except KeyboardInterrupt:
+        if watch is None or not watch.stopping:
+            raise
+        return Outcome(config.id, "stopped")
     except UserError as error:
         return Outcome(config.id, "refused", str(error), error=error)
     except RunError as error:

@@ -14,12 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.data.threads import own_process
+from holdfast.engine.stopping import interruptible
 from holdfast.errors import RunError, UserError, missing_extra
 from holdfast.experiments.carried import pack, unpack
 from holdfast.experiments.config import Config
 from holdfast.experiments.local import Options, attempt_packed
 from holdfast.experiments.remote import local_copy
-from holdfast.experiments.runner import Asked, interruptible
+from holdfast.experiments.runner import Asked
 from holdfast.experiments.schedule import Engine, Outcome
 from holdfast.experiments.setups import Setups
 from holdfast.experiments.store import Store

@@ -5,15 +5,12 @@ from __future__ import annotations
 import copy
 import math
 import platform
-import signal
-import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, replace
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -29,8 +26,10 @@ from holdfast.engine.learner import Learner
 from holdfast.engine.loop import Log, NoLog, Position, Watch, refuse, train
 from holdfast.engine.ranks import Ranks
 from holdfast.engine.stepper import forget_earlier_runs
+from holdfast.engine.stopping import Interrupt
 from holdfast.errors import RunError, Stopped, UserError
 from holdfast.experiments.config import Config
+from holdfast.experiments.size import bounded, free_memory, refuse_too_large
 from holdfast.experiments.start import begin_with, start_file
 from holdfast.experiments.store import Record, RunFolder, ScoreFile, Store
 from holdfast.experiments.trackers import PROGRESS, Progress, Several, TrackedLog, Tracker, open_trackers
@@ -243,12 +242,14 @@ def make_learner(
     data = setup.data
     if place.type == "cuda" and data.nbytes <= DEVICE_SHARE * torch.cuda.mem_get_info(place)[0]:
         data = data.to(place)
+    refuse_too_large(config, setup, place)
     torch.default_generator.manual_seed(mix(config.seed, 0x1417))
     if compiled:
         forget_earlier_runs()
     heads = {task.head: task.reads for task in setup.tasks.values()}
     assert all(heads[task.head] == task.reads for task in setup.tasks.values()), "tasks share a head but not its shape"
-    model = config.recipe.build(setup.inputs, heads)
+    with bounded(free_memory(), f"the model {config.model!r}"):
+        model = config.recipe.build(setup.inputs, heads)
     model.to(torch.float64 if config.request.precision == "float64" else torch.float32)
     if start is not None:
         begin_with(model, start)
@@ -299,13 +300,6 @@ def environment(place: torch.device, ranks: Ranks) -> dict[str, Any]:
     }
 
 
-@dataclass
-class Interrupt:
-    """Whether someone asked the command to stop."""
-
-    asked: bool = False
-
-
 class Asked(Watch):
     """Sees nothing, and asks the run to stop once someone asked the command to."""
 
@@ -316,24 +310,3 @@ class Asked(Watch):
     def stopping(self) -> bool:  # type: ignore[override]
         """Whether someone did."""
         return self._interrupt.asked
-
-
-@contextmanager
-def interruptible() -> Iterator[Interrupt]:
-    """Let Ctrl-C, or a termination, ask for a stop at the next good moment; a second Ctrl-C stops at once."""
-    interrupt = Interrupt()
-
-    def ask(number: int, frame: FrameType | None) -> None:
-        if interrupt.asked and number == signal.SIGINT:
-            raise KeyboardInterrupt
-        interrupt.asked = True
-
-    if threading.current_thread() is not threading.main_thread():
-        yield interrupt
-        return
-    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield interrupt
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, signal.SIG_DFL if handler is None else handler)  # None: one that is not Python's

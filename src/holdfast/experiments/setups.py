@@ -11,6 +11,7 @@ from holdfast.data.threads import threads
 from holdfast.experiments import parts
 from holdfast.experiments.config import Config, trained
 from holdfast.experiments.front import through
+from holdfast.experiments.size import refuse_unbuildable
 from holdfast.types import Stream, Wants
 
 
@@ -28,6 +29,7 @@ class Setups:
 
     def settle(self, config: Config) -> Config:
         """The configuration with all that follows from its data: its id is final."""
+        refuse_unbuildable(config.recipe)
         stream, data, further = self._outline(config)
         stages, every = config.request.stages, len(stream.stages)
         settled = replace(

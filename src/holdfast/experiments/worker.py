@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import os
 import queue
 import signal
@@ -13,6 +14,7 @@ import torch._dynamo  # a second's import, which the first optimiser of a proces
 
 from holdfast.data.threads import own_process
 from holdfast.engine.loop import Watch
+from holdfast.engine.stopping import can_save
 from holdfast.experiments.carried import unpack
 from holdfast.experiments.local import Options, attempt_packed
 from holdfast.experiments.setups import Setups
@@ -30,6 +32,7 @@ def work(connection: Connection, store: Path, packed_options: bytes, folder: Pat
     # end ends them too: see `_listen`.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
+    signal.signal(signal.SIGUSR1, signal.default_int_handler)
     watch, jobs, setups = Watch(), queue.SimpleQueue[Job](), Setups()
     threading.Thread(target=_listen, args=(connection, jobs, watch), daemon=True).start()
     while True:
@@ -46,5 +49,7 @@ def _listen(connection: Connection, jobs: queue.SimpleQueue[Job], watch: Watch) 
             os._exit(0)
         if job is None:
             watch.stopping = True
+            if not can_save():
+                _thread.interrupt_main(signal.SIGUSR1)
         else:
             jobs.put(job)

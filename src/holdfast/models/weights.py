@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
@@ -146,9 +146,9 @@ def read_state(folder: Path) -> dict[str, Tensor]:
         try:
             open_regular(path).close()
             if path.name == _OLD:
-                state |= torch.load(path, map_location="cpu", weights_only=True)
+                state |= torch.load(path, map_location="meta" if _measured() else "cpu", weights_only=True)
             else:
-                state |= load_file(path)
+                state |= _load(path)
         except FileNotFoundError:
             raise UserError(f"{path} is missing, and {_INDEX} names it: download it again") from None
         except FileError:
@@ -161,6 +161,19 @@ def read_state(folder: Path) -> dict[str, Tensor]:
     if not all(isinstance(weight, Tensor) for weight in state.values()):
         raise UserError(f"{files[0]} holds more than weights by name: give {_WHOLE} instead")
     return state
+
+
+def _measured() -> bool:
+    """Whether models are built on the meta device, which has no values: see `experiments/size.py`."""
+    return torch.get_default_device().type == "meta"
+
+
+def _load(path: Path) -> dict[str, Tensor]:
+    """The weights of a file; their shapes alone if the model is only measured."""
+    if not _measured():
+        return load_file(path)
+    with safe_open(path, framework="pt") as file:
+        return {name: torch.empty(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118
 
 
 def read_config(folder: Path, kind: str) -> dict[str, Any]:
@@ -247,7 +260,7 @@ def load(module: nn.Module, state: Mapping[str, Tensor], names: Names, where: ob
             if tuple(state[name].shape) != _part(own, len(theirs)):
                 found, needed = tuple(state[name].shape), _part(own, len(theirs))
                 raise UserError(f"{where}: {name} has the shape {found}, and this model needs {needed}")
-            if not state[name].isfinite().all():
+            if not state[name].is_meta and not state[name].isfinite().all():
                 raise UserError(f"{where}: {name} holds numbers that are not finite: give weights that are whole")
         parts = [state[name].to(own.dtype) for name in theirs]
         loaded[ours] = parts[0] if len(parts) == 1 else torch.cat(parts)

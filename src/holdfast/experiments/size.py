@@ -1,0 +1,156 @@
+"""How large a run is, before anything of it is built: from a model on torch's meta device, which allocates nothing."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+import torch
+from torch import nn
+from torch.nn.modules.module import register_module_parameter_registration_hook
+
+from holdfast.benchmarks.base import Setup
+from holdfast.errors import UserError, in_bytes
+from holdfast.experiments.config import Config
+from holdfast.models.base import Model
+from holdfast.types import Head, Inputs, Training
+
+MOST_TENSORS = 50_000
+"""No model that can be trained has as many weight tensors: one of a thousand layers has 16,000."""
+LEAST = tuple(
+    Inputs(image=(channels, side, side), text=4, vocabulary=words, regions=(1, 8), grid=(8, 4, 4))
+    for words in (30, 30_522)
+    for channels, side in ((1, 12), (3, 32), (3, 64), (3, 224))
+)
+"""Data smaller than any benchmark's, some of which each of our models sees; with BERT's weights, only BERT's words."""
+
+
+@dataclass(frozen=True)
+class RunSize:
+    """What a run takes: memory without the activations of a batch, which depend on it; disk while it trains."""
+
+    parameters: int
+    memory: int
+    """Weights, gradients, and the optimiser's moments, as if everything is trained."""
+    disk: int
+    """Two checkpoints and the final weights."""
+
+
+@dataclass
+class _Count:
+    tensors: int = 0
+    parameters: int = 0
+    refused: bool = False
+
+
+@contextmanager
+def bounded(most: int, what: str) -> Iterator[_Count]:
+    """Count the parameters that modules register, and refuse more tensors or bytes of them than there may be."""
+    count = _Count()
+
+    def registered(module: nn.Module, name: str, parameter: nn.Parameter | None) -> None:
+        if isinstance(parameter, nn.Parameter):
+            count.tensors += 1
+            count.parameters += parameter.numel()
+            count.refused = count.tensors > MOST_TENSORS or count.parameters * parameter.element_size() > most
+            if count.tensors > MOST_TENSORS:
+                raise UserError(f"{what} has more than {MOST_TENSORS:,} weight tensors: give it fewer layers")
+            if count.refused:
+                raise UserError(
+                    f"{what} has at least {count.parameters:,} parameters, and there is memory for {in_bytes(most)} "
+                    "of them: make it smaller"
+                )
+
+    handle = register_module_parameter_registration_hook(registered)
+    try:
+        yield count
+    finally:
+        handle.remove()
+
+
+def estimate(config: Config, setup: Setup) -> RunSize | None:
+    """The size of a run; None for a model that is not ours, whose code need not be one that can be run twice."""
+    heads = tuple(sorted({task.head: task.reads for task in setup.tasks.values()}.items()))
+    if (parameters := _parameters(config.recipe, setup.inputs, heads)) is None:
+        return None
+    own = 8 if config.request.precision == "float64" else 4
+    moments = max(_moments(stage.training) for stage in setup.stream.stages)
+    state = parameters * own * (1 + moments)
+    return RunSize(parameters, state + parameters * own, 2 * state + parameters * own)
+
+
+def refuse_too_large(config: Config, setup: Setup, device: torch.device) -> None:
+    """Refuse a run whose weights, gradients and moments do not fit into memory."""
+    size = estimate(config, setup)
+    free = free_memory() if device.type == "cpu" else torch.cuda.mem_get_info(device)[1]
+    if size is not None and size.memory > free:
+        raise UserError(
+            f"the model {config.model!r} has {size.parameters:,} parameters: with gradients and moments they take "
+            f"{in_bytes(size.memory)}, and there are {in_bytes(free)} of memory: make it smaller"
+        )
+
+
+@lru_cache
+def refuse_unbuildable(model: Model) -> None:
+    """Refuse a model that is too large whatever data it sees, before any data is read."""
+    if not _is_ours(model):
+        return
+    for inputs in LEAST:
+        with bounded(free_memory(), f"the model {type(model).__name__}") as count, _unbuilt():
+            try:
+                model.encoder(inputs)
+            except Exception:  # it does not see such data: its size is known once there is some
+                if count.refused:
+                    raise
+            else:
+                return
+
+
+@lru_cache
+def _parameters(model: Model, inputs: Inputs, heads: tuple[tuple[str, Head], ...]) -> int | None:
+    if not _is_ours(model):
+        return None
+    with bounded(free_memory(), f"the model {type(model).__name__}") as count, _unbuilt():
+        try:
+            built = model.build(inputs, dict(heads))
+        except Exception:  # building it in earnest says it better
+            if count.refused:
+                raise
+            return None
+    return sum(parameter.numel() for parameter in built.parameters())
+
+
+def free_memory() -> int:
+    """The bytes of memory that this process may still take: the machine's, or its container's."""
+    found = re.search(r"MemAvailable:\s+(\d+) kB", Path("/proc/meminfo").read_text(encoding="ascii"))
+    free = int(found[1]) * 1024 if found else 1 << 62
+    with suppress(OSError, ValueError):  # without a limit, its file says "max"
+        group = Path("/sys/fs/cgroup")
+        used = int((group / "memory.current").read_text(encoding="ascii"))
+        free = min(free, int((group / "memory.max").read_text(encoding="ascii")) - used)
+    return max(free, 0)
+
+
+@contextmanager
+def _unbuilt() -> Iterator[None]:
+    """Build modules without their values, and without a trace in the random numbers of what follows."""
+    with (
+        torch.random.fork_rng(devices=[]),
+        torch.device("meta"),
+        warnings.catch_warnings(action="ignore"),
+    ):
+        yield
+
+
+def _is_ours(model: Model) -> bool:
+    module = type(model).__module__
+    return module.startswith("holdfast.models.") and module.rpartition(".")[2] not in ("module", "huggingface")
+
+
+def _moments(training: Training) -> int:
+    return 2 if training.optimiser != "sgd" else int(training.momentum > 0)

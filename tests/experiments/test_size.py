@@ -1,0 +1,102 @@
+"""Sizes from the meta device: of every model as it is built, and refused at once where they cannot fit."""
+
+import json
+import time
+
+import pytest
+import torch
+
+from cli.inside import inside
+from holdfast import registry
+from holdfast.errors import UserError
+from holdfast.experiments import size
+from holdfast.experiments.size import bounded, estimate, refuse_unbuildable
+from holdfast.experiments.store import Store
+from holdfast.models.bert import Bert
+from smallest import make_learner, prepared, run
+
+OURS = [name for name in registry.MODELS if name != "hf"]
+
+
+@pytest.mark.parametrize("model", ["perceptron", "vit-tiny", "resnet18-tiny", "modular-perceptron"])
+def test_the_estimate_is_the_size_of_what_is_built(model):
+    ready = prepared(model=model) if model == "perceptron" else prepared(model=model, train__momentum=0.9)
+    found = estimate(ready.config, ready.setup)
+    built = make_learner(ready).model
+    assert found.parameters == sum(parameter.numel() for parameter in built.parameters())
+    weights = sum(parameter.nbytes for parameter in built.parameters())
+    assert found.memory == 4 * weights, "weights, gradients, and the two moments of AdamW"
+    assert found.disk == 2 * 3 * weights + weights
+
+
+def test_the_moments_of_sgd_are_none_or_one():
+    plain, heavy = (prepared(train__optimiser="sgd", train__momentum=value) for value in (0.0, 0.9))
+    found = estimate(plain.config, plain.setup)
+    weights = 8 * found.parameters
+    assert found.memory == 2 * weights
+    assert estimate(heavy.config, heavy.setup).memory == 3 * weights
+
+
+def test_an_estimate_leaves_no_trace_in_random_numbers():
+    ready = prepared("finetune", "vit-tiny")
+    size._parameters.cache_clear()
+    torch.manual_seed(3)
+    expected = torch.randn(3)
+    torch.manual_seed(3)
+    estimate(ready.config, ready.setup)
+    assert torch.equal(torch.randn(3), expected)
+
+
+@pytest.mark.parametrize("model", OURS)
+def test_each_model_can_be_measured_without_data(model):
+    if "vault" in model:
+        pytest.skip("its words come from the hub")
+    refuse_unbuildable.cache_clear()
+    refuse_unbuildable(registry.MODELS[model].load()())
+
+
+@pytest.mark.parametrize(
+    ("setting", "told"),
+    [
+        ("model.depth=1000000000000", "more than 50,000 weight tensors: give it fewer layers"),
+        ("model.width=1000000000", "parameters, and there is memory for"),
+    ],
+)
+def test_what_cannot_fit_is_refused_at_once(tmp_path, setting, told):
+    began = time.process_time()
+    done = inside("run", "patterns", "--set", setting, "--out", "runs", cwd=tmp_path)
+    assert done.returncode == 2
+    assert told in done.stderr
+    assert time.process_time() - began < 20, "about two seconds"
+
+
+def test_ten_million_layers_in_a_folder_of_weights_are_refused_at_once(tmp_path):
+    config = {"model_type": "bert", "hidden_size": 8, "num_attention_heads": 1, "intermediate_size": 8}
+    (tmp_path / "config.json").write_text(json.dumps(config | {"num_hidden_layers": 10**7}))
+    (tmp_path / "pytorch_model.bin").write_bytes(b"")
+    with pytest.raises(UserError, match="more than 50,000 weight tensors"):
+        refuse_unbuildable(Bert(weights=str(tmp_path)))
+
+
+def test_what_fits_in_no_memory_is_refused_before_it_is_built(monkeypatch, tmp_path):
+    monkeypatch.setattr(size, "free_memory", lambda: 100_000)
+    size._parameters.cache_clear()
+    with pytest.raises(UserError, match=r"with gradients and moments they take .* make it smaller"):
+        make_learner(prepared(model__width=64))
+
+
+def test_a_module_of_the_users_is_stopped_while_it_is_built():
+    with pytest.raises(UserError, match=r"mine has at least .* memory for 1.0 kB"), bounded(1000, "mine"):
+        torch.nn.Linear(20, 20)
+    torch.nn.Linear(20, 20)
+
+
+def test_a_dry_run_shows_sizes_and_makes_no_run(tmp_path):
+    done = inside("run", "patterns", "-a", "er,ewc", "--scale", "tiny", "--dry-run", "--json", cwd=tmp_path)
+    found = json.loads(done.stdout)
+    assert len(found) == 2
+    assert all(each["memory"] == 16 * each["parameters"] for each in found.values())
+    assert "parameters" in inside("run", "patterns", "--scale", "tiny", "--dry-run", cwd=tmp_path).stdout
+    assert not (tmp_path / "runs").exists()
+    made = run(prepared(), Store(tmp_path / "store"))
+    assert made.cost["parameters"] == estimate(prepared().config, prepared().setup).parameters
