@@ -16,13 +16,14 @@ import holdfast
 from holdfast.registry import families
 
 ROOT = Path(holdfast.__file__).parent
-FREE = {"checksums", "errors", "files", "version", "types"}
+FREE = {"checksums", "errors", "files", "processes", "types", "version"}
 ALLOWED = {
     "types": set(),
     "errors": set(),
     "version": set(),
     "files": {"errors"},
     "checksums": {"files"},
+    "processes": {"errors"},
     "settings": {"types", "errors"},
     "usercode": {"errors"},
     "foreign": {"usercode"},

@@ -13,6 +13,7 @@ import pytest
 import torch
 from PIL import Image
 
+from holdfast import processes
 from holdfast.checksums import opened, sealed
 from holdfast.data import decoding
 from holdfast.data.images import Drawing, decode
@@ -165,7 +166,7 @@ def test_workers_start_only_where_they_save_more_time_than_that_takes(tmp_path, 
     def pool(workers):
         raise AssertionError(f"{workers} workers")
 
-    monkeypatch.setattr(decoding, "worker_pool", pool)
+    monkeypatch.setattr(processes, "worker_pool", pool)
     monkeypatch.setattr(decoding, "SPAWN", 60.0)
     prepare("vqa", examples, tmp_path / "few", image_size=16, workers=2)
     monkeypatch.setattr(decoding, "SPAWN", 0.0)

@@ -65,7 +65,7 @@ def test_a_process_that_is_a_worker_itself_decodes_alone(tmp_path):
 
 BUSY = """
 import time
-from holdfast.data.decoding import working
+from holdfast.processes import working
 
 try:
     with working(2, "died") as pool:

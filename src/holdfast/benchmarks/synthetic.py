@@ -11,7 +11,7 @@ from pathlib import Path
 
 from holdfast import registry
 from holdfast.benchmarks.cache import exclusive, place, version_of
-from holdfast.data.decoding import working
+from holdfast.processes import working
 from holdfast.progress import progress_bar
 from holdfast.world.estimate import estimate
 from holdfast.world.whole import is_written, write_whole

@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import os
-import signal
-import sys
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from holdfast.data.images import Drawing, Source, decode
-from holdfast.errors import RunError, UserError
+from holdfast.errors import UserError
+from holdfast.processes import may_spawn, working
 
 VERSION = 1
 """Raised where a picture file gives other pixels: pictures that are decoded as a run trains are in no fingerprint."""
@@ -120,60 +112,6 @@ def _map(
                 yield future.result(), count
         for future, count in waiting:
             yield future.result(), count
-
-
-def may_spawn() -> bool:
-    """Whether this process may have workers: one that is a worker itself, and ends with its parent, may not."""
-    return not multiprocessing.current_process().daemon
-
-
-@contextmanager
-def working(workers: int, died: str) -> Iterator[ProcessPoolExecutor]:
-    """Worker processes for a while. Whatever stops the work ends them at once; `died` is said where one of them did."""
-    pool = worker_pool(workers)
-    try:
-        yield pool
-    except BrokenProcessPool:
-        raise RunError(died) from None
-    except BaseException:
-        for process in list(pool._processes.values()):  # they do not hear Ctrl-C, and would finish what they have
-            process.terminate()
-        raise
-    finally:
-        pool.shutdown()
-
-
-def worker_pool(workers: int) -> ProcessPoolExecutor:
-    """Worker processes that are ready: they run functions of ours alone.
-
-    Spawned, not forked: a fork would copy the locks of whatever threads the caller's libraries have running. A spawned
-    process runs the user's script again unless that hides behind `if __name__ == "__main__":`; ours never needs the
-    script, so it is kept from them, and a plain script works.
-    """
-    pool = ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), initializer=end_with_parent)
-    main = vars(sys.modules["__main__"])
-    hidden: dict[str, Any] = {name: main.pop(name) for name in ("__file__", "__spec__") if name in main}
-    main["__spec__"] = None
-    try:
-        for _ in range(workers):  # each task starts a process while none is idle, and none is within microseconds
-            pool.submit(int)
-    finally:
-        main.pop("__spec__")
-        main |= hidden
-    return pool
-
-
-def end_with_parent() -> None:
-    """A worker whose parent was killed would wait for work for ever: each holds its queue open for the others."""
-
-    def wait() -> None:
-        parent = multiprocessing.parent_process()
-        assert parent is not None
-        parent.join()
-        os._exit(1)
-
-    threading.Thread(target=wait, daemon=True).start()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent is asked to stop, and ends its workers
 
 
 def _fill_rows(images: Path, sizes: Path, start: int, pictures: Sequence[StoredImage], fit: ImageFit) -> dict[int, str]:

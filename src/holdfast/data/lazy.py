@@ -30,10 +30,11 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.data.decoding import ImageFit, StoredImage, may_spawn, worker_pool
+from holdfast.data.decoding import ImageFit, StoredImage
 from holdfast.data.images import decode, header_size
 from holdfast.errors import RunError, UserError
 from holdfast.files import open_regular
+from holdfast.processes import may_spawn, worker_pool
 from holdfast.types import Array
 
 AHEAD = 2

@@ -22,7 +22,6 @@ from torch import Tensor
 
 import holdfast.world
 from holdfast import checksums, registry
-from holdfast.data.decoding import working
 from holdfast.data.order import mix
 from holdfast.data.table import Data, Shared, Table
 from holdfast.data.text import NEUTRAL_NAMES, Tokenizer
@@ -32,6 +31,7 @@ from holdfast.engine.files import write_json
 from holdfast.engine.learner import Learner
 from holdfast.engine.loop import Watch, train
 from holdfast.errors import Stopped, UserError
+from holdfast.processes import working
 from holdfast.tasks import Choose, MaskedPhrase
 from holdfast.types import (
     Array,

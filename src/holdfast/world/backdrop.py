@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+Canvas = NDArray[np.uint32]
+"""A picture while it is drawn: red, green, blue and a byte of padding in one number, (height, width)."""
 _Colour = tuple[float, float, float]
 
 # place: colour above, colour below, where the ground begins (a share of the height)
@@ -25,7 +28,8 @@ _GROUNDS: dict[str, tuple[tuple[int, int, int], tuple[int, int, int], float]] = 
 
 
 @lru_cache(maxsize=24)  # large arrays, so only a few are kept: pictures come in many sizes
-def _plain(place: str, height: int, width: int) -> NDArray[np.uint8]:
+def _plain(place: str, height: int, width: int) -> tuple[NDArray[np.intp], NDArray[np.uint8]]:
+    """The ground and what is behind it: for each pixel the number of its colour, and the colours."""
     above, below, horizon = _GROUNDS[place]
     canvas = np.empty((height, width, 3), dtype=np.float32)
     edge = int(horizon * height)
@@ -46,22 +50,23 @@ def _plain(place: str, height: int, width: int) -> NDArray[np.uint8]:
         canvas[(down > horizon - 0.1) & (down <= horizon)] = (70, 150, 190)
     elif place == "sea":
         canvas[(down > horizon) & (np.sin(down * 120 + 2 * np.sin(across * 30)) > 0.8)] += 26
-    return np.asarray(np.clip(canvas, 0, 255), dtype=np.uint8)
+    pixels, index = np.unique(packed(*np.moveaxis(canvas, -1, 0)), return_inverse=True)
+    return index.reshape(height, width), pixels.view(np.uint8).reshape(-1, 4)[:, :3]
 
 
-def _disc(canvas: NDArray[np.float32], across: float, down: float, wide: float, high: float, colour: _Colour) -> None:
+def _disc(canvas: Canvas, across: float, down: float, wide: float, high: float, pixel: Canvas) -> None:
     """An oval, given by its centre and radii as shares of the sides."""
     height, width = canvas.shape[:2]
     top, bottom = max(0, int((down - high) * height)), min(height, int((down + high) * height) + 1)
     left, right = max(0, int((across - wide) * width)), min(width, int((across + wide) * width) + 1)
     y, x = np.ogrid[top:bottom, left:right]
     inside = ((x / width - across) / wide) ** 2 + ((y / height - down) / high) ** 2 < 1
-    canvas[top:bottom, left:right][inside] = colour
+    canvas[top:bottom, left:right][inside] = pixel
 
 
-def _slab(canvas: NDArray[np.float32], left: float, top: float, right: float, bottom: float, colour: _Colour) -> None:
+def _slab(canvas: Canvas, left: float, top: float, right: float, bottom: float, pixel: Canvas) -> None:
     height, width = canvas.shape[:2]
-    canvas[int(top * height) : int(bottom * height), int(left * width) : int(right * width)] = colour
+    canvas[int(top * height) : int(bottom * height), int(left * width) : int(right * width)] = pixel
 
 
 def horizon(place: str) -> float:
@@ -73,29 +78,46 @@ def horizon(place: str) -> float:
     return _GROUNDS[place][2]
 
 
-def backdrop(place: str, height: int, width: int, random: np.random.Generator) -> NDArray[np.float32]:
-    """An empty place, with clouds, trees, windows and the like at random positions: float32, (height, width, 3).
+def backdrop(place: str, height: int, width: int, random: np.random.Generator) -> Canvas:
+    """An empty place, with clouds, trees, windows and the like at random positions.
 
     >>> backdrop("beach", 72, 96, np.random.default_rng(0)).shape
-    (72, 96, 3)
+    (72, 96)
     """
-    canvas = _plain(place, height, width).astype(np.float32)
     edge = horizon(place)
+    clutter: list[tuple[Callable[..., None], tuple[float, float, float, float], _Colour]] = []
     for x, y, z in random.uniform(0, 1, (random.integers(2, 5), 3)).tolist():
         if place in ("field", "beach", "sea", "snow"):
-            _disc(canvas, x, 0.06 + 0.2 * y, 0.06 + 0.06 * z, 0.03 + 0.02 * z, (246, 248, 250))
+            clutter.append((_disc, (x, 0.06 + 0.2 * y, 0.06 + 0.06 * z, 0.03 + 0.02 * z), (246, 248, 250)))
         if place in ("snow", "field"):
-            _disc(canvas, y, edge, 0.1 + 0.1 * z, 0.1 * z, (206, 218, 230) if place == "snow" else (108, 168, 88))
-            _slab(canvas, 0, edge, 1, edge + 0.13, (232, 238, 246) if place == "snow" else (120, 178, 90))
+            hill, ground = ((206, 218, 230), (232, 238, 246)) if place == "snow" else ((108, 168, 88), (120, 178, 90))
+            clutter += [(_disc, (y, edge, 0.1 + 0.1 * z, 0.1 * z), hill), (_slab, (0, edge, 1, edge + 0.13), ground)]
         elif place == "forest":
-            _slab(canvas, x, 0, x + 0.03 + 0.03 * z, edge + 0.04, (78, 62, 46))
+            clutter.append((_slab, (x, 0, x + 0.03 + 0.03 * z, edge + 0.04), (78, 62, 46)))
         elif place == "street":
-            _slab(canvas, x, edge - 0.2 - 0.25 * y, x + 0.1 + 0.1 * z, edge, (176 - 30 * z, 176 - 24 * y, 184))
+            house = (176 - 30 * z, 176 - 24 * y, 184)
+            clutter.append((_slab, (x, edge - 0.2 - 0.25 * y, x + 0.1 + 0.1 * z, edge), house))
     if place in ("room", "kitchen", "office"):  # a window or a picture on the wall
         x, y = random.uniform(0.05, 0.75), random.uniform(0.05, 0.14)
-        _slab(canvas, x, y, x + 0.2, y + 0.26, (250, 250, 246))
-        _slab(
-            canvas, x + 0.015, y + 0.02, x + 0.185, y + 0.24, (190, 220, 240) if random.integers(2) else (214, 190, 160)
-        )
-    canvas += random.uniform(-12, 12, 3).astype(np.float32)
+        clutter.append((_slab, (x, y, x + 0.2, y + 0.26), (250, 250, 246)))
+        pane = (190, 220, 240) if random.integers(2) else (214, 190, 160)
+        clutter.append((_slab, (x + 0.015, y + 0.02, x + 0.185, y + 0.24), pane))
+    light = random.uniform(-12, 12, 3).astype(np.float32)
+    plain, colours = _plain(place, height, width)
+    canvas = packed(*(colours + light).T).take(plain)
+    for shape, where, colour in clutter:
+        shape(canvas, *where, packed(*(np.asarray(colour, dtype=np.float32) + light)))
     return canvas
+
+
+def packed(red: ArrayLike, green: ArrayLike, blue: ArrayLike) -> Canvas:
+    """Colours as pixels of a canvas: one number each, so that they are moved in one piece.
+
+    >>> packed([1, 300], [0, -4], [2, 0]).view(np.uint8).reshape(2, 4)[:, :3].tolist()
+    [[1, 0, 2], [255, 0, 0]]
+    """
+    pixels = np.empty((*np.shape(red), 4), np.uint8)
+    for channel, value in enumerate((red, green, blue)):
+        pixels[..., channel] = np.clip(value, 0, 255)
+    pixels[..., 3] = 255
+    return pixels.view(np.uint32)[..., 0]

@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from holdfast.errors import UserError
-from holdfast.world.blocks import COLOURS, MATERIALS, RELATIONS, SHAPES, SIZES, Block, Blocks, relationships
+from holdfast.world.blocks import COLOURS, MATERIALS, RELATIONS, SHAPES, SIZES, Block, Blocks
 
 VALUES: dict[str, tuple[str, ...]] = {
     "size": tuple(SIZES),
@@ -109,8 +108,8 @@ def value_of(block: Block, attribute: str) -> str:
     >>> value_of(Block("cube", "red", "metal", "small", (0.0, 0.0), 0.0), "color")
     'red'
     """
-    values = {"size": block.size, "color": block.colour, "material": block.material, "shape": block.shape}
-    return values[attribute]
+    found: str = getattr(block, "colour" if attribute == "color" else attribute)
+    return found
 
 
 def run_program(program: Sequence[dict[str, Any]], scene: Blocks) -> str | None:
@@ -157,38 +156,35 @@ def ask(scene: Blocks, random: np.random.Generator, kind: str, balance: Balance,
     return None
 
 
-@lru_cache(maxsize=4)
-def _related(scene: Blocks) -> dict[str, list[list[int]]]:
-    """The relationships of a scene, cached: the same scene is asked about many times."""
-    return relationships(scene)
-
-
 def _step(function: str, given: list[Any], values: list[str], scene: Blocks) -> Any:
-    things = scene.things
-    name, _, attribute = function.partition("_")
     if function == "scene":
-        return list(range(len(things)))
+        return list(range(len(scene.things)))
     if function == "unique":
         return given[0][0] if len(given[0]) == 1 else None
+    name, _, attribute = function.partition("_")
     if name == "filter":
-        return [index for index in given[0] if value_of(things[index], attribute) == values[0]]
+        known, wanted = scene.values[attribute], values[0]
+        return [index for index in given[0] if known[index] == wanted]
     if name == "query":
-        return value_of(things[given[0]], attribute)
+        return scene.values[attribute][given[0]]
     if name == "same":
-        own = value_of(things[given[0]], attribute)
-        return [i for i, thing in enumerate(things) if i != given[0] and value_of(thing, attribute) == own]
+        known = scene.values[attribute]
+        return [index for index, value in enumerate(known) if index != given[0] and value == known[given[0]]]
     if name == "equal":
         return bool(given[0] == given[1])
-    simple: dict[str, Callable[[], Any]] = {
-        "relate": lambda: _related(scene)[values[0]][given[0]],
-        "count": lambda: len(given[0]),
-        "exist": lambda: len(given[0]) > 0,
-        "intersect": lambda: sorted(set(given[0]) & set(given[1])),
-        "union": lambda: sorted(set(given[0]) | set(given[1])),
-        "less_than": lambda: given[0] < given[1],
-        "greater_than": lambda: given[0] > given[1],
-    }
-    return simple[function]()
+    if function == "relate":
+        return scene.related[values[0]][given[0]]
+    return _SIMPLE[function](*given)
+
+
+_SIMPLE: dict[str, Callable[..., Any]] = {
+    "count": len,
+    "exist": bool,
+    "intersect": lambda one, two: sorted(set(one) & set(two)),
+    "union": lambda one, two: sorted(set(one) | set(two)),
+    "less_than": lambda one, two: one < two,
+    "greater_than": lambda one, two: one > two,
+}
 
 
 def _some(random: np.random.Generator, options: Sequence[str]) -> str:

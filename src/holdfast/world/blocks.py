@@ -6,12 +6,16 @@ is exact, and a scene in which a block is nearly hidden is drawn anew.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
+_Rays = tuple[Floats, ...]
+"""The direction of each ray as its three parts."""
 
 SHAPES = ("cube", "sphere", "cylinder")
 COLOURS = {
@@ -62,7 +66,7 @@ class Camera:
 
     position: tuple[float, float, float] = (7.48, -6.5, 5.34)
 
-    @property
+    @cached_property
     def axes(self) -> tuple[Floats, Floats, Floats]:
         """Right, up and forward as unit vectors."""
         forward = -np.array(self.position)
@@ -104,6 +108,17 @@ class Blocks:
     number: int
     things: tuple[Block, ...]
     camera: Camera = field(default_factory=Camera)
+
+    @cached_property
+    def related(self) -> dict[str, list[list[int]]]:
+        """See `relationships`: the same scene is asked many times."""
+        return relationships(self)
+
+    @cached_property
+    def values(self) -> dict[str, list[str]]:
+        """Each attribute of all blocks, by its official name."""
+        looks = [(thing.size, thing.colour, thing.material, thing.shape) for thing in self.things]
+        return dict(zip(("size", "color", "material", "shape"), map(list, zip(*looks, strict=True)), strict=True))
 
 
 def make_blocks(seed: int, number: int, *, count: tuple[int, int] = (3, 10), near: float = 1.0) -> Blocks:
@@ -152,7 +167,7 @@ def visible_shares(scene: Blocks) -> list[float]:
     >>> visible_shares(Blocks(0, (Block("cube", "red", "metal", "small", (0.0, 0.0), 0.0),)))
     [1.0]
     """
-    nearest, own, _ = _cast(scene, 120, 80)
+    nearest, own, *_ = _seen(scene, 120, 80)
     return [float((nearest == index).sum() / max(1, own[index])) for index in range(len(scene.things))]
 
 
@@ -163,8 +178,7 @@ def draw_blocks(scene: Blocks, width: int = 120, height: int = 80) -> npt.NDArra
     (40, 60, 4)
     """
     # Cast at twice the size and averaged, so that edges are smooth.
-    _, _, colours = _cast(scene, 2 * width, 2 * height)
-    small = colours.reshape(height, 2, width, 2, 3).mean(axis=(1, 3))
+    small = _coloured(scene, 2 * width, 2 * height).reshape(height, 2, width, 2, 3).mean(axis=(1, 3))
     opaque = np.full((height, width, 1), 255.0)
     return np.concatenate([small.clip(0, 255), opaque], axis=2).round().astype(np.uint8)
 
@@ -200,33 +214,51 @@ def _place(random: np.random.Generator, camera: Camera, wanted: int, reach: floa
     return blocks
 
 
-def _cast(scene: Blocks, width: int, height: int) -> tuple[npt.NDArray[np.int64], list[int], Floats]:
-    """For each pixel the nearest block (-1 for the table), each block's own number of pixels, and the colours."""
-    right, up, forward = scene.camera.axes
-    eye = np.array(scene.camera.position)
-    across = (np.arange(width) + 0.5 - width / 2) / _focal(width)
-    down = (np.arange(height) + 0.5 - height / 2) / _focal(width)
-    rays = forward + across[None, :, None] * right - down[:, None, None] * up
-    ground = np.where(rays[..., 2] < -1e-6, -eye[2] / np.minimum(rays[..., 2], -1e-6), 1e3)
-    table = eye + ground[..., None] * rays
-    light = 0.72 + 0.2 * np.exp(-((table[..., :2] ** 2).sum(-1)) / 40)
-    for thing in scene.things:
-        window = _window(scene.camera, thing, width, height, reach=4.0)
-        away = table[window][..., :2] - (np.array(thing.place) - 0.6 * thing.radius * _LIGHT[:2])
-        light[window] *= 1 - 0.5 * np.exp(-((away**2).sum(-1)) / (1.1 * thing.radius) ** 2)
-    colours = light[..., None] * np.array([228.0, 226.0, 222.0])
+def _seen(scene: Blocks, width: int, height: int) -> tuple[npt.NDArray[np.int64], list[int], list[_Hit], _Rays]:
+    """For each pixel the nearest block (-1 for the table); each block's own number of pixels and its hits; the rays."""
+    eye, rays = _rays(scene.camera, width, height)
     nearest = np.full((height, width), -1)
     depths = np.full((height, width), np.inf)
-    own = []
+    own, hits = [], []
     for index, thing in enumerate(scene.things):
         window = _window(scene.camera, thing, width, height)
-        distance, normal = _hit(thing, eye, rays[window])
-        own.append(int(np.isfinite(distance).sum()))
-        nearer = distance < depths[window]
-        depths[window] = np.where(nearer, distance, depths[window])
-        nearest[window] = np.where(nearer, index, nearest[window])
-        colours[window] = np.where(nearer[..., None], _shade(thing, normal, rays[window]), colours[window])
-    return nearest, own, colours
+        hit = _hit(thing, eye, tuple(part[window] for part in rays))
+        own.append(int(np.isfinite(hit.distance).sum()))
+        hits.append(hit)
+        nearer = hit.distance < depths[window]
+        depths[window][nearer] = hit.distance[nearer]
+        nearest[window][nearer] = index
+    return nearest, own, hits, rays
+
+
+def _rays(camera: Camera, width: int, height: int) -> tuple[Floats, _Rays]:
+    """Where the camera stands, and the direction in which each pixel is seen: across, along and up."""
+    right, up, forward = camera.axes
+    across = (np.arange(width) + 0.5 - width / 2) / _focal(width)
+    down = (np.arange(height) + 0.5 - height / 2) / _focal(width)
+    parts = (forward[axis] + across[None, :] * right[axis] - down[:, None] * up[axis] for axis in range(3))
+    return np.array(camera.position), tuple(parts)
+
+
+def _coloured(scene: Blocks, width: int, height: int) -> Floats:
+    """The colours of the picture: the table under its light, with the blocks' shadows, and the blocks."""
+    nearest, _, hits, rays = _seen(scene, width, height)
+    eye = np.array(scene.camera.position)
+    ground = np.where(rays[2] < -1e-6, -eye[2] / np.minimum(rays[2], -1e-6), 1e3)
+    x, y = (eye[axis] + ground * rays[axis] for axis in range(2))
+    light = 0.72 + 0.2 * np.exp(-(x**2 + y**2) / 40)
+    for thing in scene.things:
+        window = _window(scene.camera, thing, width, height, reach=4.0)
+        foot = np.array(thing.place) - 0.6 * thing.radius * _LIGHT[:2]
+        away = (x[window] - foot[0]) ** 2 + (y[window] - foot[1]) ** 2
+        light[window] *= 1 - 0.5 * np.exp(-away / (1.1 * thing.radius) ** 2)
+    colours = light[..., None] * np.array([228.0, 226.0, 222.0])
+    for index, (thing, hit) in enumerate(zip(scene.things, hits, strict=True)):
+        window = _window(scene.camera, thing, width, height)
+        seen = nearest[window] == index
+        colours[window][seen] = _shade(thing, hit.normal(seen), tuple(part[window][seen] for part in rays))
+    found: Floats = colours
+    return found
 
 
 def _window(camera: Camera, thing: Block, width: int, height: int, reach: float = 1.9) -> tuple[slice, slice]:
@@ -237,36 +269,75 @@ def _window(camera: Camera, thing: Block, width: int, height: int, reach: float 
     return rows, slice(max(0, int(x - pixels)), max(0, min(width, int(x + pixels) + 2)))
 
 
-def _hit(thing: Block, eye: Floats, rays: Floats) -> tuple[Floats, Floats]:
-    """The distance along each ray to the block (infinity if it misses the block), and the surface normal there."""
-    start = eye - thing.middle
-    radius = thing.radius
+@dataclass(frozen=True)
+class _Hit:
+    """How far along each ray a block is met (infinity where it is not), and the surface's direction there."""
+
+    distance: Floats
+    normal: Callable[[npt.NDArray[np.bool_]], Floats]
+    """For the pixels of a mask, (pixels, 3)."""
+
+
+def _hit(thing: Block, eye: Floats, rays: _Rays) -> _Hit:
+    start, radius = eye - thing.middle, thing.radius
     if thing.shape == "sphere":
-        distance = _quadratic((rays**2).sum(-1), rays @ start, float(start @ start) - radius**2)
-        return distance, (start + _finite(distance)[..., None] * rays) / radius
-    turn = np.radians(thing.rotation) if thing.shape == "cube" else 0.0
-    back = np.array([[np.cos(turn), np.sin(turn), 0], [-np.sin(turn), np.cos(turn), 0], [0, 0, 1.0]])
-    start, rays = back @ start, rays @ back.T
+        return _hit_sphere(start, rays, radius)
     if thing.shape == "cube":
-        steps = np.where(np.abs(rays) < 1e-9, 1e-9, rays)
-        enter = (-np.sign(steps) * radius - start) / steps
-        leave = (np.sign(steps) * radius - start) / steps
-        distance = np.where(enter.max(-1) < leave.min(-1), enter.max(-1), np.inf)
-        normal = np.where(enter == enter.max(-1, keepdims=True), -np.sign(steps), 0.0)
-        return distance, normal @ back
-    flat = rays[..., :2]
-    side = _quadratic((flat**2).sum(-1), flat @ start[:2], float(start[:2] @ start[:2]) - radius**2)
-    point = start + _finite(side)[..., None] * rays
-    side = np.where(np.abs(point[..., 2]) <= radius, side, np.inf)
-    top = (radius - start[2]) / np.minimum(rays[..., 2], -1e-9)
-    lid = start + top[..., None] * rays
-    top = np.where((lid[..., :2] ** 2).sum(-1) <= radius**2, top, np.inf)
-    round_about = np.concatenate([point[..., :2] / radius, np.zeros_like(point[..., :1])], axis=-1)
-    return np.minimum(side, top), np.where((top < side)[..., None], np.array([0.0, 0.0, 1.0]), round_about)
+        return _hit_cube(start, rays, radius, np.radians(thing.rotation))
+    return _hit_cylinder(start, rays, radius)
+
+
+def _hit_sphere(start: Floats, rays: _Rays, radius: float) -> _Hit:
+    x, y, z = rays
+    along = x * start[0] + y * start[1] + z * start[2]
+    distance = _quadratic(x**2 + y**2 + z**2, along, float(start @ start) - radius**2)
+
+    def normal(seen: npt.NDArray[np.bool_]) -> Floats:
+        at = distance[seen]
+        return np.stack([(start[axis] + at * rays[axis][seen]) / radius for axis in range(3)], axis=-1)
+
+    return _Hit(distance, normal)
+
+
+def _hit_cube(start: Floats, rays: _Rays, radius: float, turn: float) -> _Hit:
+    cos, sin = np.cos(turn), np.sin(turn)
+    start = np.array([cos * start[0] + sin * start[1], cos * start[1] - sin * start[0], start[2]])
+    turned = (cos * rays[0] + sin * rays[1], cos * rays[1] - sin * rays[0], rays[2])
+    enter, leave = [], []
+    for axis in range(3):
+        step = np.where(np.abs(turned[axis]) < 1e-9, 1e-9, turned[axis])
+        side = np.sign(step) * radius
+        enter.append((-side - start[axis]) / step)
+        leave.append((side - start[axis]) / step)
+    first = np.maximum(np.maximum(enter[0], enter[1]), enter[2])
+    last = np.minimum(np.minimum(leave[0], leave[1]), leave[2])
+    distance = np.where(first < last, first, np.inf)
+
+    def normal(seen: npt.NDArray[np.bool_]) -> Floats:
+        faces = [np.where(enter[axis][seen] == first[seen], -np.sign(turned[axis][seen]), 0.0) for axis in range(3)]
+        return np.stack([cos * faces[0] - sin * faces[1], sin * faces[0] + cos * faces[1], faces[2]], axis=-1)
+
+    return _Hit(distance, normal)
+
+
+def _hit_cylinder(start: Floats, rays: _Rays, radius: float) -> _Hit:
+    x, y, z = rays
+    side = _quadratic(x**2 + y**2, x * start[0] + y * start[1], float(start[:2] @ start[:2]) - radius**2)
+    side = np.where(np.abs(start[2] + _finite(side) * z) <= radius, side, np.inf)
+    top = (radius - start[2]) / np.minimum(z, -1e-9)
+    lid = (start[0] + top * x) ** 2 + (start[1] + top * y) ** 2
+    top = np.where(lid <= radius**2, top, np.inf)
+
+    def normal(seen: npt.NDArray[np.bool_]) -> Floats:
+        at, over = side[seen], (top < side)[seen]
+        about = [(start[axis] + _finite(at) * rays[axis][seen]) / radius for axis in range(2)]
+        return np.stack([*(np.where(over, 0.0, part) for part in about), np.where(over, 1.0, 0.0)], axis=-1)
+
+    return _Hit(np.minimum(side, top), normal)
 
 
 def _quadratic(a: Floats, half_b: Floats, c: float) -> Floats:
-    """The nearer root of a t^2 + 2 half_b t + c; infinity if there is none."""
+    """The nearer root of a t^2 + 2 half_b t + c, infinity where there is none."""
     inside = half_b**2 - a * c
     return np.where(inside > 0, (-half_b - np.sqrt(np.maximum(inside, 0))) / a, np.inf)
 
@@ -275,16 +346,18 @@ def _finite(distance: Floats) -> Floats:
     return np.where(np.isfinite(distance), distance, 0.0)
 
 
-def _shade(thing: Block, normal: Floats, rays: Floats) -> Floats:
-    """The shading of a surface: rubber is dull; metal mirrors the light and the brightness above it."""
+def _shade(thing: Block, normal: Floats, rays: _Rays) -> Floats:
+    """Rubber is dull; metal mirrors the light and the brightness above it."""
     base = np.array(COLOURS[thing.colour], dtype=float)
     light = _LIGHT / np.linalg.norm(_LIGHT)
     facing = (normal @ light).clip(0, 1)[..., None]
     if thing.material == "rubber":
         dull: Floats = base * (0.4 + 0.65 * facing)
         return dull
-    seen = rays / np.linalg.norm(rays, axis=-1, keepdims=True)
-    mirrored = seen - 2 * (seen * normal).sum(-1, keepdims=True) * normal
+    seen = np.stack(rays, axis=-1)
+    seen /= np.sqrt(rays[0] ** 2 + rays[1] ** 2 + rays[2] ** 2)[..., None]
+    met = seen[..., 0] * normal[..., 0] + seen[..., 1] * normal[..., 1] + seen[..., 2] * normal[..., 2]
+    mirrored = seen - 2 * met[..., None] * normal
     glint = (mirrored @ light).clip(0, 1)[..., None] ** 12
     sky = mirrored[..., 2:].clip(0, 1)
     lamps = np.cos(5 * np.arctan2(mirrored[..., 1:2], mirrored[..., :1])).clip(0, 1) ** 3

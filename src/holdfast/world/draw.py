@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import math
 import zlib
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -14,7 +15,8 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 
 from holdfast.errors import UserError, nearest
-from holdfast.world.backdrop import backdrop
+from holdfast.processes import Crew, crew
+from holdfast.world.backdrop import Canvas, backdrop, packed
 from holdfast.world.scene import Scene, Thing, silhouette_of
 from holdfast.world.vocabulary import COLOURS
 
@@ -76,17 +78,17 @@ def _shade(material: str) -> NDArray[np.float32]:
 
 
 def _lit(material: str, height: int, width: int) -> NDArray[np.float32]:
-    """The light on a surface of height x width: (h, w, 1)."""
+    """The light on a surface of height x width."""
     rows, columns = np.arange(height) * _SHADE // height, np.arange(width) * _SHADE // width
-    return _shade(material)[rows[:, None], columns[None, :], None]
+    return _shade(material).take(rows, axis=0).take(columns, axis=1)
 
 
 def _mix(colour: NDArray[np.float32], other: float, share: float) -> NDArray[np.float32]:
     return np.asarray(colour * (1 - share) + other * share, dtype=np.float32)
 
 
-def _paint(thing: Thing, height: int, width: int, mirrored: bool) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
-    """A thing that fills height x width: its colours (h, w, 3), and its mask (h, w)."""
+def _paint(thing: Thing, height: int, width: int, mirrored: bool) -> tuple[Canvas, NDArray[np.bool_]]:
+    """A thing that fills height x width: its pixels, and where these are, (height, width)."""
     random = _random(thing)
     shapes = silhouette_of(thing, mirrored).shapes
     main = np.array(_FILLS[thing.colour], dtype=np.float32) + random.integers(-12, 13) + random.integers(-8, 9, 3)
@@ -107,11 +109,13 @@ def _paint(thing: Thing, height: int, width: int, mirrored: bool) -> tuple[NDArr
     index = np.asarray(canvas)
     palette = np.array([own.get(fill, _FILLS.get(fill, (0, 0, 0))) for fill in fills], dtype=np.float32)
     if thing.pattern != "plain":
-        # The pattern decides where its second colour replaces the main one.
+        # The second colour of a pattern takes the place of the main one where the pattern says so.
         second = main * 0.25 if bright > 115 else _mix(main, 255, 0.8)
         palette = np.concatenate([palette, second[None]])
         index = np.where((index == 1) & _pattern(thing.pattern, height, width), len(fills), index)
-    return palette[index] * _lit(thing.material, height, width), index > 0
+    seen = index > 0
+    fill, light = index[seen], _lit(thing.material, height, width)[seen]
+    return packed(*((tint.take(fill) * light).astype(np.float32) for tint in palette.T)), seen
 
 
 def _fineness(side: int) -> int:
@@ -119,23 +123,24 @@ def _fineness(side: int) -> int:
     return 3 if side <= 160 else 2
 
 
-def _finish(canvas: NDArray[np.float32], fineness: int, random: np.random.Generator) -> _Picture:
-    """Average down to the picture's size, and add the effects of a camera: varying light, a little noise."""
-    fine = Image.fromarray(np.clip(canvas, 0, 255).astype(np.uint8)).reduce(fineness)
-    picture = np.asarray(fine, dtype=np.float32) * random.uniform(0.9, 1.06)
+def _finish(canvas: Canvas, fineness: int, random: np.random.Generator) -> _Picture:
+    """Average down to the picture's size, and add what a camera adds: another light, a little noise."""
+    height, width = canvas.shape
+    fine = Image.frombuffer("RGBX", (width, height), canvas.tobytes(), "raw", "RGBX", 0, 1).reduce(fineness)
+    picture = np.asarray(fine)[..., :3].astype(np.float32) * random.uniform(0.9, 1.06)
     picture += random.standard_normal(picture.shape[:2], dtype=np.float32)[..., None] * random.uniform(2, 6)
-    return np.asarray(np.clip(picture, 0, 255), dtype=np.uint8)
+    return np.asarray(np.clip(picture, 0, 255, out=picture), dtype=np.uint8)
 
 
-def _put(canvas: NDArray[np.float32], thing: Thing, mirrored: bool) -> None:
-    height, width = canvas.shape[:2]
+def _put(canvas: Canvas, thing: Thing, mirrored: bool) -> None:
+    height, width = canvas.shape
     box = thing.box
     left, top = math.ceil(box.left * width), math.ceil(box.top * height)
     right, bottom = math.floor((box.left + box.width) * width), math.floor((box.top + box.height) * height)
     if right - left < 2 or bottom - top < 2:
         return  # too small to be seen at this size
-    colours, where = _paint(thing, bottom - top, right - left, mirrored)
-    canvas[top:bottom, left:right][where] = colours[where]
+    pixels, seen = _paint(thing, bottom - top, right - left, mirrored)
+    canvas[top:bottom, left:right][seen] = pixels
 
 
 def render(scene: Scene, width: int = 96, height: int = 72) -> _Picture:
@@ -177,9 +182,9 @@ def render_thing(thing: Thing, side: int) -> _Picture:
         height=height,
     )
     fineness = _fineness(side)
-    canvas = np.empty((side * fineness, side * fineness, 3), dtype=np.float32)
-    canvas[:] = random.uniform(150, 232, 3)
-    canvas *= np.linspace(1.06, 0.92, side * fineness, dtype=np.float32)[:, None, None]
+    light = np.linspace(1.06, 0.92, side * fineness, dtype=np.float32)[:, None]
+    rows = packed(*(random.uniform(150, 232, 3).astype(np.float32) * light).T)
+    canvas = np.repeat(rows[:, None], side * fineness, axis=1)
     _put(canvas, replace(thing, box=box), mirrored)
     return _finish(canvas, fineness, random)
 
@@ -201,7 +206,7 @@ def encode_image(array: _Picture, kind: str = "jpeg") -> bytes:
         image = image.convert("CMYK")
     out = io.BytesIO()
     if kind.endswith("png"):
-        image.save(out, "PNG", compress_level=6)
+        image.save(out, "PNG", compress_level=1)  # no larger than level 6 for pictures with noise, in half the time
     else:
         image.save(out, "JPEG", quality=90, subsampling=0)
     return out.getvalue()
@@ -222,3 +227,22 @@ def save_image(path: Path, array: _Picture, kind: str = "jpeg") -> None:
     except FileNotFoundError:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(data)
+
+
+def save_scene(path: Path, scene: Scene, size: tuple[int, int] = (96, 72), kind: str = "jpeg") -> None:
+    """Draw a scene at a width and height, and write the image file: for the processes of `drawing`.
+
+    >>> import tempfile
+    >>> from holdfast.world.scene import make_scene
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with drawing() as draw:
+    ...         _ = draw(save_scene, Path(folder) / "a.jpg", make_scene(seed=0, number=1))
+    ...     [path.name for path in Path(folder).iterdir()]
+    ['a.jpg']
+    """
+    save_image(path, render(scene, *size), kind)
+
+
+def drawing() -> AbstractContextManager[Crew]:
+    """Processes that draw on all cores while this one goes on: the files are complete at the end."""
+    return crew("a process that draws pictures ended early: call it again")

@@ -23,10 +23,10 @@ from typing import Any
 from holdfast.benchmarks.cfst.combinations import NAMES, Combination, of_folder
 from holdfast.benchmarks.cfst.compose import Picture, draw_all, is_whole
 from holdfast.benchmarks.cfst.plan import CONTINUAL, LAYOUTS, SMALLEST, BuildPlan, SplitPlan, make_plan
-from holdfast.data.decoding import working
 from holdfast.datasets import cgqa, cobj
 from holdfast.datasets.base import Dataset
 from holdfast.errors import RunError, UserError, nearest
+from holdfast.processes import working
 
 VERSION = 1
 MARK = "holdfast-build.json"

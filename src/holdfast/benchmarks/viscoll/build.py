@@ -33,10 +33,10 @@ from holdfast.benchmarks.viscoll.extract import CaptionWords, Found, Grammar, ex
 from holdfast.benchmarks.viscoll.phrases import SPLITS, MaskedSpan, save_phrases
 from holdfast.benchmarks.viscoll.tagger import open_tagger, split_words
 from holdfast.checksums import is_intact, seal
-from holdfast.data.decoding import working
 from holdfast.datasets import coco, flickr30k_entities
 from holdfast.datasets.base import Dataset, Reading
 from holdfast.errors import UserError
+from holdfast.processes import working
 from holdfast.progress import progress_bar
 from holdfast.world.whole import MARK
 

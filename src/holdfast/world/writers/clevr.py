@@ -12,6 +12,7 @@ from PIL import Image
 
 from holdfast.world.block_questions import Balance, BlockQuestion, ask
 from holdfast.world.blocks import Blocks, draw_blocks, make_blocks, relationships
+from holdfast.world.draw import drawing
 from holdfast.world.writers.json_files import list_file
 from holdfast.world.writers.scales import Amount, at_scale
 
@@ -49,6 +50,9 @@ _KINDS = {
     **{"exist": 8, "exist_same": 5, "count": 12, "count_same": 4, "count_both": 4, "count_either": 4},
     **dict.fromkeys(("equal_integer", "less_than", "greater_than"), 5),
 }
+_NAMES = tuple(_KINDS)
+_UP_TO = (np.array(list(_KINDS.values())) / sum(_KINDS.values())).cumsum()
+_UP_TO /= _UP_TO[-1]
 _LICENSE = "Creative Commons Attribution (CC BY 4.0)"
 
 
@@ -94,29 +98,40 @@ def _write_split(root: Path, split: str, scale: str, seed: int) -> None:
             path = root / "scenes" / f"CLEVR_{split}_scenes.json"
             add_scene = stack.enter_context(list_file(path, {"info": info}, "scenes"))
         written = 0
-        for index in range(images):
-            scene = make_blocks(seed, _FIRST[split] + index, count=style.blocks, near=style.near)
-            file = f"CLEVR_{split}_{index:06d}.png"
-            Image.fromarray(draw_blocks(scene, *_SIZES[scale])).save(root / "images" / split / file, "PNG")
-            where = {"image_index": index, "split": split, "image_filename": file}
+        numbers = range(_FIRST[split], _FIRST[split] + images)
+        jobs = ((_picture(root, split, index), seed, number, scale) for index, number in enumerate(numbers))
+        for index, scene in enumerate(stack.enter_context(drawing()).map(_draw, jobs)):
+            where = {"image_index": index, "split": split, "image_filename": _picture(root, split, index).name}
             if add_scene:
                 add_scene(_scene_record(scene, where, *_SIZES[scale]))
             random = np.random.default_rng([seed, 16, _FIRST[split] + index, 1])
             left = questions - written - style.questions * (images - index - 1)
-            # The last picture takes the remainder, and no picture gets more questions than the others.
+            # The last picture takes what is missing, and no picture takes more than the others.
             for question in _questions(scene, random, balance, max(1, min(style.questions, left)), style.relations):
                 add({**where, "question_index": written, **_question_record(question, split)})
                 written += 1
+
+
+def _picture(root: Path, split: str, index: int) -> Path:
+    return root / "images" / split / f"CLEVR_{split}_{index:06d}.png"
+
+
+def _draw(path: Path, seed: int, number: int, scale: str) -> Blocks:
+    """Make a scene and write its picture."""
+    style = _STYLES.get(scale, Style())
+    scene = make_blocks(seed, number, count=style.blocks, near=style.near)
+    Image.fromarray(draw_blocks(scene, *_SIZES[scale])).save(path, "PNG", compress_level=1)
+    return scene
 
 
 def _questions(
     scene: Blocks, random: np.random.Generator, balance: Balance, count: int, relations: int
 ) -> list[BlockQuestion]:
     """Questions of mixed kinds without repetition; if a scene does not allow a kind, another kind is asked."""
-    shares = np.array(list(_KINDS.values())) / sum(_KINDS.values())
     found: dict[str, BlockQuestion] = {}
     while len(found) < count:
-        question = ask(scene, random, str(random.choice(list(_KINDS), p=shares)), balance, relations)
+        kind = _NAMES[int(_UP_TO.searchsorted(random.random(), side="right"))]
+        question = ask(scene, random, kind, balance, relations)
         if question is not None:
             found.setdefault(question.text, question)
     return list(found.values())

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from holdfast.world.draw import render, save_image
+from holdfast.processes import Crew
+from holdfast.world.draw import drawing, save_scene
 from holdfast.world.scene import make_scene
 from holdfast.world.writers.json_files import write_json
 from holdfast.world.writers.objects365 import TRAINED, categories
@@ -51,20 +52,21 @@ def write(folder: Path, scale: str, seed: int) -> None:
     root = folder / "COBJ" / "annotations"
     drawn = categories()
     number = 40_000_000
-    for part in ("train", "val", "test", *FEWSHOT):
-        if part in FEWSHOT:
-            combs, count = novel(part, counts["combinations"], seed), counts["fewshot"]
-            home, name = root / "fewshot" / part, f"O365_{part}_fewshot_crop.json"
-        else:
-            combs, count = TRAINED[: counts["combinations"]], counts[part]
-            home, name = root / "continual" / part, f"O365_continual_{part}_crop.json"
-        random = np.random.default_rng([seed, 23, 3, number])
-        labels = random.permutation(np.repeat(np.arange(len(combs)), count))
-        records = []
-        for number, label in enumerate(labels, number + 1):  # noqa: B020 (numbering continues across parts)
-            nouns = {name: drawn[name] for name in combs[label]}
-            records.append(_write_image(home, number, nouns, counts["side"], seed))
-        write_json(root / name, records)
+    with drawing() as draw:
+        for part in ("train", "val", "test", *FEWSHOT):
+            if part in FEWSHOT:
+                combs, count = novel(part, counts["combinations"], seed), counts["fewshot"]
+                home, name = root / "fewshot" / part, f"O365_{part}_fewshot_crop.json"
+            else:
+                combs, count = TRAINED[: counts["combinations"]], counts[part]
+                home, name = root / "continual" / part, f"O365_continual_{part}_crop.json"
+            random = np.random.default_rng([seed, 23, 3, number])
+            labels = random.permutation(np.repeat(np.arange(len(combs)), count))
+            records = []
+            for number, label in enumerate(labels, number + 1):  # noqa: B020 (numbering continues across parts)
+                nouns = {name: drawn[name] for name in combs[label]}
+                records.append(_record(draw, home, number, nouns, counts["side"], seed))
+            write_json(root / name, records)
 
 
 def novel(mode: str, count: int, seed: int) -> list[tuple[str, ...]]:
@@ -88,9 +90,9 @@ def novel(mode: str, count: int, seed: int) -> list[tuple[str, ...]]:
     return [options[index] for index in random.permutation(len(options))[:count]]
 
 
-def _write_image(home: Path, number: int, nouns: dict[str, str], side: int, seed: int) -> dict[str, Any]:
+def _record(draw: Crew, home: Path, number: int, nouns: dict[str, str], side: int, seed: int) -> dict[str, Any]:
     scene = make_scene(seed, number, nouns=list(nouns.values()))
-    save_image(home / f"{number}.jpg", render(scene, side, side), "grey-jpeg" if number % 53 == 7 else "jpeg")
+    draw(save_scene, home / f"{number}.jpg", scene, (side, side), "grey-jpeg" if number % 53 == 7 else "jpeg")
     boxes = {thing.noun: thing.box for thing in scene.things}
     pixels = []
     for noun in nouns.values():

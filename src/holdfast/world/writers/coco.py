@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from holdfast.world.draw import render, save_image
+from holdfast.world.draw import drawing, save_scene
 from holdfast.world.language import Caption, captions
 from holdfast.world.scene import Box, Scene, make_scene
 from holdfast.world.vocabulary import COCO_NOUNS, THINGS
@@ -131,11 +131,13 @@ def write_images(folder: Path, split: str, numbers: Iterable[int], seed: int) ->
     ['COCO_val2014_000000000015.jpg']
     """
     (folder / split).mkdir(parents=True, exist_ok=True)
-    for number in numbers:
-        kind = "grey-jpeg" if number % 47 == 0 else "jpeg"
-        save_image(
-            folder / split / file_name(split, number), render(coco_scene(number, seed), *image_size(number)), kind
-        )
+    with drawing() as draw:
+        for number in numbers:
+            draw(_write_image, folder / split / file_name(split, number), number, seed)
+
+
+def _write_image(path: Path, number: int, seed: int) -> None:
+    save_scene(path, coco_scene(number, seed), image_size(number), "grey-jpeg" if number % 47 == 0 else "jpeg")
 
 
 def write_captions(folder: Path, split: str, scale: str, seed: int) -> None:

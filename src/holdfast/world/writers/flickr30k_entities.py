@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from holdfast.world.draw import render, save_image
+from holdfast.world.draw import drawing, save_scene
 from holdfast.world.language import captions
 from holdfast.world.scene import Box, Scene, make_scene
 from holdfast.world.vocabulary import THINGS
@@ -103,9 +103,13 @@ def write_images(folder: Path, numbers: Iterable[int], seed: int) -> None:
     ['10021.jpg']
     """
     folder.mkdir(parents=True, exist_ok=True)
-    for number in numbers:
-        picture = render(flickr_scene(number, seed), *image_size(number))
-        save_image(folder / f"{image_id(number)}.jpg", picture, "grey-jpeg" if number % 43 == 5 else "jpeg")
+    with drawing() as draw:
+        for number in numbers:
+            draw(_write_image, folder / f"{image_id(number)}.jpg", number, seed)
+
+
+def _write_image(path: Path, number: int, seed: int) -> None:
+    save_scene(path, flickr_scene(number, seed), image_size(number), "grey-jpeg" if number % 43 == 5 else "jpeg")
 
 
 def sentences(number: int, seed: int) -> list[Sentence]:

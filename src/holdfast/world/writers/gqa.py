@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from holdfast.world.draw import render, save_image
+from holdfast.world.draw import drawing, save_scene
 from holdfast.world.scene import Box, Scene, Thing, make_scene, relations
 from holdfast.world.vocabulary import CGQA_NOUNS, COCO_NOUNS, COLOURS, THINGS, VERBS
 from holdfast.world.writers.json_files import write_json
@@ -80,23 +80,24 @@ def write(folder: Path, scale: str, seed: int) -> None:
     ...     sorted(path.name for path in Path(folder).iterdir())
     ['images', 'test_balanced_questions.json', 'testdev_balanced_questions.json', ..., 'val_sceneGraphs.json']
     """
-    for split, count in at_scale(COUNTS, scale).items():
-        graphs: dict[str, Any] = {}
-        asked: dict[str, Any] = {}
-        tally: Counter[str] = Counter()
-        for number in range(_FIRST[split], _FIRST[split] + count):
-            image_id = f"n{number}" if split == "testdev" else str(number)
-            random = np.random.default_rng([seed, 17, number])
-            scene = _close_up(seed, number, random) if number % 2 else make_scene(seed, scene_number(number))
-            kind = "grey-jpeg" if number % 61 == 0 else "jpeg"
-            save_image(folder / "images" / f"{image_id}.jpg", render(scene, WIDTH, HEIGHT), kind)
-            graphs[image_id] = graph = _graph(scene, number, random)
-            for record in _questions(graph, image_id, random, tally):
-                question_id = f"{number:07d}{len(asked) % 100:02d}"
-                asked[question_id] = _finish(record, question_id, split)
-        if split in ("train", "val"):
-            write_json(folder / f"{split}_sceneGraphs.json", graphs)
-        write_json(folder / f"{split}_balanced_questions.json", asked)
+    with drawing() as draw:
+        for split, count in at_scale(COUNTS, scale).items():
+            graphs: dict[str, Any] = {}
+            asked: dict[str, Any] = {}
+            tally: Counter[str] = Counter()
+            for number in range(_FIRST[split], _FIRST[split] + count):
+                image_id = f"n{number}" if split == "testdev" else str(number)
+                random = np.random.default_rng([seed, 17, number])
+                scene = _close_up(seed, number, random) if number % 2 else make_scene(seed, scene_number(number))
+                kind = "grey-jpeg" if number % 61 == 0 else "jpeg"
+                draw(save_scene, folder / "images" / f"{image_id}.jpg", scene, (WIDTH, HEIGHT), kind)
+                graphs[image_id] = graph = _graph(scene, number, random)
+                for record in _questions(graph, image_id, random, tally):
+                    question_id = f"{number:07d}{len(asked) % 100:02d}"
+                    asked[question_id] = _finish(record, question_id, split)
+            if split in ("train", "val"):
+                write_json(folder / f"{split}_sceneGraphs.json", graphs)
+            write_json(folder / f"{split}_balanced_questions.json", asked)
 
 
 def enlarged(scene: Scene, width: int, height: int, least: int = LEAST) -> Scene:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.world.draw import render, save_image
+from holdfast.world.draw import drawing, render, save_image
 from holdfast.world.language import two_image_statement
 from holdfast.world.scene import Scene, make_scene
 from holdfast.world.vocabulary import COCO_NOUNS, PLACES, THINGS
@@ -73,23 +73,31 @@ def write(folder: Path, scale: str, seed: int, *, images: bool = True, flaws: bo
     ...     sorted(path.name for path in (Path(folder) / "data").glob("*.json"))
     ['dev.json', 'test1.json', 'test2.json', 'train.json']
     """
-    for split, count in at_scale(COUNTS, scale).items():
-        records: list[dict[str, Any]] = []
-        hashes: dict[str, str] = {}
-        for number, claims, scenes in sets(split, count, seed):
-            for claim in claims:
-                records.append(_record(split, number, claim, scenes, seed))
-            if images:
-                hashes |= _write_images(folder, split, number, sorted({claim.pair for claim in claims}), scenes)
-        write_json_lines(folder / "data" / f"{split}.json", records)
-        if split in ("dev", "test1"):
-            for name, kept in _by_balance(records).items():
-                write_json_lines(folder / "data" / name / f"{name}_{split}.json", kept)
-        if images and split != "test2":
-            write_json(folder / "util" / "hashes" / f"{split}_hashes.json", hashes)
-        if images and flaws and split == "test2":
-            pairs = Counter(record["identifier"].rsplit("-", 1)[0] for record in records)
-            (folder / split / f"{min(pairs, key=lambda pair: pairs[pair])}-img1.png").unlink()
+    with drawing() as draw:
+        for split, count in at_scale(COUNTS, scale).items():
+            records: list[dict[str, Any]] = []
+            hashes: dict[str, str] = {}
+            for found in draw.map(_write_images, _pictures(folder, split, count, seed, images, records)):
+                hashes |= found
+            write_json_lines(folder / "data" / f"{split}.json", records)
+            if split in ("dev", "test1"):
+                for name, kept in _by_balance(records).items():
+                    write_json_lines(folder / "data" / name / f"{name}_{split}.json", kept)
+            if images and split != "test2":
+                write_json(folder / "util" / "hashes" / f"{split}_hashes.json", hashes)
+            if images and flaws and split == "test2":
+                pairs = Counter(record["identifier"].rsplit("-", 1)[0] for record in records)
+                (folder / split / f"{min(pairs, key=lambda pair: pairs[pair])}-img1.png").unlink()
+
+
+def _pictures(
+    folder: Path, split: str, count: int, seed: int, images: bool, records: list[dict[str, Any]]
+) -> Iterator[tuple[Path, str, int, list[int], list[Scene]]]:
+    """What is to be drawn for each set, whose records are added on the way."""
+    for number, claims, scenes in sets(split, count, seed):
+        records += [_record(split, number, claim, scenes, seed) for claim in claims]
+        if images:
+            yield folder, split, number, sorted({claim.pair for claim in claims}), scenes
 
 
 def sets(split: str, count: int, seed: int) -> Iterator[tuple[int, list[_Claim], list[Scene]]]:
@@ -228,7 +236,7 @@ def _write_images(folder: Path, split: str, number: int, pairs: list[int], scene
 
 def _average_hash(picture: NDArray[np.uint8]) -> str:
     """64 bits in hexadecimal: which of eight by eight tiles are brighter than their mean."""
-    grey = picture.mean(axis=2)
-    tiles = np.array([[tile.mean() for tile in np.array_split(row, 8, axis=1)] for row in np.array_split(grey, 8)])
+    height, width = picture.shape[0] // 8, picture.shape[1] // 8
+    tiles = picture[: 8 * height, : 8 * width].reshape(8, height, 8, width, 3).sum(axis=(1, 3, 4), dtype=np.int64)
     bits = (tiles > tiles.mean()).ravel()
     return f"{int(''.join('1' if bit else '0' for bit in bits), 2):016x}"

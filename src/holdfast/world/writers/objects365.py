@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from holdfast.world.draw import render, save_image
+from holdfast.world.draw import drawing, save_scene
 from holdfast.world.scene import make_scene
 from holdfast.world.vocabulary import COLOURS, THINGS
 from holdfast.world.writers.gqa import enlarged
@@ -103,28 +103,31 @@ def write(folder: Path, scale: str, seed: int) -> None:
         "categories": [{"name": name, "id": number} for number, name in enumerate(names, 1)],
         "licenses": [{"id": 5, "name": "made by Holdfast", "url": ""}],
     }
-    for split, count in at_scale(COUNTS, scale).items():
-        images: list[dict[str, Any]] = []
-        things: list[dict[str, Any]] = []
-        for index in range(count):
-            number = _FIRST[split] + index
-            random = np.random.default_rng([seed, 18, number])
-            scene = enlarged(make_scene(seed, number, nouns=_nouns(index, names, random)), WIDTH, HEIGHT)
-            version, patch = ("v1", number % 16) if index % 2 == 0 else ("v2", 16 + number % 28)
-            file = f"images/{version}/patch{patch}/objects365_{version}_{number:08d}.jpg"
-            place = folder / file if split == "val" else folder / file.removeprefix(f"images/{version}/")
-            if (split, index) != ("train", 5):  # listed, and missing, as three are in the release
-                save_image(place, render(scene, WIDTH, HEIGHT), "grey-jpeg" if number % 53 == 7 else "jpeg")
-            images.append({"height": HEIGHT, "id": number, "license": 5, "width": WIDTH, "file_name": file, "url": ""})
-            for thing in scene.things:
-                box = thing.box
-                corner = [round(box.left * WIDTH, 2), round(box.top * HEIGHT, 2)]
-                bbox = [*corner, round(box.width * WIDTH, 2), round(box.height * HEIGHT, 2)]
-                flags = {"iscrowd": int(random.random() < 0.03), "isfake": int(random.random() < 0.03)}
-                things.append(_annotation(len(things) + 1, flags, bbox, number, numbers[thing.noun]))
-        with list_file(folder / f"zhiyuan_objv2_{split}.json", {"images": images}, "annotations", tail) as add:
-            for annotation in things:
-                add(annotation)
+    with drawing() as draw:
+        for split, count in at_scale(COUNTS, scale).items():
+            images: list[dict[str, Any]] = []
+            things: list[dict[str, Any]] = []
+            for index in range(count):
+                number = _FIRST[split] + index
+                random = np.random.default_rng([seed, 18, number])
+                scene = enlarged(make_scene(seed, number, nouns=_nouns(index, names, random)), WIDTH, HEIGHT)
+                version, patch = ("v1", number % 16) if index % 2 == 0 else ("v2", 16 + number % 28)
+                file = f"images/{version}/patch{patch}/objects365_{version}_{number:08d}.jpg"
+                place = folder / file if split == "val" else folder / file.removeprefix(f"images/{version}/")
+                if (split, index) != ("train", 5):  # listed, and missing, as three are in the release
+                    draw(save_scene, place, scene, (WIDTH, HEIGHT), "grey-jpeg" if number % 53 == 7 else "jpeg")
+                images.append(
+                    {"height": HEIGHT, "id": number, "license": 5, "width": WIDTH, "file_name": file, "url": ""}
+                )
+                for thing in scene.things:
+                    box = thing.box
+                    corner = [round(box.left * WIDTH, 2), round(box.top * HEIGHT, 2)]
+                    bbox = [*corner, round(box.width * WIDTH, 2), round(box.height * HEIGHT, 2)]
+                    flags = {"iscrowd": int(random.random() < 0.03), "isfake": int(random.random() < 0.03)}
+                    things.append(_annotation(len(things) + 1, flags, bbox, number, numbers[thing.noun]))
+            with list_file(folder / f"zhiyuan_objv2_{split}.json", {"images": images}, "annotations", tail) as add:
+                for annotation in things:
+                    add(annotation)
 
 
 def _nouns(index: int, names: dict[str, str], random: np.random.Generator) -> Sequence[str]:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from holdfast.world.draw import render, save_image
+from holdfast.world.draw import drawing, save_scene
 from holdfast.world.scene import Box, Scene, make_scene
 from holdfast.world.writers.json_files import write_json
 from holdfast.world.writers.portraits import sorts
@@ -74,22 +74,23 @@ def write(folder: Path, scale: str, seed: int) -> None:
     listed = [{"id": n, "name": name, "supercategory": name.split()[0]} for n, name in enumerate(CATEGORIES)]
     looks = sorts(sum(classes for classes, _ in at_scale(COUNTS, scale).values()), list(_GROUPS))
     first = 0
-    for split, (classes, count) in at_scale(COUNTS, scale).items():
-        images: list[dict[str, Any]] = []
-        annotations: list[dict[str, Any]] = []
-        for index in range(count):
-            label = first + index % classes
-            (noun, colour, pattern), wnid = looks[label], f"n{1_500_000 + 37 * label:08d}"
-            name = f"{wnid}_{10_000 + 7 * index}.JPEG"
-            scene = make_scene(seed, 30_000_000 + 100_000 * label + index, nouns=[noun])
-            scene = replace(scene, things=(replace(scene.things[0], colour=colour, pattern=pattern),))
-            kind = {3: "png", 9: "cmyk-jpeg"}.get(index, "grey-jpeg" if index % 41 == 5 else "jpeg")
-            save_image(folder / split / wnid / name, render(scene, _SIZE, _SIZE), kind)
-            images.append({"file_name": name, "height": _SIZE, "width": _SIZE, "id": index})
-            annotations += _annotations(scene, _GROUPS[noun], index, len(annotations))
-        _spoil(annotations)
-        write_json(folder / f"{split}.json", {"images": images, "annotations": annotations, "categories": listed})
-        first += classes
+    with drawing() as draw:
+        for split, (classes, count) in at_scale(COUNTS, scale).items():
+            images: list[dict[str, Any]] = []
+            annotations: list[dict[str, Any]] = []
+            for index in range(count):
+                label = first + index % classes
+                (noun, colour, pattern), wnid = looks[label], f"n{1_500_000 + 37 * label:08d}"
+                name = f"{wnid}_{10_000 + 7 * index}.JPEG"
+                scene = make_scene(seed, 30_000_000 + 100_000 * label + index, nouns=[noun])
+                scene = replace(scene, things=(replace(scene.things[0], colour=colour, pattern=pattern),))
+                kind = {3: "png", 9: "cmyk-jpeg"}.get(index, "grey-jpeg" if index % 41 == 5 else "jpeg")
+                draw(save_scene, folder / split / wnid / name, scene, (_SIZE, _SIZE), kind)
+                images.append({"file_name": name, "height": _SIZE, "width": _SIZE, "id": index})
+                annotations += _annotations(scene, _GROUPS[noun], index, len(annotations))
+            _spoil(annotations)
+            write_json(folder / f"{split}.json", {"images": images, "annotations": annotations, "categories": listed})
+            first += classes
 
 
 def _annotations(scene: Scene, group: str, image: int, first: int) -> list[dict[str, Any]]:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from holdfast.world.draw import render, save_image
+from holdfast.world.draw import drawing, save_scene
 from holdfast.world.scene import make_scene
 from holdfast.world.vocabulary import PLACES, THINGS
 from holdfast.world.writers.scales import Amount, at_scale
@@ -52,22 +52,32 @@ def write(folder: Path, scale: str, seed: int) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     rows = "\n".join(f"{name} {index}" for index, name in enumerate(names))
     (folder / "categories_places365.txt").write_bytes(rows.encode())
-    train = ""
-    for label, name in enumerate(names):
-        count = counts["train"] // len(names) + (label < counts["train"] % len(names))
-        for number in range(1, count + 1):
-            file = f"{name}/{number:08d}.jpg"
-            train += f"{file} {label}\n"
-            _save(folder / "data_256" / file.removeprefix("/"), name, seed, (0, label, number), counts["side"])
-    (folder / "places365_train_standard.txt").write_bytes(train.encode())
-    for stream, split in enumerate(("val", "test"), 1):
-        random = np.random.default_rng([seed, 12, stream])
-        lines = ""
-        for number, label in enumerate(random.permutation(np.arange(len(names) * counts[split]) % len(names)), 1):
-            file = f"Places365_{split}_{number:08d}.jpg"
-            lines += f"{file} {label}\n" if split == "val" else f"{file}\n"
-            _save(folder / f"{split}_256" / file, names[label], seed, (stream, int(label), number), counts["side"])
-        (folder / f"places365_{split}.txt").write_bytes(lines.encode())
+    with drawing() as draw:
+        train = ""
+        for label, name in enumerate(names):
+            count = counts["train"] // len(names) + (label < counts["train"] % len(names))
+            for number in range(1, count + 1):
+                file = f"{name}/{number:08d}.jpg"
+                train += f"{file} {label}\n"
+                draw(
+                    _save, folder / "data_256" / file.removeprefix("/"), name, seed, (0, label, number), counts["side"]
+                )
+        (folder / "places365_train_standard.txt").write_bytes(train.encode())
+        for stream, split in enumerate(("val", "test"), 1):
+            random = np.random.default_rng([seed, 12, stream])
+            lines = ""
+            for number, label in enumerate(random.permutation(np.arange(len(names) * counts[split]) % len(names)), 1):
+                file = f"Places365_{split}_{number:08d}.jpg"
+                lines += f"{file} {label}\n" if split == "val" else f"{file}\n"
+                draw(
+                    _save,
+                    folder / f"{split}_256" / file,
+                    names[label],
+                    seed,
+                    (stream, int(label), number),
+                    counts["side"],
+                )
+            (folder / f"places365_{split}.txt").write_bytes(lines.encode())
 
 
 def categories(count: int) -> list[str]:
@@ -97,4 +107,4 @@ def _save(path: Path, name: str, seed: int, key: tuple[int, int, int], side: int
     number = int(random.integers(1 << 40))
     scene = make_scene(seed, number, nouns=[noun.replace("-", " ")] * int(random.integers(1, 4)))
     kind = "grey-jpeg" if random.random() < 0.03 else "jpeg"
-    save_image(path, render(replace(scene, place=place), side, side), kind)
+    save_scene(path, replace(scene, place=place), (side, side), kind)

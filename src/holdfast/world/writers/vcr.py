@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from holdfast.world.draw import render, save_image
+from holdfast.world.draw import drawing, save_scene
 from holdfast.world.language import VisualQuestion, visual_commonsense
 from holdfast.world.scene import Box, Scene, Thing, make_scene
 from holdfast.world.vocabulary import COCO_NOUNS, PLACES, THINGS
@@ -62,15 +62,18 @@ def write(folder: Path, scale: str, seed: int, *, images: bool = True, flaws: bo
     ...     sorted(path.name for path in Path(folder).iterdir())
     ['test.jsonl', 'train.jsonl', 'val.jsonl', 'vcr1images']
     """
-    for split, (questions, stills) in at_scale(COUNTS, scale).items():
-        write_json_lines(folder / f"{split}.jsonl", _lines(split, questions, stills, seed, flaws and split == "test"))
-        for number in range(stills):
-            scene, name = _scene(split, number, seed), _name(split, number)
-            path = folder / "vcr1images" / f"{name}.jpg"
-            write_json(path.with_name(f"{path.stem}.json"), _metadata(scene, number))
-            if images:
-                kind = "grey-jpeg" if number // _STILLS % 29 == 7 else "jpeg"
-                save_image(path, render(scene, *_SIZES[number % 4]), kind)
+    with drawing() as draw:
+        for split, (questions, stills) in at_scale(COUNTS, scale).items():
+            write_json_lines(
+                folder / f"{split}.jsonl", _lines(split, questions, stills, seed, flaws and split == "test")
+            )
+            for number in range(stills):
+                scene, name = _scene(split, number, seed), _name(split, number)
+                path = folder / "vcr1images" / f"{name}.jpg"
+                write_json(path.with_name(f"{path.stem}.json"), _metadata(scene, number))
+                if images:
+                    kind = "grey-jpeg" if number // _STILLS % 29 == 7 else "jpeg"
+                    draw(save_scene, path, scene, _SIZES[number % 4], kind)
 
 
 def _scene(split: str, number: int, seed: int) -> Scene:

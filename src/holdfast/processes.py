@@ -1,0 +1,147 @@
+"""Worker processes: they start quickly, for nothing here imports torch, and end with the process that made them."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import ExitStack, contextmanager
+from typing import Any, ParamSpec, TypeVar
+
+from holdfast.errors import RunError
+
+P = ParamSpec("P")
+R = TypeVar("R")
+ALONE = 150
+"""How many calls a crew carries out in its own process before it starts others, which takes half a second."""
+AHEAD = 256
+"""How many calls may wait for a process: more would only take memory."""
+
+
+@contextmanager
+def working(workers: int, died: str) -> Iterator[ProcessPoolExecutor]:
+    """Worker processes for a while. Whatever stops the work ends them at once; `died` is said where one of them did."""
+    pool = worker_pool(workers)
+    try:
+        yield pool
+    except BrokenProcessPool:
+        raise RunError(died) from None
+    except BaseException:
+        for process in list(pool._processes.values()):  # they do not hear Ctrl-C, and would finish what they have
+            process.terminate()
+        raise
+    finally:
+        pool.shutdown()
+
+
+def worker_pool(workers: int) -> ProcessPoolExecutor:
+    """Worker processes that are ready: they run functions of ours alone.
+
+    Spawned, not forked: a fork would copy the locks of whatever threads the caller's libraries have running. A spawned
+    process runs the user's script again unless that hides behind `if __name__ == "__main__":`; ours never needs the
+    script, so it is kept from them, and a plain script works.
+    """
+    pool = ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), initializer=end_with_parent)
+    main = vars(sys.modules["__main__"])
+    hidden: dict[str, Any] = {name: main.pop(name) for name in ("__file__", "__spec__") if name in main}
+    main["__spec__"] = None
+    try:
+        for _ in range(workers):  # each task starts a process while none is idle, and none is within microseconds
+            pool.submit(int)
+    finally:
+        main.pop("__spec__")
+        main |= hidden
+    return pool
+
+
+def end_with_parent() -> None:
+    """A worker whose parent was killed would wait for work for ever: each holds its queue open for the others."""
+
+    def wait() -> None:
+        parent = multiprocessing.parent_process()
+        assert parent is not None
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=wait, daemon=True).start()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent is asked to stop, and ends its workers
+
+
+def may_spawn() -> bool:
+    """Whether this process may have workers: one that is a worker itself, and ends with its parent, may not."""
+    return not multiprocessing.current_process().daemon
+
+
+class Crew:
+    """Calls functions in worker processes once there are enough calls to make starting them worthwhile.
+
+    >>> with crew("a process ended early") as call:
+    ...     call(max, 3, 4).result(), list(call.map(max, [(1, 2), (4, 3)]))
+    (4, [2, 4])
+    """
+
+    def __init__(self, start: Callable[[], ProcessPoolExecutor]) -> None:
+        self._start, self._alone = start, ALONE if may_spawn() and cores() > 1 else float("inf")
+        self._pool: ProcessPoolExecutor | None = None
+        self._made = 0
+        self._pending = deque[Future[Any]]()
+
+    def __call__(self, function: Callable[P, R], *args: P.args, **named: P.kwargs) -> Future[R]:
+        """Call a module's function; calls may be carried out in another order."""
+        self._made += 1
+        if self._made <= self._alone:
+            done = Future[R]()
+            done.set_result(function(*args, **named))
+            return done
+        self._pool = self._pool or self._start()
+        while len(self._pending) >= AHEAD or (self._pending and self._pending[0].done()):
+            self._pending.popleft().result()
+        future = self._pool.submit(function, *args, **named)
+        self._pending.append(future)
+        return future
+
+    def map(self, function: Callable[..., R], calls: Iterable[tuple[Any, ...]]) -> Iterator[R]:
+        """The results of calls in the order of their arguments, which are drawn while earlier calls are carried out."""
+        waiting = deque[Future[R]]()
+        for args in calls:
+            waiting.append(self(function, *args))
+            if len(waiting) >= AHEAD:
+                yield waiting.popleft().result()
+        for future in waiting:
+            yield future.result()
+
+    def finish(self) -> None:
+        """Wait for all calls; raise the first error."""
+        while self._pending:
+            self._pending.popleft().result()
+
+
+@contextmanager
+def crew(died: str) -> Iterator[Crew]:
+    """A crew whose calls are all carried out at the end: the one that is open already, or a new one.
+
+    `died` is the error message if one of its processes dies.
+    """
+    if _OPEN:
+        yield _OPEN[-1]
+        _OPEN[-1].finish()
+        return
+    with ExitStack() as stack:
+        _OPEN.append(Crew(lambda: stack.enter_context(working(cores(), died))))
+        stack.callback(_OPEN.clear)
+        yield _OPEN[-1]
+        _OPEN[-1].finish()
+
+
+_OPEN: list[Crew] = []
+
+
+def cores() -> int:
+    """How many cores this process may use."""
+    return len(os.sched_getaffinity(0))
