@@ -51,7 +51,7 @@ def test_a_stretch_has_the_rows_between_its_images_and_its_columns_count_from_th
 
 
 def test_what_is_not_there_is_told_by_the_names_of_files(tmp_path):
-    with pytest.raises(UserError, match="holds no region_features"):
+    with pytest.raises(UserError, match="contains no region_features"):
         open_source("region_features", data=str(tmp_path))
     (tmp_path / "region_features").mkdir()
     (tmp_path / "region_features" / "test2015_obj36.tsv").touch()
