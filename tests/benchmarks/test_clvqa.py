@@ -222,7 +222,7 @@ def test_what_was_dropped_is_in_the_record(tiny_clevr, tmp_path):
         run("clvqa", out=tmp_path / "runs", **asked)
     record = run("clvqa", out=tmp_path / "runs", needs=False, skip_bad=3, **asked)
     assert record.dropped == 1
-    assert "'mauve' is none of CLEVR's" in record.problems[0]
+    assert "'mauve' is not one of CLEVR's" in record.problems[0]
     assert Store(tmp_path / "runs").folder(record.id).record().dropped == 1
 
 

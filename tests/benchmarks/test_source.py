@@ -104,12 +104,12 @@ def test_bad_records_are_dropped_up_to_a_number_and_told(folder):
     content["questions"][5]["answer"] = "mauve"
     content["questions"][7]["program"] = []
     path.write_text(json.dumps(content))
-    with pytest.raises(UserError, match="question 5: its answer 'mauve' is none of CLEVR's"):
+    with pytest.raises(UserError, match="question 5: its answer 'mauve' is not one of CLEVR's"):
         split_of(Source(DATASET, folder))
     found = split_of(Source(DATASET, folder, skip_bad=2))
     assert len(found.ids) == 197
     assert [line.split(": ")[1] for line in found.problems] == [
-        "its answer 'mauve' is none of CLEVR's",
+        "its answer 'mauve' is not one of CLEVR's",
         "its program is empty",
     ]
     assert split_of(Source(DATASET, folder, skip_bad=5)).problems == found.problems, "also from the cache"

@@ -36,7 +36,7 @@ def test_each_line_that_is_no_object_is_told_alone(tmp_path):
     assert list(read_json_lines(path, reading)) == [(1, {"a": 1}), (6, {"a": 5})]
     assert [(p.record, p.what.split(" (")[0]) for p in reading.problems] == [
         ("line 3", "it is not UTF-8 text"),
-        ("line 4", "it is no JSON object"),
+        ("line 4", "it is not a JSON object"),
         ("line 5", "it is not JSON"),
     ]
 

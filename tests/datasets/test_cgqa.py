@@ -67,12 +67,12 @@ def test_a_few_shot_test_counts_its_own_combinations(tmp_path):
     ("bad", "words"),
     [
         (record("continual/train/7", "hat", "leaves"), "missing"),
-        (record("continual/train/0", "hat", "leaves"), "there before"),
+        (record("continual/train/0", "hat", "leaves"), "occurred before"),
         (record("continual/train/2", "hat", "shoe"), "hat, shoe is not one of val.json"),
         (record("continual/train/2", "hat", "leaves", comb="hat"), "'comb' is 'hat'"),
         (record("continual/train/2", "hat", "leaves", comb=[]), "empty"),
-        (record("continual/train/2", "hat", "leaves", comb=[["hat"]]), "no string"),
-        ("continual/train/2", "no JSON object"),
+        (record("continual/train/2", "hat", "leaves", comb=[["hat"]]), "not a string"),
+        ("continual/train/2", "not a JSON object"),
     ],
 )
 def test_a_bad_record_is_told(tmp_path, bad, words):

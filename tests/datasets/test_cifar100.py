@@ -128,7 +128,7 @@ def test_a_malicious_pickle_executes_nothing(tmp_path):
 )
 def test_what_is_no_cifar_pickle_is_refused(tmp_path, code):
     write(tmp_path, "train", code)
-    with pytest.raises(DataError, match=r"cifar-100-python/train: it is no CIFAR pickle|its data is no"):
+    with pytest.raises(DataError, match=r"cifar-100-python/train: it is not a CIFAR pickle|its data is no"):
         list(DATASET.examples(tmp_path, "train"))
 
 

@@ -73,14 +73,14 @@ def test_what_the_generator_writes_is_read_too(tmp_path):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"answer": "pink"}, "'pink' is none of CLEVR's"),
-        ({"answer": []}, "none of CLEVR's"),
+        ({"answer": "pink"}, "'pink' is not one of CLEVR's"),
+        ({"answer": []}, "not one of CLEVR's"),
         ({"image_filename": "CLEVR_train_000009.png"}, "missing"),
         ({"image_filename": "../val/CLEVR_val_000000.png"}, "missing"),
         ({"program": []}, "empty"),
-        ({"program": [PROGRAM[1]]}, "no earlier nodes"),
+        ({"program": [PROGRAM[1]]}, "not earlier nodes"),
         ({"program": None}, "'program' is None"),
-        ({"question_index": 0}, "was there before"),
+        ({"question_index": 0}, "occurred before"),
         ({"question": 7}, "'question' is 7"),
     ],
 )
@@ -96,5 +96,5 @@ def test_a_file_cut_in_half_is_refused_after_what_was_whole(tmp_path):
     make(tmp_path)
     path = tmp_path / "CLEVR_v1.0" / "questions" / "CLEVR_train_questions.json"
     path.write_bytes(path.read_bytes()[:-40])
-    with pytest.raises(DataError, match="not whole JSON"):
+    with pytest.raises(DataError, match="not valid JSON"):
         list(DATASET.examples(tmp_path, "train"))

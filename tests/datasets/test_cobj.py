@@ -45,7 +45,7 @@ def test_a_class_is_a_combination_of_things(tmp_path):
     [
         ({"imageId": 77}, "missing"),
         ({"imageId": "../../x"}, "missing"),
-        ({"imageId": 900316}, "there before"),
+        ({"imageId": 900316}, "occurred before"),
         ({"imageId": None}, "not an id"),
         ({"label": ["Person"]}, "not one of O365_continual_val_crop.json"),
         ({"label": "Person"}, "'label' is 'Person'"),

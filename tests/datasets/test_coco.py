@@ -112,9 +112,9 @@ def test_without_captions_or_without_instances(folder):
 @pytest.mark.parametrize(
     ("bad", "what"),
     [
-        (thing(4, 7, 1, [5, 5, 9]), "no list of 4 numbers"),
-        (thing(4, 7, 1, [5, 5, 9, float("nan")]), "no list of 4 numbers"),
-        (thing(4, 7, 1, [5, 5, 9, 10**400]), "no list of 4 numbers"),
+        (thing(4, 7, 1, [5, 5, 9]), "not a list of 4 numbers"),
+        (thing(4, 7, 1, [5, 5, 9, float("nan")]), "not a list of 4 numbers"),
+        (thing(4, 7, 1, [5, 5, 9, 10**400]), "not a list of 4 numbers"),
         (thing(4, 7, 12), "there is no category 12"),
         (thing(4, 99, 1), "there is no image 99"),
         (thing(4, 7, 1) | {"image_id": "7"}, "not int"),
@@ -152,10 +152,10 @@ def test_a_box_without_size_is_told_and_its_category_stays_in_the_target(folder,
     ("bad", "what"),
     [
         (image(9, "000000000099.jpg") | {"id": 99}, "000000000099.jpg is missing"),
-        (image(7, "x.jpg"), "there before"),
-        (image(9, "../x.jpg"), "no plain name"),
+        (image(7, "x.jpg"), "occurred before"),
+        (image(9, "../x.jpg"), "not a plain name"),
         ({"id": 9}, "no 'width'"),
-        (9, "no JSON object"),
+        (9, "not a JSON object"),
     ],
 )
 def test_a_bad_image_is_reported_once_for_all_that_belongs_to_it(folder, bad, what):

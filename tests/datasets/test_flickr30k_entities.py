@@ -91,7 +91,7 @@ def test_unrelated_captions_are_marked(folder):
     [
         ("[/EN#1/people a man", "does not end"),
         ("[/EN#1/people a [/EN#2/other b] ]", "begins inside another"),
-        ("[/EN#1 a man]", "opens no phrase"),
+        ("[/EN#1 a man]", "does not open a phrase"),
         ("[/EN#1/people ]", "without words"),
         ("  ", "no words"),
     ],
@@ -136,7 +136,7 @@ BOMB = '<!DOCTYPE x [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;&a;">]><annotation>&b;<
 @pytest.mark.parametrize(
     ("file", "content", "what"),
     [
-        ("Annotations/77.xml", "<annotation>", "no annotation"),
+        ("Annotations/77.xml", "<annotation>", "not an annotation"),
         ("Annotations/77.xml", BOMB, "document type"),
         ("Annotations/77.xml", ANNOTATION.replace("500", "0"), "size 0 x 375"),
         ("Annotations/77.xml", None, "no such file"),
@@ -163,7 +163,7 @@ def test_the_other_folder_of_images_and_a_list_of_nonsense(folder):
     examples = list(DATASET.examples(folder, "test", reading))
     assert examples[0].images == (folder.parent / "flickr30k_images" / "77.jpg",)
     assert len(examples) == 5
-    assert "'../78' is no image's number" in reading.problems[0].what
+    assert "'../78' is not the number of an image" in reading.problems[0].what
 
 
 def test_annotations_are_read_without_the_images(folder):

@@ -85,8 +85,8 @@ def test_questions_have_answers_but_for_test(tmp_path):
     ("change", "words"),
     [
         ({"w": 0}, "has no size"),
-        ({"h": "80"}, "is no list of 4 numbers"),
-        ({"attributes": [1]}, "no string"),
+        ({"h": "80"}, "is not a list of 4 numbers"),
+        ({"attributes": [1]}, "not a string"),
         ({"relations": [{"name": "near", "object": "1"}]}, "not in the image"),
         ({"name": None}, "'name' is None"),
     ],
@@ -118,7 +118,7 @@ def test_a_second_record_of_the_same_id_is_told(tmp_path):
     (tmp_path / "val_sceneGraphs.json").write_text(f'{{"1": {json.dumps(BARE)}, "1": {json.dumps(GRAPH)}}}')
     reading = Reading(skip=1)
     assert len(list(DATASET.examples(tmp_path, "val", reading))) == 1
-    assert reading.problems[0].what == "it was there before"
+    assert reading.problems[0].what == "it occurred before"
 
 
 @pytest.mark.parametrize("text", ["{}", "[]", "", '{"1": {"width": 10', '{"1": 2} {}'])

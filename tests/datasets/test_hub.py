@@ -335,7 +335,7 @@ def test_another_dataset_with_the_same_columns_is_not_recognised_but_read_when_a
         ({"label": None}, "it has no 'label'"),
         ({"sentence": None}, "it has no 'sentence'"),
         ({"sentence": "  "}, "its sentence is empty"),
-        ({"idx": 0}, "its id dev-0 was there before"),
+        ({"idx": 0}, "its id dev-0 occurred before"),
     ],
 )
 def test_a_bad_row_is_told_with_its_number(tmp_path, change, what):
@@ -370,7 +370,7 @@ def test_a_broken_picture_is_one_bad_row(tmp_path, content):
 def test_whole_files_that_cannot_be_used(tmp_path):
     path = snapshot("piqa", tmp_path / "cut")
     path.write_bytes(path.read_bytes()[:-20])
-    with pytest.raises(DataError, match="no whole table"):
+    with pytest.raises(DataError, match="not a complete table"):
         read("piqa", tmp_path / "cut")
     write(tmp_path / "column" / "validation.parquet", [{"goal": "a", "sol1": "b"}])
     with pytest.raises(DataError, match="no column 'sol2'"):

@@ -86,10 +86,10 @@ def test_the_three_layouts_of_val_agree(tmp_path):
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        (f"train/{FISH}/{DOG}_7.JPEG", f"it lies in the folder of {FISH}"),
-        (f"train/{FISH}/list.txt", "no picture"),
-        ("train/others/1.JPEG", "others is none of the classes"),
-        ("train/1.JPEG", "1.JPEG is none of the classes"),
+        (f"train/{FISH}/{DOG}_7.JPEG", f"it is in the folder of {FISH}"),
+        (f"train/{FISH}/list.txt", "not that of a picture"),
+        ("train/others/1.JPEG", "others is not one of the classes"),
+        ("train/1.JPEG", "1.JPEG is not one of the classes"),
     ],
 )
 def test_what_lies_in_the_wrong_place_is_told(tmp_path, name, words):
@@ -120,7 +120,7 @@ def test_a_flat_val_without_labels_and_a_broken_table_are_refused(tmp_path):
     devkit(tmp_path)
     meta = tmp_path / "ILSVRC2012_devkit_t12" / "data" / "meta.mat"
     meta.write_bytes(meta.read_bytes()[:200])
-    with pytest.raises(DataError, match="no table of synsets"):
+    with pytest.raises(DataError, match="not a table of synsets"):
         list(DATASET.examples(tmp_path, "val"))
 
 

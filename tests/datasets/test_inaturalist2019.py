@@ -75,5 +75,5 @@ def test_a_file_cut_in_half_is_refused(tmp_path):
     make(tmp_path)
     path = tmp_path / "train2019.json"
     path.write_bytes(path.read_bytes()[:200])
-    with pytest.raises(DataError, match="not whole JSON"):
+    with pytest.raises(DataError, match="not valid JSON"):
         list(DATASET.examples(tmp_path, "train"))

@@ -51,7 +51,7 @@ def test_wherever_a_part_of_the_file_ends_the_values_are_the_same(tmp_path, monk
     assert [element for _, _, element in stream_arrays(tmp_path / "a.json", "a")] == json.loads(TEXT)["a"]
     for broken in (text[:-9], text.replace("true", "tree"), text.replace("-1234", "--1234")):
         (tmp_path / "a.json").write_text(broken, encoding="utf-8")
-        with pytest.raises(DataError, match="not whole JSON"):
+        with pytest.raises(DataError, match="not valid JSON"):
             list(stream_arrays(tmp_path / "a.json", "a"))
 
 
@@ -81,17 +81,17 @@ def test_a_large_file_is_never_in_memory_whole(tmp_path, names):
     ("text", "what"),
     [
         ("", "breaks off"),
-        ("[]", "where { should stand"),
+        ("[]", "where { was expected"),
         ("{}", "no 'a'"),
-        ('{"a": {}}', "'a' is no list"),
+        ('{"a": {}}', "'a' is not a list"),
         ('{"a": [1, 2', "breaks off"),
-        ('{"a": [1 2]}', "there is '2' where ] or , should stand"),
-        ('{"a": [1,]}', "a 2: it is not whole JSON"),
+        ('{"a": [1 2]}', "there is '2' where ] or , was expected"),
+        ('{"a": [1,]}', "a 2: it is not valid JSON"),
         ('{"a": []} x', "something follows"),
-        ('{"a": [], }', "not whole"),
-        ("{1: []}", "a key is no string"),
-        ('{"a": [' + "[" * 100_000, "not whole"),
-        ('{"a": [' + "1" * 5_000 + "]}", "not whole"),
+        ('{"a": [], }', "not valid"),
+        ("{1: []}", "a key is not a string"),
+        ('{"a": [' + "[" * 100_000, "not valid"),
+        ('{"a": [' + "1" * 5_000 + "]}", "not valid"),
     ],
 )
 def test_what_is_wrong_is_a_sentence(tmp_path, text, what):

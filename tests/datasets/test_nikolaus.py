@@ -90,7 +90,11 @@ def test_a_missing_image_and_an_unknown_pair_and_a_bad_count(folder):
     reading = Reading(skip=3)
     assert [e.id for e in DATASET.examples(folder, "test_1", reading)] == ["42"]
     whats = [problem.what for problem in reading.problems]
-    assert whats == ["'pink_cat' is none of the 24 pairs", "its pair_occurrences -1 is no count", "its file is missing"]
+    assert whats == [
+        "'pink_cat' is not one of the 24 pairs",
+        "its pair_occurrences -1 is not a count",
+        "its file is missing",
+    ]
 
 
 @pytest.mark.parametrize("content", [[], {}, {"heldout_pairs": None}, {"heldout_pairs": "x", "train_images_split": []}])

@@ -87,10 +87,10 @@ def test_a_missing_image_is_reported(folder):
         (record("dev-850-0-1", "Maybe"), "label is 'Maybe'"),
         (record("../dev-850-0-1"), "identifier"),
         (record("dev-850-0-1", sentence=" "), "sentence is empty"),
-        (record("dev-850-0-1", directory="../.."), "directory '../..' is no number"),
-        (record("dev-850-0-1", directory=True), "directory 'True' is no number"),
+        (record("dev-850-0-1", directory="../.."), "directory '../..' is not a number"),
+        (record("dev-850-0-1", directory=True), "directory 'True' is not a number"),
         ({"identifier": "dev-850-0-1"}, "no 'label'"),
-        ([], "no JSON object"),
+        ([], "not a JSON object"),
     ],
 )
 def test_bad_records(folder, bad, what):

@@ -78,13 +78,13 @@ def test_a_listed_picture_that_is_missing_is_told(tmp_path):
 @pytest.mark.parametrize(
     ("bad", "words"),
     [
-        (annotation(9, 1, box=(1, 1, 5)), "no list of 4 numbers"),
-        (annotation(9, 1, box=(1, 1, 5, float("nan"))), "no list of 4 numbers"),
+        (annotation(9, 1, box=(1, 1, 5)), "not a list of 4 numbers"),
+        (annotation(9, 1, box=(1, 1, 5, float("nan"))), "not a list of 4 numbers"),
         (annotation(9, 4), "category 4 is not in the list"),
         (annotation(9, 1, image=8), "image 8 is not in the list"),
         (annotation(9, 1, image=10**30), "far too large"),
         (annotation(9, 1, isfake=1000), "far too large"),
-        (7, "no JSON object"),
+        (7, "not a JSON object"),
     ],
 )
 def test_a_bad_box_is_dropped_and_told_and_its_image_stays(tmp_path, bad, words):

@@ -48,8 +48,8 @@ def test_the_folder_of_a_picture_is_in_its_name(tmp_path):
     ("name", "words"),
     [
         ("n01443537_8.JPEG", "missing"),
-        ("fish.JPEG", "no ImageNet name"),
-        ("../n01443537_7.JPEG.txt", "no ImageNet name"),
+        ("fish.JPEG", "not an ImageNet name"),
+        ("../n01443537_7.JPEG.txt", "not an ImageNet name"),
     ],
 )
 def test_a_picture_that_is_not_there_is_told(tmp_path, name, words):

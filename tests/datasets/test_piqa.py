@@ -44,7 +44,7 @@ def test_the_mirror_says_dev_and_has_ids(tmp_path):
 def test_a_label_too_few_is_refused_as_all_would_shift(tmp_path):
     make(tmp_path)
     (tmp_path / "train-labels.lst").write_text("0\n1\n")
-    with pytest.raises(DataError, match=r"its 2 labels do not go with the 3 questions of train.jsonl"):
+    with pytest.raises(DataError, match=r"its 2 labels do not match the 3 questions of train.jsonl"):
         list(DATASET.examples(tmp_path, "train"))
 
 

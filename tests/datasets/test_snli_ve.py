@@ -75,7 +75,7 @@ def test_images_in_the_other_folder_beside_it(tmp_path):
         (record("p", "maybe"), "gold_label is 'maybe'"),
         (record("p", image="5"), "5.jpg is missing"),
         (record("p", image=123456), "not str"),
-        (record("p", image="../flickr30k_images/77"), "names no image"),
+        (record("p", image="../flickr30k_images/77"), "does not name an image"),
         (record("p", key="image"), "no 'Flickr30K_ID'"),
         ({"pairID": "p"}, "no 'gold_label'"),
         (record("p") | {"sentence2": ""}, "sentence2 is empty"),

@@ -122,11 +122,11 @@ def test_bad_records(folder, bad, what):
     ("text", "what"),
     [
         ('{"boxes": [[1, 1, 1, 5, 0.9], [0, 0, 2, 2, 1], [0, 0, 2, 2, 1]], "width": 9, "height": 9}', "has no size"),
-        ('{"boxes": [[1, 1, 2, 5]], "width": 9, "height": 9}', "no list of 5 numbers"),
-        ('{"boxes": [[1, 1, NaN, 5, 1]], "width": 9, "height": 9}', "no list of 5 numbers"),
+        ('{"boxes": [[1, 1, 2, 5]], "width": 9, "height": 9}', "not a list of 5 numbers"),
+        ('{"boxes": [[1, 1, NaN, 5, 1]], "width": 9, "height": 9}', "not a list of 5 numbers"),
         ('{"boxes": [], "width": 0, "height": 9}', "size 0 x 9"),
-        ("[]", "no JSON object"),
-        ('{"boxes"', "not whole JSON"),
+        ("[]", "not a JSON object"),
+        ('{"boxes"', "not valid JSON"),
     ],
 )
 def test_bad_metadata_takes_the_questions_about_that_image_alone(folder, text, what):

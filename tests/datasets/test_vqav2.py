@@ -119,13 +119,13 @@ def test_a_question_that_comes_twice_is_reported(folder):
     put(folder, "v2_OpenEnded_mscoco_test2015_questions.json", "questions", [question(1000, 1), question(1000, 1)])
     reading = Reading(skip=1)
     assert len(list(DATASET.examples(folder, "test", reading))) == 1
-    assert "there before" in reading.problems[0].what
+    assert "occurred before" in reading.problems[0].what
 
 
 def test_a_file_cut_in_half_or_absent_is_refused(folder):
     path = folder / "v2_mscoco_train2014_annotations.json"
     path.write_bytes(path.read_bytes()[:-200])
-    with pytest.raises(DataError, match=r"annotations 3: it is not whole JSON"):
+    with pytest.raises(DataError, match=r"annotations 3: it is not valid JSON"):
         list(DATASET.examples(folder, "train", Reading(skip=99)))
     path.unlink()
     with pytest.raises(DataError, match="no such file: unpack the annotations"):

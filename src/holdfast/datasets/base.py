@@ -1,4 +1,4 @@
-"""What readers share: how files are opened, and how what is wrong with them is told."""
+"""The common part of all readers: how files are opened, and how problems with them are reported."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _LONGEST_LINE = 1 << 25
 
 @dataclass(frozen=True)
 class Problem:
-    """One thing that is wrong with a dataset: in which file, at which record, what, and what to do."""
+    """A problem with a dataset: the file, the record, what is wrong, and what to do."""
 
     file: str
     record: str
@@ -36,7 +36,7 @@ class Problem:
 
 
 class DataError(UserError):
-    """A dataset cannot be read as it is."""
+    """A dataset cannot be read in its current state."""
 
     def __init__(self, problem: Problem) -> None:
         super().__init__(str(problem))
@@ -44,17 +44,17 @@ class DataError(UserError):
 
     @property
     def missing(self) -> bool:
-        """Whether a file or folder is simply not there: this folder does not have that split."""
+        """Whether a file or folder simply does not exist: this folder does not have that split."""
         return not self.problem.record and self.problem.what.startswith("there is no such")
 
 
 @dataclass
 class Reading:
-    """One reading of a dataset: how many bad records may be dropped (`--skip-bad N`), and which ones were.
+    """One reading of a dataset: how many bad records may be skipped (`--skip-bad N`), and which ones were.
 
-    A reader calls `bad` for a record that it cannot use and goes on to the next: up to `skip` of them are dropped and
-    kept in `problems`; one more raises. What concerns a whole file (it is missing, it is cut in half) always raises.
-    A record that is whole but not of the task is no bad one: it is left `aside`, and counted by the reason.
+    A reader calls `bad` for a record that it cannot use and continues with the next: up to `skip` of them are skipped
+    and kept in `problems`; one more raises. A problem with a whole file (it is missing or truncated) always raises. A
+    complete record that does not belong to the task is not bad: it is counted in `aside`, by reason.
 
     >>> reading = Reading(skip=1)
     >>> reading.bad("train.json", "question 7", "its image is missing", "unpack train2014.zip beside it")
@@ -70,7 +70,7 @@ class Reading:
     aside: Counter[str] = field(default_factory=Counter)
 
     def bad(self, file: Path | str, record: str, what: str, remedy: str = "") -> None:
-        """Drop a record, or refuse the dataset where too many are bad."""
+        """Skip a record, or raise an error if too many are bad."""
         problem = Problem(str(file), record, what, remedy)
         if len(self.problems) >= self.skip:
             raise DataError(problem)
@@ -79,12 +79,12 @@ class Reading:
 
 @dataclass(frozen=True)
 class Dataset:
-    """A reader and what is known about its official download.
+    """A reader, and the facts about its official download.
 
     `read(folder, split, reading)` yields Examples. `present(folder)` says whether the folder holds this dataset (by its
     file names, quickly); without it, `holdfast data check` looks for the dataset only where it is named (`--as`).
-    `counts` are the official numbers of examples of each split. `lacks(folder, split)` names the files that the split
-    can be read without, and that are not there.
+    `counts` are the official numbers of examples of each split. `lacks(folder, split)` names missing files without
+    which the split can still be read.
     """
 
     name: str
@@ -94,7 +94,7 @@ class Dataset:
     counts: Mapping[str, int] = field(default_factory=dict)
     lacks: Callable[[Path, str], Sequence[str]] = lambda folder, split: ()
     beside: tuple[str, ...] = ()
-    """Folders beside its own that its pictures may lie in."""
+    """Folders beside its own that may contain its pictures."""
 
     def examples(self, folder: Path | str, split: str, reading: Reading | None = None) -> Iterator[Example]:
         """The examples of a split, in the order of the files."""
@@ -103,12 +103,12 @@ class Dataset:
         return self._once(Path(folder), split, reading or Reading())
 
     def holds(self, folder: Path) -> bool:
-        """Whether a folder holds this dataset, without a look at anything outside it."""
+        """Whether a folder holds this dataset, without looking at anything outside it."""
         with within(bounds(folder, *self.beside)):
             return self.present(folder)
 
     def _bounded(self, folder: Path, split: str, reading: Reading) -> Iterator[Example]:
-        """What the reader yields; neither it nor its examples leave the folder."""
+        """Yield what the reader yields, but prevent it and its examples from leaving the folder."""
         limits = bounds(folder, *self.beside)
         with within(limits):
             examples = iter(self.read(folder, split, reading))
@@ -126,12 +126,12 @@ class Dataset:
             yield example
 
     def _once(self, folder: Path, split: str, reading: Reading) -> Iterator[Example]:
-        """Each example; an error if an id comes again, if there is none at all, or if something does not open."""
+        """Yield each example; raise an error if an id occurs twice, if there is none, or if a file cannot be opened."""
         seen: set[str] = set()
         try:
             for example in self._bounded(folder, split, reading):
                 if example.id in seen:
-                    reading.bad(folder, f"{self.name}, {split}, {example.id}", "its id stands twice")
+                    reading.bad(folder, f"{self.name}, {split}, {example.id}", "its id occurs twice")
                     continue
                 seen.add(example.id)
                 yield example
@@ -145,7 +145,7 @@ class Dataset:
 
 
 def first_file(folder: Path, names: Iterable[str], remedy: str) -> Path:
-    """The first of several names that is there (official downloads are unpacked in more than one way)."""
+    """The first of several names that exists (official downloads are unpacked in more than one way)."""
     tried = list(names)
     for name in tried:
         if (folder / name).is_file():
@@ -154,7 +154,7 @@ def first_file(folder: Path, names: Iterable[str], remedy: str) -> Path:
 
 
 def cannot_open(path: Path | str, error: OSError) -> DataError:
-    """What is there and does not open, and why: nothing is wrong with it that another download would mend.
+    """The error for a file that exists but cannot be opened: downloading it again would not help.
 
     >>> print(cannot_open("train.json", PermissionError(13, "Permission denied")))
     train.json: it cannot be opened (permission denied): ask for the right to read it
@@ -165,12 +165,12 @@ def cannot_open(path: Path | str, error: OSError) -> DataError:
 
 
 def refused(error: FileError) -> DataError:
-    """What is there and is not opened, since it may be a trap."""
+    """The error for a file that exists but is not opened, since it may be a trap."""
     return DataError(Problem(error.path, "", error.what, error.remedy))
 
 
 def open_file(path: Path) -> BinaryIO:
-    """A regular file opened for its bytes, or a sentence that says why it does not open."""
+    """Open a regular file for its bytes; if that fails, raise an error that says why."""
     try:
         return open_regular(path)
     except FileError as error:
@@ -180,7 +180,7 @@ def open_file(path: Path) -> BinaryIO:
 
 
 def text_blocks(path: Path) -> Iterator[str]:
-    """A UTF-8 file as text, about a million characters at a time; a sentence where it is not text."""
+    """A UTF-8 file as text, about a million characters at a time; raises an error if it is not text."""
     decoder, count = codecs.getincrementaldecoder("utf-8-sig")(), 0
     with open_file(path) as file:
         block = b"start"
@@ -189,7 +189,7 @@ def text_blocks(path: Path) -> Iterator[str]:
             count += len(block)
             try:
                 text = decoder.decode(block, final=not block)
-            except UnicodeDecodeError as error:  # it has the last bytes of the block before, too
+            except UnicodeDecodeError as error:  # its object includes the last bytes of the previous block
                 place = f"byte {count - len(error.object) + error.start}"
                 raise DataError(Problem(str(path), place, "it is not UTF-8 text", "download it again")) from None
             if text:
@@ -197,12 +197,12 @@ def text_blocks(path: Path) -> Iterator[str]:
 
 
 def read_text(path: Path) -> str:
-    """A UTF-8 file as text, with any line ends; a sentence where it is not text."""
+    """A UTF-8 file as text, with any line endings; raises an error if it is not text."""
     return "".join(text_blocks(path))
 
 
 def read_lines(path: Path) -> Iterator[tuple[int, bytes | None]]:
-    """The lines of a file with their numbers, one at a time; None for one that is far too long for any record."""
+    """The lines of a file with their numbers, one at a time; None for a line that is far too long for any record."""
     number = 0
     with open_file(path) as file:
         while line := file.readline(_LONGEST_LINE):
@@ -214,16 +214,16 @@ def read_lines(path: Path) -> Iterator[tuple[int, bytes | None]]:
 
 
 def read_json(path: Path) -> Any:
-    """A JSON file, or a sentence that says where it breaks off."""
+    """Load a JSON file; if it is not valid, the error says where."""
     try:
         return json.loads(read_text(path))
     except (ValueError, RecursionError) as error:  # ValueError also for a number of thousands of digits
         where = f"line {error.lineno}" if isinstance(error, json.JSONDecodeError) else ""
-        raise DataError(Problem(str(path), where, f"it is not whole JSON ({error})", "download it again")) from None
+        raise DataError(Problem(str(path), where, f"it is not valid JSON ({error})", "download it again")) from None
 
 
 def read_json_lines(path: Path, reading: Reading) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The objects of a JSON-lines file with their line numbers; a line that is no object is a bad record."""
+    """The objects of a JSON-lines file with their line numbers; a line that is not an object is a bad record."""
     empty = True
     for number, line in read_lines(path):
         if line is not None and not line.strip():
@@ -249,12 +249,12 @@ def _json_object(line: bytes | None, number: int) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise ValueError(f"it is not JSON ({error})") from None
     if not isinstance(value, dict):
-        raise ValueError("it is no JSON object")
+        raise ValueError("it is not a JSON object")
     return value
 
 
 def get(record: Mapping[str, Any], name: str, kind: type[T] | tuple[type[T], ...]) -> T:
-    """A field of a record that has the right type; ValueError, in words for `Reading.bad`, where it has not.
+    """A field of a record, checked for its type; otherwise a ValueError with a message for `Reading.bad`.
 
     >>> get({"question_id": 3}, "question_id", int)
     3

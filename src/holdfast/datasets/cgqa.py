@@ -41,7 +41,7 @@ def _present(folder: Path) -> bool:
 
 def _place(record: dict[str, Any]) -> tuple[str, str]:
     name = get(record, "newImageName", str)
-    if name.startswith("task"):  # the few-shot files have one folder more in front
+    if name.startswith("task"):  # the few-shot files have an additional leading folder
         name = name.partition("/")[2]
     return name, f"{name}.jpg"
 

@@ -1,4 +1,4 @@
-"""What a folder holds: which datasets, how much of each, and what is wrong with it."""
+"""The contents of a folder: which datasets, how much of each, and any problems."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from holdfast.datasets.base import DataError, Dataset, Problem, Reading
 from holdfast.errors import UserError
 
 DECODED = 200
-"""How many pictures of a split are decoded, spread evenly, unless all are asked for."""
+"""The number of pictures decoded per split, spread evenly, unless all are requested."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One split of one dataset, as it was found."""
+    """The result for one split of one dataset."""
 
     dataset: str
     folder: str
@@ -24,17 +24,17 @@ class Finding:
     examples: int
     official: int | None
     problems: tuple[Problem, ...]
-    """One for each record that would be left out, as `--skip-bad` counts them."""
+    """One for each record that would be skipped, as counted by `--skip-bad`."""
     absent: str = ""
-    """Why the split could not be read at all, if it could not."""
+    """Why the split could not be read at all; empty if it could."""
     lacks: tuple[str, ...] = ()
-    """Files of the official data that it was read without."""
+    """The official files that were missing, without which it was read."""
     aside: Mapping[str, int] = field(default_factory=dict)
-    """How many records are not of the task, by the reason."""
+    """The number of records that do not belong to the task, by reason."""
 
     @property
     def verdict(self) -> str:
-        """whole, part, more, read (where no official number is known), bad or absent."""
+        """whole, part, more, read (if no official number is known), bad or absent."""
         if self.absent:
             return "absent"
         if self.problems:
@@ -47,7 +47,7 @@ class Finding:
 
 
 def folders(root: Path) -> Iterator[Path]:
-    """The folder itself, and each folder in it: a dataset lies in one of these."""
+    """The folder itself, and each folder in it: a dataset is in one of these."""
     yield root
     yield from sorted(path for path in root.iterdir() if path.is_dir() and not path.name.startswith("."))
 
@@ -60,7 +60,7 @@ def check(
     every_image: bool = False,
     progress: Callable[[str], None] = lambda line: None,
 ) -> list[Finding]:
-    """Read everything that a folder holds, and say what was found, split by split.
+    """Read everything that a folder holds, and report on each split.
 
     Datasets that were `asked` for by name are read from the folder itself, whether or not it looks like them.
     """
@@ -76,7 +76,7 @@ def check(
 
 
 def _places(root: Path, datasets: Collection[Dataset]) -> list[tuple[Path, Dataset]]:
-    """Each dataset that the folder or a folder in it looks like."""
+    """Each dataset that the folder, or a folder in it, looks like."""
     return [
         (folder, dataset)
         for folder in folders(root)
@@ -87,7 +87,7 @@ def _places(root: Path, datasets: Collection[Dataset]) -> list[tuple[Path, Datas
 
 def _check_split(dataset: Dataset, folder: Path, split: str, every_image: bool) -> Finding:
     reading, count = Reading(skip=1_000_000_000), 0
-    shown: dict[Path, list[str]] = {}  # never the arrays of a dataset that stores arrays: they would fill the memory
+    shown: dict[Path, list[str]] = {}  # never a dataset's stored arrays: they would fill the memory
     official = dataset.counts.get(split)
     try:
         for example in dataset.examples(folder, split, reading):
@@ -112,12 +112,12 @@ def _check_split(dataset: Dataset, folder: Path, split: str, every_image: bool) 
 def _present(dataset: Dataset, folder: Path) -> bool:
     try:
         return dataset.holds(folder)
-    except OSError:  # a folder that may not be looked into holds nothing that can be read
+    except OSError:  # a folder that cannot be listed holds nothing that can be read
         return False
 
 
 def _decoded(path: Path) -> str:
-    """What is wrong with a picture, without its name; nothing where it is good."""
+    """What is wrong with a picture, without its name; empty if nothing is."""
     try:
         decode(path, None)
     except UserError as error:

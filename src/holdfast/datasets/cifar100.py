@@ -1,4 +1,4 @@
-"""CIFAR-100, the python version: pickles, read without executing anything that they ask for.
+"""CIFAR-100, the Python version: pickles, read without executing anything that they request.
 
 The target is the fine class (0 to 99, alphabetical); `extra` has the coarse class and the official file name. Keys may
 be bytes (Python 2) or strings. The hub's columns are read too; they have no file names.
@@ -24,11 +24,11 @@ from holdfast.datasets.formats.hub import Hub, Row, class_number, picture, with_
 from holdfast.types import Example
 
 VERSION = 1
-_REMEDY = "download cifar-100-python.tar.gz again, from a place that you trust"
+_REMEDY = "download cifar-100-python.tar.gz again, from a source that you trust"
 
 
 class _Array:
-    """Stands for a NumPy array (or its type) in a pickle: keeps what it is told, and does nothing."""
+    """Replaces a NumPy array (or its type) in a pickle: stores its arguments, and does nothing else."""
 
     def __init__(self, *arguments: object) -> None:
         self.state: Any = None
@@ -38,21 +38,21 @@ class _Array:
 
 
 class _Type(_Array):
-    """Stands for a NumPy dtype: only its name is kept."""
+    """Replaces a NumPy dtype: only its name is kept."""
 
     def __init__(self, *arguments: object) -> None:
         self.name = arguments[0] if arguments else None
 
 
 def _encode(text: object = "", encoding: object = "latin1") -> bytes:
-    """Stands for `_codecs.encode`, by which Python 3 writes bytes in old protocols."""
+    """Replaces `_codecs.encode`, which Python 3 uses to write bytes in old protocols."""
     if not isinstance(text, str) or encoding != "latin1":
-        raise pickle.UnpicklingError("it encodes something that is no text")
+        raise pickle.UnpicklingError("it encodes something that is not text")
     return text.encode("latin1")
 
 
 def _no_bytes(*arguments: object) -> bytes:
-    """Stands for `bytes()`, by which Python 3 writes the empty string in old protocols."""
+    """Replaces `bytes()`, which Python 3 uses to write the empty string in old protocols."""
     if arguments:
         raise pickle.UnpicklingError("it makes bytes of something")
     return b""
@@ -70,7 +70,7 @@ _STANDINS: dict[tuple[str, str], Any] = {
 
 
 class _Unpickler(pickle._Unpickler):
-    """Finds stand-ins of ours and nothing else. Python's version, as the one in C trusts sizes that a file declares."""
+    """Finds only our replacements. Python's version is used because the one in C trusts sizes declared in a file."""
 
     def find_class(self, module: str, name: str) -> Any:
         if (module, name) not in _STANDINS:
@@ -95,18 +95,18 @@ def _load(path: Path) -> dict[str, Any]:
             for key in value
         }
     except Exception as error:  # a broken pickle can fail in any way
-        raise DataError(Problem(str(path), "", f"it is no CIFAR pickle ({error!s:.100})", _REMEDY)) from None
+        raise DataError(Problem(str(path), "", f"it is not a CIFAR pickle ({error!s:.100})", _REMEDY)) from None
 
 
 def _pixels(path: Path, value: Any) -> NDArray[np.uint8]:
-    """The rows of images, made by us from the bytes in the file."""
+    """The rows of images, built by this code from the bytes in the file."""
     try:
         if not isinstance(value, _Array) or not isinstance(value.state, tuple) or len(value.state) != 5:
-            raise ValueError("its data is no array")
+            raise ValueError("its data is not an array")
         _, shape, kind, fortran, content = value.state
         name = kind.name if isinstance(kind, _Type) else None
         if name not in ("u1", b"u1", "uint8", b"uint8") or not isinstance(content, bytes):
-            raise ValueError("its data is no array of bytes")
+            raise ValueError("its data is not an array of bytes")
         if not isinstance(shape, tuple) or len(shape) != 2 or not all(isinstance(side, int) for side in shape):
             raise ValueError("its data has no rows")
         if shape[1] != 3072 or math.prod(shape) != len(content):
@@ -131,7 +131,7 @@ def _text(value: Any) -> str:
 
 
 def _names(path: Path) -> list[str]:
-    """The names of the fine classes, where the file `meta` is there."""
+    """The names of the fine classes, if the file `meta` exists."""
     if not path.is_file():
         return []
     value = _load(path).get("fine_label_names")

@@ -1,8 +1,8 @@
 """CLEVR v1.0: questions with programs. CoGenT's conditions have the same format.
 
 The target is the answer as a word, one of 28; test questions have none. `extra["program"]` holds the nodes with
-`function`, `inputs` and `value_inputs`. What the public generator writes otherwise (`type` for `function`, answers as
-numbers and booleans) is read as well. Scenes are not read.
+`function`, `inputs` and `value_inputs`. The variants written by the public generator (`type` instead of `function`,
+answers as numbers and booleans) can be read as well. Scenes are not read.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ def _present(folder: Path) -> bool:
 
 def _node(node: Any, position: int) -> dict[str, Any]:
     if not isinstance(node, dict):
-        raise ValueError(f"node {position} of its program is no JSON object")
+        raise ValueError(f"node {position} of its program is not a JSON object")
     inputs = get(node, "inputs", list)
     if not all(isinstance(i, int) and not isinstance(i, bool) and 0 <= i < position for i in inputs):
-        raise ValueError(f"node {position} of its program takes {inputs!r:.40}, which are no earlier nodes")
+        raise ValueError(f"node {position} of its program takes {inputs!r:.40}, which are not earlier nodes")
     function = get(node, "function" if "function" in node else "type", str)
     values = words(node, "value_inputs") if "value_inputs" in node else ()
     return {"function": function, "inputs": tuple(inputs), "value_inputs": values}
@@ -56,7 +56,7 @@ def _answer(record: dict[str, Any]) -> str:
     answer = {True: "yes", False: "no"}[value] if isinstance(value, bool) else value
     answer = str(answer) if isinstance(answer, int) else answer
     if not isinstance(answer, str) or answer not in _ANSWERS:
-        raise ValueError(f"its answer {value!r:.40} is none of CLEVR's")
+        raise ValueError(f"its answer {value!r:.40} is not one of CLEVR's")
     return answer
 
 
@@ -69,10 +69,10 @@ def _read(folder: Path, split: str, reading: Reading) -> Iterator[Example]:
         place = f"questions {number}"
         try:
             if not isinstance(record, dict):
-                raise ValueError("it is no JSON object")
+                raise ValueError("it is not a JSON object")
             name = identifier(record, "question_index")
             if name in seen:
-                raise ValueError(f"its question_index {name:.40} was there before")
+                raise ValueError(f"its question_index {name:.40} occurred before")
             place = f"question {name:.40}"
             file = get(record, "image_filename", str)
             image = pictures.need(file, [f"images/{split}/"])

@@ -1,7 +1,7 @@
-"""COCO: images with boxed and named things, and with captions, in the split of 2014 and in that of 2017.
+"""COCO: images with boxed and named things, and with captions, in the splits of 2014 and 2017.
 
-The hub's columns (`detection-datasets/coco`, the split of 2017) are read too. They tell which categories an image
-shows, but not in which order a box's numbers stand: boxes are left out rather than guessed. They have no captions.
+The hub's columns (`detection-datasets/coco`, the split of 2017) can be read too. They say which categories an image
+shows, but not the order of a box's numbers: boxes are left out rather than guessed. They have no captions.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _KINDS = ("instances", "captions")
 
 @dataclass(slots=True)
 class _Image:
-    """What the annotation files say about one image."""
+    """The annotation files' information about one image."""
 
     file_name: str
     width: int
@@ -38,7 +38,7 @@ class _Image:
 
 
 _Images: TypeAlias = dict[int, _Image | None]
-"""By id; None is an image that was reported, so that what belongs to it is not reported again."""
+"""By id; None for an image that was reported, so that records that belong to it are not reported again."""
 
 
 def _files(kind: str, split: str) -> list[str]:
@@ -50,18 +50,18 @@ def _file(folder: Path, kind: str, split: str) -> Path | None:
 
 
 def _lacks(folder: Path, split: str) -> list[str]:
-    """One of the two annotation files, where the other one is there."""
+    """The missing one of the two annotation files, if the other exists."""
     absent = [_files(kind, split)[0] for kind in _KINDS if _file(folder, kind, split) is None]
     return absent if len(absent) < len(_KINDS) else []
 
 
 def _read(folder: Path, split: str, reading: Reading, *, pictures: bool = True) -> Iterator[Example]:
-    """One example an image, with or without things in it; its target is the tuple of its categories' indices.
+    """One example per image, with or without things in it; its target is the tuple of its categories' indices.
 
-    An index counts the categories in the order of their ids, which have gaps. A box without size is told and left out,
-    but its category stays in the target: as in COCO's own tools, an annotation is a label whatever its box. Where one
-    of the two annotation files is absent, the images are without captions, or without boxes and target. Without
-    `pictures`, nobody asks whether the images' files are there.
+    An index counts the categories in the order of their ids, which have gaps. A box without size is reported and left
+    out, but its category stays in the target: as in COCO's own tools, an annotation is a label whatever its box. If one
+    of the two annotation files is missing, the images have no captions, or no boxes and target. Without `pictures`, the
+    images' files need not exist.
     """
     instances, captions = (_file(folder, kind, split) for kind in _KINDS)
     images: _Images = {}
@@ -107,7 +107,7 @@ def _read(folder: Path, split: str, reading: Reading, *, pictures: bool = True) 
 
 
 def _read_instances(file: Path, images: _Images, reading: Reading) -> dict[int, str]:
-    """Fill in the images and the things in them; the categories' names by id."""
+    """Fill in the images and the things in them; return the categories' names by id."""
     categories: dict[int, str] = {}
     found: list[tuple[int, int, int, tuple[float, ...], int]] = []
     for array, count, record in stream_arrays(file, "images", "annotations", "categories"):
@@ -117,7 +117,7 @@ def _read_instances(file: Path, images: _Images, reading: Reading) -> dict[int, 
                 _add_image(images, number, record)
             elif array == "categories":
                 if number in categories:
-                    raise ValueError("its id was there before")
+                    raise ValueError("its id occurred before")
                 categories[number] = get(record, "name", str)
             else:
                 crowd = get(record, "iscrowd", int) if "iscrowd" in record else 0
@@ -140,7 +140,7 @@ def _read_instances(file: Path, images: _Images, reading: Reading) -> dict[int, 
 
 
 def _read_captions(file: Path, images: _Images, reading: Reading) -> None:
-    """Fill in the captions, and the images too where no other file named them."""
+    """Fill in the captions, and also the images if no other file named them."""
     found: list[tuple[int, int, str]] = []
     listed: _Images = {}
     for array, count, record in stream_arrays(file, "images", "annotations"):
@@ -170,14 +170,14 @@ def _read_captions(file: Path, images: _Images, reading: Reading) -> None:
 
 def _add_image(images: _Images, number: int, record: dict[str, Any]) -> None:
     if number in images:
-        raise ValueError("its id was there before")
+        raise ValueError("its id occurred before")
     images[number] = None
     width, height = get(record, "width", int), get(record, "height", int)
     if min(width, height) < 1:
-        raise ValueError(f"its size {width} x {height} is none")
+        raise ValueError(f"its size {width} x {height} is not positive")
     file_name = get(record, "file_name", str)
     if "/" in file_name:
-        raise ValueError(f"its file_name {file_name!r:.60} is no plain name")
+        raise ValueError(f"its file_name {file_name!r:.60} is not a plain name")
     images[number] = _Image(file_name, width, height)
 
 
@@ -189,7 +189,7 @@ def _bad(reading: Reading, file: Path, array: str, count: int, record: Any, what
 
 def _object(value: Any) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise ValueError(f"{value!r:.40} is no JSON object")
+        raise ValueError(f"{value!r:.40} is not a JSON object")
     return value
 
 
@@ -200,9 +200,9 @@ def _present(folder: Path) -> bool:
 def _from_hub(row: Row, split: str, number: int, folder: Path) -> Example:
     image_id, width, height = get(row, "image_id", int), get(row, "width", int), get(row, "height", int)
     if min(width, height) < 1:
-        raise ValueError(f"its size {width} x {height} is none")
+        raise ValueError(f"its size {width} x {height} is not positive")
     things: Any = row.get("objects")
-    if isinstance(things, list):  # a record for each thing, as newer versions of `datasets` store them
+    if isinstance(things, list):  # one record per thing, as stored by newer versions of `datasets`
         categories = [get(_object(thing), "category", int) for thing in things]
     else:
         categories = get(_object(things), "category", list)
@@ -217,4 +217,4 @@ _OFFICIAL = Dataset(
 _COLUMNS = ("image_id", "image", "width", "height", "objects")
 DATASET = with_hub(_OFFICIAL, Hub(_COLUMNS, _from_hub, {"train2017": "train", "val2017": "val"}, common=True))
 ANNOTATIONS = replace(_OFFICIAL, read=partial(_read, pictures=False))
-"""What the annotation files say, for those who need no images: examples without them."""
+"""The contents of the annotation files, for uses without images: examples without them."""

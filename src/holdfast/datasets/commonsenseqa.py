@@ -1,7 +1,7 @@
 """CommonsenseQA, the random split: a question and five choices, A to E.
 
-The target is the position of the right choice. Choices come as a list of objects (the owner's files) or as two lists
-(the hub's columns): both are read. The question-token split is not read.
+The target is the position of the right choice. Choices may be a list of objects (the owner's files) or two lists
+(the hub's columns). The question-token split is not read.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def _parts(record: dict[str, Any]) -> tuple[str, str, tuple[str, ...], tuple[str
     question = get(record, "question", dict)
     choices = get(question, "choices", list)
     if not all(isinstance(choice, dict) for choice in choices):
-        raise ValueError("one of its choices is no JSON object")
+        raise ValueError("one of its choices is not a JSON object")
     labels = tuple(get(choice, "label", str) for choice in choices)
     texts = tuple(get(choice, "text", str) for choice in choices)
     concept = get(question, "question_concept", str) if "question_concept" in question else ""
@@ -64,7 +64,7 @@ def _read(folder: Path, split: str, reading: Reading) -> Iterator[Example]:
         try:
             example = _example(record, split)
             if example.id in seen:
-                raise ValueError(f"its id {example.id:.40} was there before")
+                raise ValueError(f"its id {example.id:.40} occurred before")
         except ValueError as error:
             reading.bad(path, f"line {number}", str(error), "download the file again")
             continue

@@ -1,4 +1,4 @@
-"""Flickr30k Entities: five captions an image, whose phrases are linked to boxes."""
+"""Flickr30k Entities: five captions per image, with phrases linked to boxes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _FOLDERS = ("flickr30k-images", "flickr30k_images", "images")
 
 @dataclass
 class _AnnotatedBoxes:
-    """What an annotation file says: boxes by chain, chains that are the whole scene, chains that cannot be boxed."""
+    """The content of an annotation file: boxes by chain, chains that are the whole scene, and chains without boxes."""
 
     width: int
     height: int
@@ -35,10 +35,10 @@ class _AnnotatedBoxes:
 
 
 def _read(folder: Path, split: str, reading: Reading, *, pictures: bool = True) -> Iterator[Example]:
-    """One example a caption; its phrases, with start and stop in words and with their boxes, are in `extra`.
+    """One example per caption; its phrases, with start and stop in words and with their boxes, are in `extra`.
 
-    A box is (left, top, right, bottom), its first and last pixels: one pixel wide where left is right. It counts from
-    zero, where the files count from one. Without `pictures`, nobody asks whether the images are there.
+    A box is (left, top, right, bottom), its first and last pixels: one pixel wide if left equals right. It counts from
+    zero, whereas the files count from one. Without `pictures`, the images need not exist.
     """
     root = _root(folder)
     listing = first_file(root, [f"{split}.txt"], "copy the split lists of Flickr30k Entities there")
@@ -53,7 +53,7 @@ def _read(folder: Path, split: str, reading: Reading, *, pictures: bool = True) 
         if not image_id:
             continue
         if not (image_id.isascii() and image_id.isdigit()):
-            reading.bad(listing, f"line {number}", f"{image_id!r:.40} is no image's number")
+            reading.bad(listing, f"line {number}", f"{image_id!r:.40} is not the number of an image")
             continue
         try:
             places = [f"{name}/{image_id}.jpg" for name in _FOLDERS]
@@ -64,7 +64,7 @@ def _read(folder: Path, split: str, reading: Reading, *, pictures: bool = True) 
             if len(captions) != _CAPTIONS:
                 raise DataError(Problem(str(sentences), "", f"it has {len(captions)} lines, not {_CAPTIONS}"))
             root_element, image = _parse(annotation)
-        except DataError as error:  # it is one image that cannot be used, not the dataset
+        except DataError as error:  # one image cannot be used, but the dataset can
             problem = error.problem
             reading.bad(problem.file, f"image {image_id}", problem.what, problem.remedy)
             continue
@@ -87,7 +87,7 @@ def _read(folder: Path, split: str, reading: Reading, *, pictures: bool = True) 
 
 
 def _root(folder: Path) -> Path:
-    """Where `Sentences` stands: archives are unpacked flat, or into a folder of their own."""
+    """The folder that contains `Sentences`: archives are unpacked flat, or into a folder of their own."""
     places = (folder, folder / "annotations", folder / "Flickr30kEntities")
     return next((place for place in places if (place / "Sentences").is_dir()), folder)
 
@@ -106,9 +106,9 @@ def _phrases(caption: str) -> tuple[tuple[str, ...], list[dict[str, Any]]]:
     for word in caption.split():
         if word.startswith("[/EN#"):
             if opened is not None:
-                raise ValueError(f"the phrase at {word!r:.40} begins inside another")
+                raise ValueError(f"the phrase at {word!r:.40} begins inside another phrase")
             if not (match := _OPENING.fullmatch(word)):
-                raise ValueError(f"{word!r:.40} opens no phrase")
+                raise ValueError(f"{word!r:.40} does not open a phrase")
             opened = {"start": len(words), "chain": match[1], "types": tuple(match[2][1:].split("/"))}
             continue
         closes = opened is not None and word.endswith("]")
@@ -131,7 +131,7 @@ def _phrases(caption: str) -> tuple[tuple[str, ...], list[dict[str, Any]]]:
 
 def _linked(phrase: dict[str, Any], image: _AnnotatedBoxes) -> dict[str, Any]:
     chain = phrase["chain"]
-    # Chain 0 stands for "nothing to see": each of its phrases is on its own and owns no box.
+    # Chain 0 means "nothing to see": each of its phrases is separate and has no box.
     boxes = () if chain == _NOT_ANNOTATED else tuple(image.boxes.get(chain, ()))
     return phrase | {"boxes": boxes, "scene": chain in image.scenes, "nobndbox": chain in image.unboxed}
 
@@ -144,10 +144,10 @@ def _parse(path: Path) -> tuple[ElementTree.Element, _AnnotatedBoxes]:
         root = ElementTree.fromstring(text)
         width, height = int(_coordinate(root, "size/width")), int(_coordinate(root, "size/height"))
         if min(width, height) < 1:
-            raise ValueError(f"its size {width} x {height} is none")
+            raise ValueError(f"its size {width} x {height} is not positive")
         return root, _AnnotatedBoxes(width, height)
     except (ElementTree.ParseError, ValueError, LookupError) as error:
-        what = f"it is no annotation ({error})"
+        what = f"it is not an annotation ({error})"
         raise DataError(Problem(str(path), "", what, "unpack annotations.zip again")) from None
 
 
@@ -216,4 +216,4 @@ DATASET = Dataset(
     counts={"train": 29_783 * _CAPTIONS, "val": 1_000 * _CAPTIONS, "test": 1_000 * _CAPTIONS},
 )
 ANNOTATIONS = replace(DATASET, read=partial(_read, pictures=False))
-"""What the annotation files say, for those who need no images: examples without them."""
+"""The contents of the annotation files, for uses without images: examples without them."""

@@ -44,7 +44,7 @@ def _records(path: Path, what: str, reading: Reading) -> Iterator[tuple[str, dic
     seen: set[str] = set()
     for name, record in stream_members(path):
         if not isinstance(record, dict) or name in seen:
-            why = "it was there before" if name in seen else "it is no JSON object"
+            why = "it occurred before" if name in seen else "it is not a JSON object"
             reading.bad(path, f"{what} {name:.60}", why, "download the file again")
         else:
             seen.add(name)
@@ -53,12 +53,12 @@ def _records(path: Path, what: str, reading: Reading) -> Iterator[tuple[str, dic
 
 def _object(record: Any, known: dict[str, Any]) -> dict[str, Any]:
     if not isinstance(record, dict):
-        raise ValueError("it is no JSON object")
+        raise ValueError("it is not a JSON object")
     box = sized_box([get(record, side, object) for side in ("x", "y", "w", "h")])
     links: Any = record.get("relations", [])
     links = list(links.values()) if isinstance(links, dict) else links  # the owner's page shows both forms
     if not isinstance(links, list) or not all(isinstance(link, dict) for link in links):
-        raise ValueError("its 'relations' are no list of objects")
+        raise ValueError("its 'relations' are not a list of objects")
     relations = tuple((get(link, "name", str), get(link, "object", str)) for link in links)
     for _, other in relations:
         if other not in known:

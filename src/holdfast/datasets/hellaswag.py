@@ -1,7 +1,7 @@
 """HellaSwag: a context and four endings.
 
-The target is the number of the right ending. The label is a number in the owner's files and a string in the hub's
-columns: both are read. The id is the row, as in the owner's submissions: `ind` has gaps.
+The target is the index of the right ending. The label may be a number (the owner's files) or a string (the hub's
+columns). The id is the row, as in the owner's submissions: `ind` has gaps.
 """
 
 from __future__ import annotations

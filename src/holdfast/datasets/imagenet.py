@@ -1,7 +1,8 @@
 """ImageNet-1k (ILSVRC2012): one folder for each class in train; val in any of its three layouts.
 
-The target is the rank of the WordNet id in sorted order, as frameworks count, never the devkit's `ILSVRC2012_ID`. Val
-may be flat with the devkit's ground truth, flat with Kaggle's `LOC_val_solution.csv`, or in folders like train.
+The target is the rank of the WordNet id in sorted order, as in deep-learning frameworks, never the devkit's
+`ILSVRC2012_ID`. Val may be flat with the devkit's ground truth, flat with Kaggle's `LOC_val_solution.csv`, or in
+folders like train.
 Some pictures are PNG or CMYK under the name `.JPEG`: decode by content. The hub's columns are read too.
 """
 
@@ -57,9 +58,9 @@ def _beside(folder: Path, names: list[str]) -> Path | None:
 
 
 def _synsets(path: Path) -> dict[int, str]:
-    """The WordNet id of each `ILSVRC2012_ID` of the devkit's table; rows with children are no classes."""
+    """The WordNet id of each `ILSVRC2012_ID` in the devkit's table; rows with children are not classes."""
     found: dict[int, str] = {}
-    open_file(path).close()  # what scipy says of a file that it may not open reads like damage
+    open_file(path).close()  # otherwise scipy's error for a file without read permission would look like damage
     try:
         if path.stat().st_size > _META_BYTES:
             raise ValueError("it is far too large")
@@ -73,7 +74,7 @@ def _synsets(path: Path) -> dict[int, str]:
             if int(row["num_children"]) == 0:
                 found[int(row["ILSVRC2012_ID"])] = str(row["WNID"])
     except Exception as error:  # a broken .mat file can fail in any way inside scipy
-        what = f"it is no table of synsets ({type(error).__name__}: {error!s:.80})"
+        what = f"it is not a table of synsets ({type(error).__name__}: {error!s:.80})"
         raise DataError(Problem(str(path), "", what, "unpack ILSVRC2012_devkit_t12.tar.gz again")) from None
     if not found or not all(_WNID.fullmatch(wnid) for wnid in found.values()):
         raise DataError(Problem(str(path), "", "it has no WordNet ids", "unpack ILSVRC2012_devkit_t12.tar.gz again"))
@@ -81,9 +82,9 @@ def _synsets(path: Path) -> dict[int, str]:
 
 
 def _classes(folder: Path, root: Path) -> dict[str, int]:
-    """The class of each WordNet id: its rank among all that there are.
+    """The class of each WordNet id: its rank among all ids.
 
-    A list of all classes comes first, so that a folder with some of them gives the same numbers.
+    A list of all classes takes precedence, so that a folder with only some of them gives the same numbers.
     """
     mapping, meta = _beside(folder, ["LOC_synset_mapping.txt"]), _beside(folder, ["meta.mat"])
     if mapping is not None:
@@ -106,16 +107,16 @@ def _in_folders(root: Path, split: str, classes: dict[str, int], reading: Readin
         place = root / split / wnid
         if wnid not in classes:
             for path in (place / name for name in names_in(place)) if place.is_dir() else (place,):
-                reading.bad(path, "", f"{wnid:.60} is none of the classes", "move it or unpack the images again")
+                reading.bad(path, "", f"{wnid:.60} is not one of the classes", "move it or unpack the images again")
             continue
         if not (names := names_in(place)):
             reading.bad(place, "", "it has no pictures", "unpack its images again, or remove it")
         for name in names:
             match = _PICTURE.fullmatch(name)
             if match is None:
-                reading.bad(place / name, "", "its name is no picture's", "remove it")
+                reading.bad(place / name, "", "its name is not that of a picture", "remove it")
             elif _WNID.match(name) and not name.startswith(wnid):
-                reading.bad(place / name, "", f"it lies in the folder of {wnid}", f"move it to {name[:9]}")
+                reading.bad(place / name, "", f"it is in the folder of {wnid}", f"move it to {name[:9]}")
             else:
                 yield Example(match[1], classes[wnid], (place / name,), extra={"wnid": wnid})
 
@@ -132,7 +133,7 @@ def _solutions(path: Path, reading: Reading) -> dict[str, str]:
         name, _, prediction = line.partition(",")
         wnid = prediction.split(" ")[0]
         if not _WNID.fullmatch(wnid) or not name or name in found:
-            reading.bad(path, f"line {number}", "it is no new image with a WordNet id", "download the file again")
+            reading.bad(path, f"line {number}", "it is not a new image with a WordNet id", "download the file again")
         else:
             found[name] = wnid
     return found
@@ -149,7 +150,7 @@ def _ground_truth(path: Path, folder: Path, reading: Reading) -> dict[str, str]:
         wnid = synsets.get(int(text)) if text.isascii() and text.isdigit() and len(text) < 9 else None
         if wnid is None:
             reading.bad(
-                path, f"line {number}", f"{text!r:.40} is no ILSVRC2012_ID of a class", "unpack the devkit again"
+                path, f"line {number}", f"{text!r:.40} is not the ILSVRC2012_ID of a class", "unpack the devkit again"
             )
         else:
             found[f"ILSVRC2012_val_{number:08d}"] = wnid
@@ -174,12 +175,12 @@ def _flat(folder: Path, root: Path, classes: dict[str, int], reading: Reading) -
             if match[1] not in labels:
                 reading.bad(root / "val" / name, "", f"it has no label in {path.name}", "unpack the labels again")
         elif root / "val" / name != path:
-            reading.bad(root / "val" / name, "", "its name is no picture's", "remove it")
+            reading.bad(root / "val" / name, "", "its name is not that of a picture", "remove it")
     for name, wnid in labels.items():
         if name not in pictures:
             reading.bad(path, name, "its image is missing", f"unpack ILSVRC2012_img_val.tar in {root / 'val'}")
         elif wnid not in classes:
-            reading.bad(path, name, f"its class {wnid} is not one of the {len(classes)} that there are")
+            reading.bad(path, name, f"its class {wnid} is not one of the {len(classes)} classes")
         else:
             yield Example(name, classes[wnid], (root / "val" / pictures[name],), extra={"wnid": wnid})
 
@@ -190,7 +191,7 @@ def _read(folder: Path, split: str, reading: Reading) -> Iterator[Example]:
         for name in names_in(root / "test"):
             match = _PICTURE.fullmatch(name)
             if match is None:
-                reading.bad(root / "test" / name, "", "its name is no picture's", "remove it")
+                reading.bad(root / "test" / name, "", "its name is not that of a picture", "remove it")
             else:
                 yield Example(match[1], None, (root / "test" / name,))
         return

@@ -1,7 +1,7 @@
 """IMDb (Large Movie Review, aclImdb v1): one file for each review, in a folder for each class.
 
-The target is 0 (negative) or 1 (positive). The text keeps its literal `<br />`. The hub's columns are read too;
-they have no ratings, and an id is the row.
+The target is 0 (negative) or 1 (positive). The text keeps its literal `<br />`. The hub's columns can be read too;
+they have no ratings, and the id is the row.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def _present(folder: Path) -> bool:
 def _read(folder: Path, split: str, reading: Reading) -> Iterator[Example]:
     root = _root(folder)
     for place, target, ratings in _FOLDERS[split]:
-        # Ids are numbers without leading zeros: a sort by number gives the same order on every file system.
+        # Ids are numbers without leading zeros: sorting by number gives the same order on every file system.
         named = [(_NAME.fullmatch(name), name) for name in names_in(root / place)]
         if not named:
             raise DataError(Problem(str(root / place), "", "it has no reviews", "unpack the archive again"))

@@ -1,8 +1,8 @@
 """iNaturalist 2019: one species for each image.
 
 The target is the rank of the category id (official ids are 0 to 1009, so it is the id). Annotations are joined by
-`image_id`. The names in the competition's files are obfuscated: where the released `categories.json` is beside them,
-`extra["name"]` is the real one.
+`image_id`. The names in the competition's files are obfuscated: if the released `categories.json` is beside them,
+`extra["name"]` is the real name.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The compositional splits of COCO 2014 by Nikolaus et al.: images are held out by what their captions combine."""
+"""The compositional splits of COCO 2014 by Nikolaus et al.: images are held out by word pairs in their captions."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ def _files(name: str) -> list[str]:
 
 
 def _read(folder: Path, split: str, reading: Reading) -> Iterator[Example]:
-    """One example an image of a list; the split `test_3` is the test part of `dataset_splits_3.json`.
+    """One example per image of a list; the split `test_3` is the test part of `dataset_splits_3.json`.
 
-    The target is the tuple of the held-out pairs that some caption of the image has, as indices among the 24 pairs in
-    the order of the four lists, where the occurrence files of all the list's pairs are there, else None. The lists are
-    made of COCO's numbers alone: where there is no folder of COCO images at all, the examples are without images.
+    The target is the tuple of the held-out pairs that some caption of the image contains, as indices among the 24 pairs
+    in the order of the four lists, if the occurrence files of all the list's pairs exist, else None. The lists consist
+    of COCO's numbers alone: if there is no folder of COCO images at all, the examples have no images.
     """
     part, name = _SPLITS[split]
     file = first_file(folder, _files(name), "copy data/dataset_splits of the compositional splits there")
     lists = read_json(file)
     if not isinstance(lists, dict):
-        raise DataError(Problem(str(file), "", "it is no JSON object", "download it again"))
+        raise DataError(Problem(str(file), "", "it is not a JSON object", "download it again"))
     pairs = _pairs(lists, file, reading)
     occurrences = _occurrences(folder, pairs, reading)
     files = ImageFiles(*coco_roots(folder))
@@ -55,9 +55,9 @@ def _read(folder: Path, split: str, reading: Reading) -> Iterator[Example]:
     for number, image_id in enumerate(_list(lists, f"{part}_images_split", file), 1):
         try:
             if not isinstance(image_id, str) or not (image_id.isascii() and image_id.isdigit() and len(image_id) < 13):
-                raise ValueError(f"{image_id!r:.40} is no number of an image, as text")
+                raise ValueError(f"{image_id!r:.40} is not the number of an image, as text")
             if image_id in seen:
-                raise ValueError(f"image {image_id} was there before")
+                raise ValueError(f"image {image_id} occurred before")
             seen.add(image_id)
         except ValueError as error:
             reading.bad(file, f"{part} image {number}", str(error))
@@ -84,7 +84,7 @@ def _list(lists: Mapping[str, Any], name: str, file: Path) -> list[Any]:
 
 
 def _pairs(lists: Mapping[str, Any], file: Path, reading: Reading) -> tuple[str, ...]:
-    """The held-out pairs of a list, which is null where the split is not about pairs."""
+    """The held-out pairs of a list, which is null if the split is not about pairs."""
     if "heldout_pairs" in lists and lists["heldout_pairs"] is None:
         return ()
     found = []
@@ -92,12 +92,12 @@ def _pairs(lists: Mapping[str, Any], file: Path, reading: Reading) -> tuple[str,
         if isinstance(pair, str) and pair in _PAIRS:
             found.append(pair)
         else:
-            reading.bad(file, "heldout_pairs", f"{pair!r:.40} is none of the {len(_PAIRS)} pairs")
+            reading.bad(file, "heldout_pairs", f"{pair!r:.40} is not one of the {len(_PAIRS)} pairs")
     return tuple(found)
 
 
 def _occurrences(folder: Path, pairs: tuple[str, ...], reading: Reading) -> dict[str, dict[str, int]] | None:
-    """How many captions of each image have each pair; None where there are no pairs or no such files."""
+    """The number of captions of each image with each pair; None if there are no pairs or no such files."""
     if not pairs:
         return None
     found = {}
@@ -119,9 +119,9 @@ def _counts(file: Path, reading: Reading) -> dict[str, int]:
     for image_id, record in data.items():
         try:
             if not isinstance(record, dict):
-                raise ValueError(f"{record!r:.40} is no JSON object")
+                raise ValueError(f"{record!r:.40} is not a JSON object")
             if (count := get(record, "pair_occurrences", int)) < 0:
-                raise ValueError(f"its pair_occurrences {count} is no count")
+                raise ValueError(f"its pair_occurrences {count} is not a count")
         except ValueError as error:
             reading.bad(file, f"image {image_id}", str(error))
             continue

@@ -1,7 +1,7 @@
 """NLVR2: is a sentence true of two images?
 
-Two of the hub's copies are read too: train and dev of `pingzhili/nlvr2`, and of `lmms-lab/NLVR2`, which has other names
-for its columns, the balanced and unbalanced parts of dev and test1.
+Two copies on the hub can be read too: train and dev of `pingzhili/nlvr2`, and the balanced and unbalanced parts of dev
+and test1 of `lmms-lab/NLVR2`, which has different column names.
 """
 
 from __future__ import annotations
@@ -64,12 +64,12 @@ def _read(folder: Path, split: str, reading: Reading) -> Iterator[Example]:
 
 
 def _directory(record: dict[str, Any]) -> str | None:
-    """The folder of a training image, which files give as a number or as text."""
+    """The folder of a training image, given in the files as a number or as text."""
     if record.get("directory") is None:
         return None
     value = str(get(record, "directory", (int, str)))
     if not _DIRECTORY.fullmatch(value):
-        raise ValueError(f"its directory {value!r:.40} is no number")
+        raise ValueError(f"its directory {value!r:.40} is not a number")
     return value
 
 
@@ -89,7 +89,7 @@ def _present(folder: Path) -> bool:
 
 
 def _hub(sentence: str, label: str, left: str, right: str, splits: dict[str, str]) -> Hub:
-    """A hub's copy, whose columns are called so."""
+    """A copy on the hub with these column names."""
 
     def example(row: Row, split: str, number: int, folder: Path) -> Example:
         target = named_label(row, label, _LABELS)

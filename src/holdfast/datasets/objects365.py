@@ -1,8 +1,8 @@
 """Objects365 (v2, and v1 by its own names): boxes of 365 categories.
 
 The target is the tuple of the classes that an image shows, each the rank of its category id (official ids are 1 to
-365, so it is the id less one). Match categories by id, never by name: names have misspellings and trailing blanks, and
-v1 orders them otherwise. The annotations of a file, some 25 million, are held as columns of numbers.
+365, so it is the id less one). Match categories by id, never by name: names have misspellings and trailing spaces, and
+v1 orders them differently. The annotations of a file, some 25 million, are stored as columns of numbers.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def _present(folder: Path) -> bool:
 
 
 def _names(name: str, split: str) -> list[str]:
-    """Where a picture may be: as listed, or by the last two parts of its path, which the archives unpack to."""
+    """Where a picture may be: as listed, or by the last two parts of its path, as the archives unpack."""
     short = "/".join(name.split("/")[-2:])
     last = name.rpartition("/")[2]
     places = ("", "images/", f"{split}/", f"images/{split}/")

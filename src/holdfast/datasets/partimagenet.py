@@ -1,7 +1,7 @@
 """PartImageNet, the original release (OOD, COCO-style): parts of things, in splits with disjoint ImageNet classes.
 
 The target is the tuple of the parts that an image shows (ranks of the category ids, which are officially 0 to 39). The
-ImageNet class is in `extra["wnid"]`. Polygons are given as they are, also those of fewer than three points. The `Seg`
+ImageNet class is in `extra["wnid"]`. Polygons are returned unchanged, even with fewer than three points. The `Seg`
 release of PNG masks is not read.
 """
 
@@ -51,7 +51,7 @@ def _read(folder: Path, split: str, reading: Reading) -> Iterator[Example]:
         number, name = found.id, found.file_name.rpartition("/")[2]
         match = _NAME.fullmatch(name)
         if match is None:
-            reading.bad(path, f"image {number}", f"its name {name!r:.60} is no ImageNet name")
+            reading.bad(path, f"image {number}", f"its name {name!r:.60} is not an ImageNet name")
             continue
         places = (f"{split}/{match[1]}/", f"images/{split}/{match[1]}/", f"{split}/", f"images/{split}/", "images/")
         image = pictures.find(place + name for place in places)

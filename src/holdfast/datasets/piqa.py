@@ -1,7 +1,7 @@
-"""PIQA: a goal and two solutions; the labels are in a file of their own, aligned by line.
+"""PIQA: a goal and two solutions; the labels are in a separate file, aligned by line.
 
-The target is 0 or 1, the number of the right solution. The owner's names (`valid`, `tests`) and the AI2 mirror's
-(`dev`, with an `id` in each row) are both read, and so are the hub's columns.
+The target is 0 or 1, the index of the right solution. The owner's names (`valid`, `tests`), the AI2 mirror's
+(`dev`, with an `id` in each row) and the hub's columns can all be read.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def _present(folder: Path) -> bool:
 def _labels(path: Path, questions: Path, rows: list[str]) -> list[str]:
     labels = [line.strip() for line in lines_of(path)]
     if len(labels) != len(rows):
-        what = f"its {len(labels)} labels do not go with the {len(rows)} questions of {questions.name}"
+        what = f"its {len(labels)} labels do not match the {len(rows)} questions of {questions.name}"
         raise DataError(Problem(str(path), "", what, "download both again"))
     return labels
 
@@ -54,7 +54,7 @@ def _read(folder: Path, split: str, reading: Reading) -> Iterator[Example]:
             solutions = get(record, "sol1", str), get(record, "sol2", str)
             name = identifier(record, "id") if "id" in record else f"{split}-{number - 1}"
             if name in seen:
-                raise ValueError(f"its id {name:.40} was there before")
+                raise ValueError(f"its id {name:.40} occurred before")
             target = None if labels is None else label(labels[number - 1], 2)
         except ValueError as error:
             reading.bad(path, f"line {number}", str(error), "download the file again")

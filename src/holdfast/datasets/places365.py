@@ -1,8 +1,8 @@
 """Places365-Standard: scenes, by the official lists or in the easy format of one folder for each class.
 
-The target is the official class number. Train paths start with a slash and have the category in them: a line whose
-label is another category's is told as mislabelled. In the easy format `/x/name/sub` is the folder `name-sub`; its
-numbers are those of `categories_places365.txt`, and of the sorted folders only where all 365 are there.
+The target is the official class number. Train paths start with a slash and contain the category: a line with the label
+of a different category is reported as mislabelled. In the easy format `/x/name/sub` is the folder `name-sub`; classes
+are numbered by `categories_places365.txt`, or by the sorted folders, but only if all 365 exist.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def _easy(folder: Path, split: str, reading: Reading) -> Iterator[Example]:
     for name in names:
         place = folder / split / name
         if name not in classes or not place.is_dir():
-            reading.bad(place, "", "its name is no category", "remove it")
+            reading.bad(place, "", "its name is not a category", "remove it")
             continue
         if not (files := names_in(place)):
             reading.bad(place, "", "it has no pictures", "unpack its images again, or remove it")
@@ -94,15 +94,15 @@ def _easy(folder: Path, split: str, reading: Reading) -> Iterator[Example]:
                 extra = {"category": name}
                 yield Example(f"{name}/{file.rpartition('.')[0]}", classes[name], (place / file,), extra=extra)
             else:
-                reading.bad(place / file, "", "its name is no picture's", "remove it")
+                reading.bad(place / file, "", "its name is not that of a picture", "remove it")
 
 
 def _sorted_classes(folder: Path) -> dict[str, int]:
-    """The class of each folder: sorted, the joined names stand in the official order, if all of them are there."""
+    """The class of each folder: if all exist, the sorted joined names are in the official order."""
     places = [folder / split for split in ("train", "val") if (folder / split).is_dir()]
     names = sorted({name for place in places for name in names_in(place) if (place / name).is_dir()})
     if len(names) != _CLASSES:
-        what = f"its {len(names)} folders are not the {_CLASSES} classes, so that their order does not number them"
+        what = f"its {len(names)} folders are not the {_CLASSES} classes, so their order does not number them"
         raise DataError(Problem(str(places[0]), "", what, f"put {_CATEGORIES} in {folder}"))
     return {name: number for number, name in enumerate(names)}
 

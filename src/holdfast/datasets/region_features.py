@@ -1,9 +1,9 @@
-"""Region features: what a detector saw, for each image, in VisCOLL's HDF5 files and in bottom-up and LXMERT TSV files.
+"""Region features: a detector's output for each image, in VisCOLL's HDF5 and in bottom-up and LXMERT TSV files.
 
 An Example is an image by its id, without picture or target: `extra["features"]` (n, width) and `extra["boxes"]` (n, 4),
 both float32. A split is a file (`trainval` is several). No file is ever loaded whole. In HDF5 files a row belongs to
-the image that the map beside it names (`coco_train_map.json`), and to `row-N` where there is no map. A width other
-than 2048 (or VisCOLL's 1024) is refused.
+the image named by the map beside it (`coco_train_map.json`), or to `row-N` if there is no map. A width other than 2048
+(or VisCOLL's 1024) is an error.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def _tsv(path: Path, reading: Reading) -> Iterator[Example]:
 
 
 def _arrays(path: Path, file: Any) -> tuple[Any, Any, Any]:
-    """The three arrays of a VisCOLL file, whose shapes agree; nothing of them is read yet."""
+    """The three arrays of a VisCOLL file, after checking that their shapes agree; their contents are not read yet."""
 
     def broken(what: str) -> DataError:
         return DataError(Problem(str(path), "", what, "make or download the features again"))
@@ -135,7 +135,7 @@ def _arrays(path: Path, file: Any) -> tuple[Any, Any, Any]:
     if width not in _WIDTHS:
         raise broken(f"its features are {width} wide, not 2048")
     if images > _MOST_IMAGES or most > _MOST_BOXES or boxes.shape != (images, most, 4):
-        raise broken(f"its bbox_features {features.shape} and bboxes {boxes.shape} do not go together")
+        raise broken(f"its bbox_features {features.shape} and bboxes {boxes.shape} do not match")
     if numbers.dtype.kind not in "iuf" or numbers.shape not in ((images,), (images, 1)):
         raise broken(f"its num_boxes have the shape {numbers.shape}, not one for each of {images} images")
     return features, boxes, numbers
@@ -148,19 +148,21 @@ def _row_names(path: Path, split: str, images: int, reading: Reading) -> dict[in
         return {row: f"row-{row}" for row in range(images)}
     mapping = read_json(source)
     if not isinstance(mapping, dict):
-        raise DataError(Problem(str(source), "", "it is no map from rows to images", "download it again"))
+        raise DataError(Problem(str(source), "", "it is not a map from rows to images", "download it again"))
     found: dict[int, str] = {}
     for key, value in mapping.items():
         good = key.isascii() and key.isdigit() and len(key) < 9 and int(key) < images and int(key) not in found
         if good and isinstance(value, int | str) and not isinstance(value, bool):
             found[int(key)] = str(value)
         else:
-            reading.bad(source, f"row {key:.40}", "it is no row of the features with an image id", "download it again")
+            reading.bad(
+                source, f"row {key:.40}", "it is not a row of the features with an image id", "download it again"
+            )
     return found
 
 
 def _hdf5(path: Path, split: str, reading: Reading) -> Iterator[Example]:
-    open_file(path).close()  # what h5py says of a file that it may not open reads like damage
+    open_file(path).close()  # otherwise h5py's error for a file without read permission would look like damage
     try:
         with open_hdf5(path) as file:
             features, boxes, numbers = _arrays(path, file)
@@ -173,8 +175,8 @@ def _hdf5(path: Path, split: str, reading: Reading) -> Iterator[Example]:
                 yield from _block(path, start, *block, names, reading)
     except DataError:
         raise
-    except Exception as error:  # a broken HDF5 file can fail in any way, at any place
-        what = f"it is no whole HDF5 file ({type(error).__name__}: {error!s:.80})"
+    except Exception as error:  # a broken HDF5 file can fail in any way, at any point
+        what = f"it is not a complete HDF5 file ({type(error).__name__}: {error!s:.80})"
         raise DataError(Problem(str(path), "", what, "make or download the features again")) from None
 
 
@@ -240,8 +242,8 @@ def read_rows(
 ) -> Iterator[ImageRegions]:
     """The regions of the wanted images, at most `most` boxes of each.
 
-    Each alternative lists the splits that together have all images `of` a dataset; the first one that is there is read.
-    `sides` gives the width and height of an image; it is not called for TSV files, which state them.
+    Each alternative lists the splits that together have all images `of` a dataset; the first existing one is read.
+    `sides` returns the width and height of an image; it is not called for TSV files, which contain them.
     """
     missing: list[str] = []
     for splits in alternatives:
@@ -262,11 +264,11 @@ def read_rows(
                 continue
             raise
         return
-    raise UserError(f"{folder} has no features of the images of {of}: give it {' or '.join(missing)}")
+    raise UserError(f"{folder} has no features of the images of {of}: add {' or '.join(missing)}")
 
 
 def plain_id(name: str) -> str:
-    """An image of COCO by its number: LXMERT's files name it as its file is named.
+    """The id of a COCO image as its number: LXMERT's files use the file name instead.
 
     >>> plain_id("COCO_val2014_000000000042"), plain_id("42"), plain_id("dev-0-0-img1")
     ('42', '42', 'dev-0-0-img1')

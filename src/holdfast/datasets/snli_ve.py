@@ -14,7 +14,7 @@ from holdfast.types import Example
 VERSION = 1
 _LABELS = {"entailment": 0, "contradiction": 1, "neutral": 2}  # in CLiMB's order: the dataset itself fixes none
 _NO_LABEL = "-"
-_IMAGE_KEYS = ("Flickr30K_ID", "Flickr30kID", "Flikr30kID")  # the owner's own files spell it in three ways
+_IMAGE_KEYS = ("Flickr30K_ID", "Flickr30kID", "Flikr30kID")  # the owner's own files use three spellings
 _FOLDERS = ("flickr30k_images", "flickr30k-images", "images", "flickr30k_images/flickr30k_images")
 _EXTRA = ("gold_label", "sentence1", "annotator_labels", "captionID")
 
@@ -25,7 +25,7 @@ def _files(split: str) -> list[str]:
 
 
 def _read(folder: Path, split: str, reading: Reading) -> Iterator[Example]:
-    """One example a hypothesis; rows that have no gold label (their annotators did not agree) are not of the task."""
+    """One example per hypothesis; rows without a gold label (annotators disagreed) do not belong to the task."""
     file = first_file(folder, _files(split), "put the SNLI-VE files there")
     remedy = f"unpack the images of Flickr30k in {folder / _FOLDERS[0]}"
     beside = folder.parent
@@ -51,7 +51,7 @@ def _image_id(record: dict[str, Any]) -> str:
     key = next((name for name in _IMAGE_KEYS if name in record), _IMAGE_KEYS[0])
     image_id = get(record, key, str).removesuffix(".jpg")
     if "/" in image_id or not image_id:
-        raise ValueError(f"its {key} {image_id!r:.40} names no image")
+        raise ValueError(f"its {key} {image_id!r:.40} does not name an image")
     return image_id
 
 

@@ -1,6 +1,6 @@
-"""SST-2 as GLUE ships it: tab-separated, quotes are data, phrases keep their trailing space.
+"""SST-2 as distributed by GLUE: tab-separated, quotes are data, phrases keep their trailing space.
 
-The target is 0 (negative) or 1 (positive); the test labels are hidden. The hub's columns are read too.
+The target is 0 (negative) or 1 (positive); the test labels are hidden. The hub's columns can be read too.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def _read(folder: Path, split: str, reading: Reading) -> Iterator[Example]:
             if not sentence.strip():
                 raise ValueError("its sentence is empty")
             if not index.isdigit() or index in seen:
-                raise ValueError(f"its index {index!r:.40} is no new number")
+                raise ValueError(f"its index {index!r:.40} is not a new number")
             target = None if split == "test" else label(cells[1], 2)
         except ValueError as error:
             reading.bad(path, f"line {row + 2}", str(error), "download SST-2.zip again")

@@ -1,6 +1,6 @@
 """VCR: questions about film stills, with four answers and four reasons, in which people and things are tagged.
 
-The hub's tables of images (`Rowan/vcr`, its folder `image_examples`) are read too, a row for all questions about one.
+The hub's tables of images (`Rowan/vcr`, its folder `image_examples`) can be read too; a row has all questions on one.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ def _files(split: str) -> list[str]:
 
 
 def _read(folder: Path, split: str, reading: Reading) -> Iterator[Example]:
-    """One example a question: to choose an answer, and (in `extra`) to choose the reason, given the right answer.
+    """One example per question: to choose an answer, and (in `extra`) to choose the reason, given the right answer.
 
-    A tag reads `[person2]` in the texts; the same tokens with tags as tuples of object indices are in `extra` under the
-    official names. Each of `boxes` is (left, top, right, bottom, detector's score), one for each of `objects`.
+    A tag becomes `[person2]` in the texts; the same tokens with tags as tuples of object indices are in `extra` under
+    the official names. Each of `boxes` is (left, top, right, bottom, detector's score), one for each of `objects`.
     """
     file = first_file(folder, _files(split), "unpack vcr1annots.zip there")
     files = ImageFiles(folder / "vcr1images", folder, folder / "images")
-    read_metadata = lru_cache(maxsize=16)(_metadata)  # the questions about an image stand together
+    read_metadata = lru_cache(maxsize=16)(_metadata)  # the questions about an image are adjacent
     for line, record in read_json_lines(file, reading):
         place = f"line {line}"
         try:
@@ -91,13 +91,13 @@ def _question(
 
 
 def _has(record: dict[str, Any], name: str, split: str) -> bool:
-    """Whether to read a field that the test split may be without."""
+    """Whether to read a field that may be missing from the test split."""
     return split != "test" or record.get(name) is not None
 
 
 def _tokens(value: list[Any], objects: int) -> _Tokens:
     if not value:
-        raise ValueError("a text of it is empty")
+        raise ValueError("one of its texts is empty")
     found: list[str | tuple[int, ...]] = []
     for token in value:
         if isinstance(token, str):
@@ -143,24 +143,24 @@ def _metadata(path: Path) -> _Metadata:
     record = read_json(path)
     try:
         if not isinstance(record, dict):
-            raise ValueError("it is no JSON object")
+            raise ValueError("it is not a JSON object")
         return _boxes(record)
     except ValueError as error:
         raise DataError(Problem(str(path), "", str(error), "unpack vcr1images.zip again")) from None
 
 
 def _boxes(record: dict[str, Any], scored: bool = True) -> _Metadata:
-    """The boxes of an image's objects, its width and its height; polygons may be empty and are left in the file."""
+    """The boxes of an image's objects, its width and its height; polygons may be empty and are not read."""
     width, height = get(record, "width", int), get(record, "height", int)
     if min(width, height) < 1:
-        raise ValueError(f"its size {width} x {height} is none")
+        raise ValueError(f"its size {width} x {height} is not positive")
     return tuple(corner_box(box, 5 if scored else 4) for box in get(record, "boxes", list)), width, height
 
 
 def _present(folder: Path) -> bool:
     if (folder / "vcr1annots").is_dir() or (folder / "vcr1images").is_dir():
         return True
-    # Several datasets have a train.jsonl: the first record tells whose it is.
+    # Several datasets have a train.jsonl: the first record shows which one it is.
     return any(_is_vcr(folder / f"{split}.jsonl") for split in ("train", "val", "test"))
 
 
@@ -174,7 +174,7 @@ def _is_vcr(path: Path) -> bool:
 
 
 def _hub_parts(row: Row) -> list[Row]:
-    """A row of the hub is an image; here it becomes a row for each question about it."""
+    """A row for each question about an image, from a row of the hub, which is one image."""
     notes = row.get("annotations")
     return [row | {"annotation": note} for note in notes] if isinstance(notes, list) and notes else [row]
 
@@ -188,13 +188,13 @@ def _from_hub(row: Row, split: str, number: int, folder: Path) -> Example:
             del record[f"{name}_label"]
         if (choices := record.get(f"{name}_choice_tokens")) is not None:
             record[f"{name}_choices"] = [_official(tokens) for tokens in _list(choices)]
-    # Those who use these tables take four numbers of a box: whether the detector's score follows is not known.
+    # Users of these tables read four numbers of a box: whether the detector's score follows is not known.
     scored = any(isinstance(box, list) and len(box) == 5 for box in get(row, "boxes", list))
     return _question(record, get(record, "annot_id", str), split, picture(row, "image", folder), _boxes(row, scored))
 
 
 def _official(tokens: Any) -> list[Any]:
-    """The hub's tokens, each with its kind, as the official files have them: words, and lists of object indices."""
+    """The hub's tokens, each stored with its kind, in the official form: words, and lists of object indices."""
     fields = {"text": "text", "objects": "object_indices"}
     found = []
     for token in _list(tokens):

@@ -1,6 +1,6 @@
 """VQA v2: open questions about COCO images, each answered by ten people.
 
-The hub's columns are read too, where they come with pictures.
+The hub's columns can be read too, if they include pictures.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def _read(folder: Path, split: str, reading: Reading) -> Iterator[Example]:
         source = first_file(folder, _annotation_files(split), "unpack the annotations archive of VQA v2 there")
         annotations = _read_annotations(source, reading)
     files = ImageFiles(*coco_roots(folder))
-    images: dict[int, Path | None] = {}  # one Path for all questions about an image
+    images: dict[int, Path | None] = {}  # one Path shared by all questions about an image
     count = 0
     seen: set[int] = set()
     for _, count, record in stream_arrays(file, "questions"):
@@ -58,7 +58,7 @@ def _read(folder: Path, split: str, reading: Reading) -> Iterator[Example]:
             question = get(record, "question", str)
             image_id = get(record, "image_id", int)
             if number in seen:
-                raise ValueError("its question_id was there before")
+                raise ValueError("its question_id occurred before")
             seen.add(number)
             extra = annotations.pop(number, {}) if labelled else {"image_id": image_id}
             if extra is None:
@@ -90,14 +90,14 @@ def _read(folder: Path, split: str, reading: Reading) -> Iterator[Example]:
 
 
 def _read_annotations(file: Path, reading: Reading) -> dict[int, dict[str, Any] | None]:
-    """What `Example.extra` holds, by question; None where an annotation was bad."""
+    """The content of `Example.extra`, by question; None if an annotation was bad."""
     found: dict[int, dict[str, Any] | None] = {}
     for _, count, record in stream_arrays(file, "annotations"):
         number: int | None = None
         try:
             number = get(_object(record), "question_id", int)
             if number in found:
-                raise ValueError("there is an annotation of this question before it")
+                raise ValueError("an earlier annotation has the same question")
             found[number] = _annotation(record)
         except ValueError as error:
             if number is not None:
@@ -111,14 +111,14 @@ def _read_annotations(file: Path, reading: Reading) -> dict[int, dict[str, Any] 
 def _annotation(record: dict[str, Any]) -> dict[str, Any]:
     people = get(record, "answers", list)
     try:
-        # The same few words come back in millions of answers: interned, they take the memory of one.
+        # The same few words recur in millions of answers: interned, they take the memory of one.
         answers = tuple([intern(person["answer"]) for person in people])
     except (KeyError, TypeError):
-        answers = tuple(get(_object(person), "answer", str) for person in people)  # says what is wrong
+        answers = tuple(get(_object(person), "answer", str) for person in people)  # raises if something is wrong
     if len(answers) != _ANNOTATORS:
         raise ValueError(f"it has {len(answers)} answers, not {_ANNOTATORS}")
     if (answer_type := get(record, "answer_type", str)) not in _ANSWER_TYPES:
-        raise ValueError(f"its answer_type {answer_type!r:.40} is none of {', '.join(sorted(_ANSWER_TYPES))}")
+        raise ValueError(f"its answer_type {answer_type!r:.40} is not one of {', '.join(sorted(_ANSWER_TYPES))}")
     return {
         "image_id": get(record, "image_id", int),
         "multiple_choice_answer": intern(get(record, "multiple_choice_answer", str)),
@@ -130,7 +130,7 @@ def _annotation(record: dict[str, Any]) -> dict[str, Any]:
 
 def _object(value: Any) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise ValueError(f"{value!r:.40} is no JSON object")
+        raise ValueError(f"{value!r:.40} is not a JSON object")
     return value
 
 

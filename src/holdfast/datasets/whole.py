@@ -1,4 +1,4 @@
-"""A whole dataset prepared: every split that is there, with one vocabulary and one numbering of labels for all."""
+"""Preparation of a whole dataset: all existing splits, with one vocabulary and one numbering of labels."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ class SplitReport:
     folder: str
     examples: int
     dropped: tuple[str, ...]
-    """The bad records that were left out: at most `skip_bad`."""
+    """The bad records that were skipped: at most `skip_bad`."""
     aside: Mapping[str, int]
-    """How many records are not of the task, by the reason."""
+    """The number of records that do not belong to the task, by reason."""
     labels: int
     unknown: int
-    """How many have a word as target that the first split does not have: their number is -1."""
+    """The number of records whose target is a word that the first split does not have: their number is -1."""
     bytes: int
     fingerprint: str
 
@@ -49,13 +49,13 @@ def prepare_all(
     skip_bad: int = 0,
     progress: Callable[[str], None] = lambda line: None,
 ) -> list[SplitReport]:
-    """Prepare each split that the folder has. The first one gives the vocabulary and the numbers of words as labels.
+    """Prepare each split that the folder has. The first one determines the vocabulary and the numbers of word labels.
 
-    At most `skip_bad` records of a split are left out: those that cannot be read, and each example of which a picture
+    At most `skip_bad` records of a split are skipped: those that cannot be read, and each example with a picture that
     cannot be decoded.
 
-    The columns are pictures, texts and one target; what only one dataset has (annotators, boxes, programs) is for the
-    benchmark that uses it to add, through `data.prepared.prepare`.
+    The columns are pictures, texts and one target; fields that only one dataset has (annotators, boxes, programs) are
+    added by the benchmark that uses it, through `data.prepared.prepare`.
     """
     tokenizer = Tokenizer.load(vocabulary) if vocabulary else None
     target: Callable[[Sequence[Example]], Array] | None = None
@@ -114,7 +114,7 @@ def prepare_all(
 
 
 def can_be_shown(examples: Sequence[Example]) -> bool:
-    """Whether there is a picture or a text among examples: a file of features has neither.
+    """Whether examples contain a picture or a text: a file of features has neither.
 
     >>> can_be_shown([Example("7", extra={"features": ()})]), can_be_shown([Example("7", text="a dog")])
     (False, True)
@@ -123,7 +123,7 @@ def can_be_shown(examples: Sequence[Example]) -> bool:
 
 
 def _examples(dataset: Dataset, folder: Path, split: str, reading: Reading) -> list[Example]:
-    """The examples of a split; none where the folder does not have it."""
+    """The examples of a split; empty if the folder does not have it."""
     try:
         return list(dataset.examples(folder, split, reading))
     except DataError as error:

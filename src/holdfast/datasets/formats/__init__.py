@@ -1,1 +1,1 @@
-"""What the official formats of several datasets share: image folders, large JSON files, boxes."""
+"""The common parts of several official formats: image folders, large JSON files, boxes."""

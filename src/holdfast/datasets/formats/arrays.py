@@ -19,7 +19,7 @@ Record = dict[str, Any]
 
 
 def collect(path: Path, reading: Reading, *names: str) -> dict[str, list[tuple[str, Record]]]:
-    """The records of some arrays of a file, each with the words that name it; what is no object is a bad record.
+    """The records of some arrays of a file, each with a description of its place; a non-object is a bad record.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "val.json"
@@ -33,12 +33,12 @@ def collect(path: Path, reading: Reading, *names: str) -> dict[str, list[tuple[s
         if isinstance(record, dict):
             found[name].append((place, record))
         else:
-            reading.bad(path, place, "it is no JSON object")
+            reading.bad(path, place, "it is not a JSON object")
     return found
 
 
 def by_id(path: Path, reading: Reading, records: Iterable[tuple[str, Record]], text: str) -> dict[int, str]:
-    """The string field `text` of each record, by its id; records without, and second ones, are bad records.
+    """The string field `text` of each record, by its id; records without it, or with a repeated id, are bad records.
 
     >>> by_id(Path("a.json"), Reading(), [("images 1", {"id": 7, "file_name": "7.jpg"})], "file_name")
     {7: '7.jpg'}
@@ -55,12 +55,12 @@ def by_id(path: Path, reading: Reading, records: Iterable[tuple[str, Record]], t
 def _add(found: dict[int, str], record: Record, text: str) -> None:
     number, value = _number(record, "id", 8), get(record, text, str)
     if number in found:
-        raise ValueError(f"its id {number} was there before")
+        raise ValueError(f"its id {number} occurred before")
     found[number] = value
 
 
 def _number(record: Record, name: str, size: int) -> int:
-    """A whole number that fits in so many bytes, as a column of an array holds it."""
+    """A whole number that fits into `size` bytes, as in a column of an array."""
     value = get(record, name, int)
     if not -(1 << 8 * size - 1) <= value < 1 << 8 * size - 1:
         raise ValueError(f"its {name!r} is far too large")
@@ -78,13 +78,13 @@ class Boxes:
     categories: tuple[int, ...]
     """The category id of each thing."""
     fields: dict[str, tuple[Any, ...]]
-    """What else was asked for of each thing."""
+    """The other requested fields of each thing."""
     classes: tuple[int, ...]
-    """Which classes the image shows: ranks of category ids, also of things whose box has no size."""
+    """The classes that the image shows: ranks of category ids, including things whose box has no size."""
 
 
 class _Annotations:
-    """All annotations of a file, a column for each field: as objects they would take a kilobyte each."""
+    """All annotations of a file, one column per field: as objects they would take a kilobyte each."""
 
     def __init__(self, flags: tuple[str, ...], fields: tuple[str, ...]) -> None:
         self.places, self.images, self.categories, self.boxes = array("q"), array("q"), array("i"), array("d")
@@ -108,10 +108,10 @@ class _Annotations:
 def read_boxes(
     path: Path, reading: Reading, flags: tuple[str, ...] = (), fields: tuple[str, ...] = ()
 ) -> Iterator[Boxes]:
-    """The images of a detection file, joined by id. A bad annotation is dropped and told, and its image stays.
+    """The images of a detection file, joined by id. A bad annotation is skipped and reported, and its image stays.
 
-    A box without size is told and left out, but its category is one that the image shows: an annotation is a label
-    whatever its box. `flags` are fields of small numbers, 0 where they are absent; `fields` may hold anything.
+    A box without size is reported and left out, but its category still counts as shown: an annotation is a label
+    whatever its box. `flags` are fields of small numbers, 0 if absent; `fields` may contain anything.
 
     >>> import json, tempfile
     >>> path = Path(tempfile.mkdtemp()) / "val.json"
@@ -127,7 +127,7 @@ def read_boxes(
     for name, place, record in stream_arrays(path, "images", "annotations", "categories"):
         try:
             if not isinstance(record, dict):
-                raise ValueError("it is no JSON object")
+                raise ValueError("it is not a JSON object")
             if name == "annotations":
                 annotations.add(place, record)
             elif name == "images":
@@ -179,7 +179,7 @@ def _joined(
 
 
 def _positions(known: NDArray[np.int64], wanted: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Where each wanted number stands among the known ones, and whether it does; 0 where it does not."""
+    """The position of each wanted number among the known ones (0 if it is not there), and whether it is there."""
     if not len(known):
         return np.zeros(len(wanted), np.int64), np.zeros(len(wanted), np.bool_)
     order = np.argsort(known)

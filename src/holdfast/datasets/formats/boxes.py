@@ -1,4 +1,4 @@
-"""Boxes as dataset files give them: finite numbers, and not without size."""
+"""Boxes in dataset files: finite numbers, with a size."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Any
 
 
 def numbers(value: Any, count: int) -> tuple[float, ...]:
-    """A list of so many finite numbers as floats; ValueError, in words for `Reading.bad`, where it is none.
+    """A list of `count` finite numbers as floats; otherwise a ValueError with a message for `Reading.bad`.
 
     >>> numbers([1, 2.5], 2)
     (1.0, 2.5)
     >>> numbers([1, None], 2)
     Traceback (most recent call last):
-    ValueError: [1, None] is no list of 2 numbers
+    ValueError: [1, None] is not a list of 2 numbers
     """
     try:
         if isinstance(value, list) and len(value) == count and not any(isinstance(v, bool | str) for v in value):
@@ -22,7 +22,7 @@ def numbers(value: Any, count: int) -> tuple[float, ...]:
                 return found
     except (TypeError, OverflowError):
         pass
-    raise ValueError(f"{value!r:.60} is no list of {count} numbers")
+    raise ValueError(f"{value!r:.60} is not a list of {count} numbers")
 
 
 def sized_box(value: Any) -> tuple[float, ...]:
@@ -39,9 +39,9 @@ def sized_box(value: Any) -> tuple[float, ...]:
 
 
 def corner_box(value: Any, count: int = 4, *, inclusive: bool = False) -> tuple[float, ...]:
-    """A box (left, top, right, bottom) that has a size, with what follows it in a list of `count` numbers.
+    """A box (left, top, right, bottom) that has a size, with any further values in a list of `count` numbers.
 
-    Where right and bottom are `inclusive`, the last pixels of the box, they may be its first ones too.
+    If right and bottom are `inclusive`, they are the last pixels of the box, and may equal the first ones.
 
     >>> corner_box([10, 20, 30, 40, 0.9], 5)
     (10.0, 20.0, 30.0, 40.0, 0.9)

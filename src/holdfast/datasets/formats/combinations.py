@@ -1,4 +1,4 @@
-"""Combinations of concepts, as CFST's published archives name them: their words, classes and pictures."""
+"""Combinations of concepts in CFST's published archives: their words, classes and pictures."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from holdfast.types import Example
 
 
 def combination(record: dict[str, Any], field: str) -> tuple[str, ...]:
-    """The words of a record's combination, sorted; ValueError where there are none.
+    """The words of a record's combination, sorted; ValueError if there are none.
 
     >>> combination({"comb": ["hat", "door"]}, "comb")
     ('door', 'hat')
@@ -26,7 +26,7 @@ def combination(record: dict[str, Any], field: str) -> tuple[str, ...]:
 
 
 def classes_of(path: Path, field: str) -> dict[tuple[str, ...], int]:
-    """The class of each combination in a file; its bad records are told when it is read itself."""
+    """The class of each combination in a file; its bad records are reported when the file itself is read."""
     found: set[tuple[str, ...]] = set()
     for _, record in stream_objects(path, Reading(skip=1 << 60), "image"):
         try:
@@ -48,7 +48,7 @@ def read_combinations(
 ) -> Iterator[Example]:
     """The images of an archive's file; the target is the rank of a combination among those of the file `source`.
 
-    `place(record)` gives an image's id and the name of its picture; `more` are fields that `extra` has too.
+    `place(record)` returns an image's id and the name of its picture; `more` are fields to be included in `extra`.
     """
     classes = classes_of(source, field)
     seen: set[str] = set()
@@ -58,7 +58,7 @@ def read_combinations(
             name, file = place(record)
             where = f"image {name:.60}"
             if name in seen:
-                raise ValueError("it was there before")
+                raise ValueError("it occurred before")
             found = combination(record, field)
             if found not in classes:
                 raise ValueError(f"its combination {', '.join(found):.60} is not one of {source.name}")

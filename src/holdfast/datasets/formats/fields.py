@@ -1,4 +1,4 @@
-"""Fields of records with the right types; a ValueError in words for `Reading.bad` where they are wrong."""
+"""Fields of records, checked for their types; otherwise a ValueError with a message for `Reading.bad`."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ def words(record: Mapping[str, Any], name: str) -> tuple[str, ...]:
     """
     value = get(record, name, list)
     if not all(isinstance(word, str) for word in value):
-        raise ValueError(f"its {name!r} holds something that is no string")
+        raise ValueError(f"its {name!r} contains something that is not a string")
     return tuple(value)
 
 
 def text(record: Mapping[str, Any], name: str) -> str:
-    """A text with something in it.
+    """A non-empty text.
 
     >>> text({"sentence": " "}, "sentence")
     Traceback (most recent call last):
@@ -73,7 +73,7 @@ def label(value: Any, classes: int) -> int:
 
 
 def optional(record: Mapping[str, Any], names: Mapping[str, type]) -> dict[str, Any]:
-    """The fields of these names that a record has, each of the right type.
+    """Those of the named fields that a record has, each of the right type.
 
     >>> optional({"weather": "sunny", "other": 1}, {"weather": str, "location": str})
     {'weather': 'sunny'}

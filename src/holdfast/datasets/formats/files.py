@@ -1,4 +1,4 @@
-"""Names of files: where an archive was unpacked, what a folder holds, which lines a list has."""
+"""File names: where an archive was unpacked, what a folder contains, which lines a list has."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from holdfast.files import refuse_outside
 
 
 def first_folder(folder: Path, names: Iterable[str], inside: Iterable[str]) -> Path:
-    """Where an archive was unpacked: the first of these folders with one of these files or folders in it.
+    """The folder into which an archive was unpacked: the first that contains one of these files or folders.
 
-    The folder itself where there is none, so that what is missing is named there.
+    If there is none, the folder itself, so that an error names what is missing there.
 
     >>> first_folder(Path("nowhere"), ["CLEVR_v1.0"], ["questions"])
     PosixPath('nowhere')
@@ -26,7 +26,7 @@ def first_folder(folder: Path, names: Iterable[str], inside: Iterable[str]) -> P
 
 
 def names_in(folder: Path) -> list[str]:
-    """The names in a folder, sorted, hidden ones left out; a sentence where there is no such folder.
+    """The names in a folder, sorted, without hidden ones; raises an error if there is no such folder.
 
     >>> names_in(Path("nowhere"))
     Traceback (most recent call last):
@@ -43,7 +43,7 @@ def names_in(folder: Path) -> list[str]:
 
 
 def lines_of(path: Path) -> list[str]:
-    """The lines of a text file, with either line end, without the empty ones at its end.
+    """The lines of a text file, with either line ending, without empty ones at its end.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "labels.lst"

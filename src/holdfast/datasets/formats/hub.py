@@ -1,7 +1,7 @@
 """Datasets as the Hugging Face hub stores them: tables of columns, one or more files for each split.
 
 A folder may be a local snapshot (`train.parquet`, `data/train-00000-of-00001.parquet`, `default/train/0000.parquet`), a
-repository in the hub's cache (`datasets--OWNER--NAME`), or what the `datasets` library prepared or saved
+repository in the hub's cache (`datasets--OWNER--NAME`), or files prepared or saved by the `datasets` library
 (`NAME-train.arrow`, `train/data-00000-of-00001.arrow`). Nothing is downloaded. Tables are read a few rows at a time.
 """
 
@@ -28,7 +28,7 @@ from holdfast.types import Example
 Row: TypeAlias = dict[str, Any]
 
 _SHARD = re.compile(r"(?P<name>.*?)(?:-(?P<number>[0-9]{5})-of-(?P<count>[0-9]{5}))?(?:-[0-9a-f]{16})?", re.ASCII)
-# Folders of a layout, never of a dataset: a folder that holds several datasets must not be taken for one of them.
+# Folders of a layout, never of a dataset: a folder that holds several datasets must not be mistaken for one of them.
 _LAYOUT = re.compile(
     r"data|default|plain_text|image_examples|[0-9]+\.[0-9]+\.[0-9]+|[0-9a-f]{40}|[0-9a-f]{64}", re.ASCII
 )
@@ -44,11 +44,11 @@ _REMEDY = "download it again"
 class Hub:
     """The hub's copy of a dataset.
 
-    `columns` are those that a table must have. `splits` gives the hub's name of a split where it is not ours.
-    `example(row, split, number, folder)` makes an example of a row (absent values left out), or raises ValueError.
-    Where a row has several examples, `parts(row)` gives a row for each.
-    Where `common` is true other datasets have the same columns too, and the folder's path must name this one for it
-    to be recognised.
+    `columns` are those that a table must have. `splits` maps our name of a split to the hub's, if they differ.
+    `example(row, split, number, folder)` makes an example from a row (without absent values), or raises ValueError.
+    If a row has several examples, `parts(row)` returns a row for each.
+    If `common` is true, other datasets have the same columns too, and the folder's path must contain this one's name
+    for it to be recognised.
     """
 
     columns: tuple[str, ...]
@@ -59,7 +59,7 @@ class Hub:
 
 
 def with_hub(dataset: Dataset, hub: Hub) -> Dataset:
-    """The dataset, which is now also read from the hub's tables where a folder has no official files.
+    """The dataset, extended to read the hub's tables if a folder has no official files.
 
     >>> nothing = Dataset("sst2", ("train",), lambda folder, split, reading: iter(()), lambda folder: False, {})
     >>> hub = Hub(("sentence",), lambda row, split, number, folder: Example(str(number), text=row["sentence"]), {})
@@ -79,7 +79,7 @@ def with_hub(dataset: Dataset, hub: Hub) -> Dataset:
 
 
 def class_number(row: Row, name: str, classes: int, hidden: bool) -> int | None:
-    """A class number; where a split's labels are hidden, -1, an empty text or no value at all means None.
+    """A class number; if a split's labels are hidden, -1, an empty text or no value at all means None.
 
     >>> class_number({"label": -1}, "label", 2, hidden=True), class_number({"label": "1"}, "label", 2, hidden=False)
     (None, 1)
@@ -90,17 +90,17 @@ def class_number(row: Row, name: str, classes: int, hidden: bool) -> int | None:
 
 
 def picture(row: Row, name: str, folder: Path) -> Path | NDArray[np.uint8]:
-    """A picture: decoded where the table holds it, else the file that the table names.
+    """A picture: decoded if the table contains it, else the file that the table names.
 
     >>> picture({"img": {"path": "7.png"}}, "img", Path("nowhere"))
     Traceback (most recent call last):
-    ValueError: its 'img' holds no picture, and there is no file '7.png'
+    ValueError: its 'img' contains no picture, and there is no file '7.png'
     """
     value: Any = get(row, name, object)
     content, file = (value.get("bytes"), value.get("path")) if isinstance(value, dict) else (value, None)
     if not isinstance(content, bytes):
         if (path := ImageFiles(folder).find([file]) if isinstance(file, str) else None) is None:
-            raise ValueError(f"its {name!r} holds no picture, and there is no file {file!r:.80}")
+            raise ValueError(f"its {name!r} contains no picture, and there is no file {file!r:.80}")
         return path
     from holdfast.data.images import to_rgb
 
@@ -108,12 +108,12 @@ def picture(row: Row, name: str, folder: Path) -> Path | NDArray[np.uint8]:
         with open_image(content) as image:
             return np.array(to_rgb(image))
     except Exception as error:  # broken pictures make the decoder fail in a dozen ways
-        why = "it is no image" if type(error).__name__ == "UnidentifiedImageError" else f"{error!s:.80}"
+        why = "it is not an image" if type(error).__name__ == "UnidentifiedImageError" else f"{error!s:.80}"
         raise ValueError(f"its {name!r} cannot be decoded ({why})") from None
 
 
 def picture_name(row: Row, name: str) -> str:
-    """The name that a picture had as a file, without its ending; empty where the table does not tell.
+    """The name that a picture had as a file, without its extension; empty if the table does not say.
 
     >>> picture_name({"image": {"path": "a/n01440764_10026.JPEG"}}, "image")
     'n01440764_10026'
@@ -124,7 +124,7 @@ def picture_name(row: Row, name: str) -> str:
 
 
 def _names(dataset: Dataset, hub: Hub) -> dict[str, tuple[str, ...]]:
-    """What each split may be called in names of files."""
+    """The possible names of each split in file names."""
     return {split: tuple(dict.fromkeys((hub.splits.get(split, split), split))) for split in dataset.splits}
 
 
@@ -161,7 +161,7 @@ def _read(dataset: Dataset, hub: Hub, folder: Path, split: str, reading: Reading
                 try:
                     example = hub.example(part, split, number, folder)
                     if example.id in seen:
-                        raise ValueError(f"its id {example.id:.40} was there before")
+                        raise ValueError(f"its id {example.id:.40} occurred before")
                 except ValueError as error:
                     reading.bad(path, f"row {row}", str(error), _REMEDY)
                     continue
@@ -172,7 +172,7 @@ def _read(dataset: Dataset, hub: Hub, folder: Path, split: str, reading: Reading
 
 
 def _tables(folder: Path, names: tuple[str, ...]) -> list[Path]:
-    """The tables of a split, in order: named after it, or in a folder that is."""
+    """The tables of a split, in order: named after it, or in a folder named after it."""
     return list(_walk(snapshot_of(folder), names, _DEPTH))
 
 
@@ -209,7 +209,7 @@ def _shard(path: Path) -> re.Match[str]:
 
 
 def snapshot_of(folder: Path) -> Path:
-    """The folder itself, or the snapshot of a repository in the hub's cache: the one that `main` means, or the last."""
+    """The folder itself, or the snapshot of a repository in the hub's cache: that of `main`, or the latest."""
     snapshots = folder / "snapshots"
     try:
         found = sorted((path for path in snapshots.iterdir() if path.is_dir()), key=lambda path: path.stat().st_mtime)
@@ -223,7 +223,7 @@ def snapshot_of(folder: Path) -> Path:
 
 
 def check_shards(folder: Path, paths: list[Path], reading: Reading) -> None:
-    """The files must be one copy of the split, and of `train-00000-of-00003` all three: else rows double or move."""
+    """Check that the files form one copy of the split, with all of `train-00000-of-00003`, so that no row moves."""
     copies: dict[tuple[Path, str, str, str | None], Path] = {}
     numbers: dict[str, Path] = {}
     for path in paths:
@@ -243,8 +243,8 @@ def check_shards(folder: Path, paths: list[Path], reading: Reading) -> None:
 
 
 def _open(path: Path) -> tuple[list[str], Callable[[], Iterator[Any]]]:
-    """The columns of a table, and what reads it: batches of a few rows each."""
-    open_file(path).close()  # what pyarrow says of a file that it may not open reads like damage
+    """The columns of a table, and a function that reads it: batches of a few rows each."""
+    open_file(path).close()  # otherwise pyarrow's error for a file without read permission would look like damage
     try:
         if path.suffix == ".arrow":
             arrow, ipc = (importlib.import_module(name) for name in ("pyarrow", "pyarrow.ipc"))
@@ -261,7 +261,7 @@ def _open(path: Path) -> tuple[list[str], Callable[[], Iterator[Any]]]:
 
 
 def _check_end(path: Path) -> None:
-    """A stream that is cut between two batches reads as a shorter one: only the mark at its end tells."""
+    """A stream that is cut between two batches reads like a shorter one: only the mark at its end is missing."""
     with open_regular(path) as file:
         file.seek(max(0, path.stat().st_size - len(_END)))
         if file.read() != _END:
@@ -302,7 +302,7 @@ def rows_of(path: Path, columns: tuple[str, ...], reading: Reading) -> Iterator[
 
 
 def _sound(path: Path, batches: Callable[[], Iterator[Any]]) -> Iterator[Any]:
-    """The batches; those of a memory-mapped file are checked, for its offsets may point anywhere in memory."""
+    """The batches; those of a memory-mapped file are checked, because its offsets may point anywhere in memory."""
     try:
         for batch in batches():
             if path.suffix == ".arrow":
@@ -314,4 +314,4 @@ def _sound(path: Path, batches: Callable[[], Iterator[Any]]) -> Iterator[Any]:
 
 def _broken(path: Path, error: Exception) -> DataError:
     lines = str(error).splitlines() or [type(error).__name__]
-    return DataError(Problem(str(path), "", f"it is no whole table ({lines[0]:.120})", _REMEDY))
+    return DataError(Problem(str(path), "", f"it is not a complete table ({lines[0]:.120})", _REMEDY))

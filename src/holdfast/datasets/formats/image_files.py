@@ -1,4 +1,4 @@
-"""Where a reader looks for its images: each folder is listed once, so that many records cost no stat calls."""
+"""Image files for a reader: each folder is listed once, so that many records cost no stat calls."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class ImageFiles:
         self._listings: dict[tuple[Path, str], frozenset[str]] = {}
 
     def find(self, names: Iterable[str]) -> Path | None:
-        """The first of several relative names that is there, or None."""
+        """The first of several relative names that exists, or None."""
         for name in names:
             folder, _, file = name.rpartition("/")
             for root in self._roots:
@@ -36,7 +36,7 @@ class ImageFiles:
         return None
 
     def need(self, name: str, folders: Iterable[str] = ("",), remedy: str = "") -> Path:
-        """The file of this name in the first of these folders that has it; ValueError, in words, where none has.
+        """The file of this name in the first of these folders that has it; ValueError if none has it.
 
         >>> ImageFiles(Path("nowhere")).need("9.jpg", ["val2014/"], "unpack val2014.zip")
         Traceback (most recent call last):
@@ -47,7 +47,7 @@ class ImageFiles:
         return found
 
     def any_folder(self, names: Iterable[str]) -> bool:
-        """Whether one of these folders is there with something in it."""
+        """Whether one of these folders exists and is not empty."""
         return any(self._listing(root, name) for name in names for root in self._roots)
 
     def _listing(self, root: Path, folder: str) -> frozenset[str]:
@@ -59,7 +59,7 @@ class ImageFiles:
                     refuse_outside(root / folder)
                 entries = () if outside else os.scandir(root / folder)
                 listing = frozenset(entry.name for entry in entries if not entry.is_dir(follow_symlinks=False))
-            except (PermissionError, FileError):  # its pictures may be there: none of them is missing
+            except (PermissionError, FileError):  # its pictures may exist, so none of them is reported as missing
                 raise
             except (OSError, ValueError):
                 listing = frozenset()
@@ -68,13 +68,13 @@ class ImageFiles:
 
 
 def coco_roots(folder: Path) -> tuple[Path, ...]:
-    """Where COCO's image folders may stand: in the dataset's folder, in its `images`, or in a `coco` beside it."""
+    """The possible locations of COCO's image folders: the dataset's folder, its `images`, or a `coco` beside it."""
     coco = folder.parent / "coco"
     return folder, folder / "images", coco, coco / "images"
 
 
 def coco_names(number: int, folders: Iterable[str]) -> Iterator[str]:
-    """The names that the COCO image of this number may have: the numbers are the same in all of COCO's folders.
+    """The possible names of the COCO image with this number: numbers are the same in all of COCO's folders.
 
     >>> list(coco_names(9, ["train2014", "val2017"]))
     ['train2014/COCO_train2014_000000000009.jpg', 'train2014/000000000009.jpg', 'val2017/000000000009.jpg']

@@ -11,7 +11,7 @@ from holdfast.datasets.formats.json_stream import _Scanner
 
 
 def stream_members(path: Path) -> Iterator[tuple[str, Any]]:
-    """The members of a file that is one JSON object, in the order of the file, also those of the same name.
+    """The members of a file that is one JSON object, in the order of the file, including repeated names.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "val_sceneGraphs.json"
@@ -31,7 +31,7 @@ def stream_members(path: Path) -> Iterator[tuple[str, Any]]:
 
 
 def stream_objects(path: Path, reading: Reading, what: str) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The JSON objects of a file that is one list, with their positions; what is no object is a bad record.
+    """The JSON objects of a file that is one list, with their positions; a non-object is a bad record.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "categories.json"
@@ -41,12 +41,12 @@ def stream_objects(path: Path, reading: Reading, what: str) -> Iterator[tuple[in
     """
     scanner = _Scanner(path)
     if scanner.peek() not in ("[", ""):
-        raise DataError(Problem(str(path), "", f"it is no list, with a record for each {what}", "download it again"))
+        raise DataError(Problem(str(path), "", f"it is not a list with a record for each {what}", "download it again"))
     scanner.take("[")
     for position, _ in enumerate(scanner.members("]")):
         record = scanner.value()
         if isinstance(record, dict):
             yield position, record
         else:
-            reading.bad(path, f"{what} at position {position}", "it is no JSON object")
+            reading.bad(path, f"{what} at position {position}", "it is not a JSON object")
     scanner.end()

@@ -14,7 +14,7 @@ from holdfast.datasets.base import DataError, Problem, text_blocks
 def stream_arrays(path: Path, *names: str) -> Iterator[tuple[str, int, Any]]:
     """The elements of some arrays of a JSON object, in the order of the file: (array, number, element).
 
-    The other values are passed over. A file that breaks off, or has not all the arrays, is a DataError.
+    The other values are skipped. A file that breaks off, or does not have all the arrays, raises a DataError.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "questions.json"
@@ -32,7 +32,7 @@ def stream_arrays(path: Path, *names: str) -> Iterator[tuple[str, int, Any]]:
             continue
         missing.discard(name)
         if scanner.peek() != "[":
-            raise DataError(Problem(str(path), "", f"its {name!r} is no list", "download it again"))
+            raise DataError(Problem(str(path), "", f"its {name!r} is not a list", "download it again"))
         scanner.take("[")
         for number, _ in enumerate(scanner.members("]"), 1):
             scanner.place = (name, number)
@@ -44,7 +44,7 @@ def stream_arrays(path: Path, *names: str) -> Iterator[tuple[str, int, Any]]:
 
 
 class _Scanner:
-    """A position in a JSON text, always at a mark and never at white space. Of the file only a part is in memory."""
+    """A position in a JSON text, always at a token and never at white space. Only a part of the file is in memory."""
 
     _SPACE = re.compile(r"[ \t\n\r]*")
 
@@ -59,7 +59,7 @@ class _Scanner:
         self._go(0)
 
     def members(self, close: str) -> Iterator[None]:
-        """Stand at each member of an object or array in turn, up to its closing mark."""
+        """Stop at each member of an object or array in turn, up to its closing token."""
         if self.peek() == close:
             self.take(close)
             return
@@ -69,29 +69,30 @@ class _Scanner:
                 return
 
     def key(self) -> str:
-        """Take a key and its colon."""
+        """Consume a key and its colon."""
         name = self.value()
         if not isinstance(name, str):
-            raise self._broken("a key is no string")
+            raise self._broken("a key is not a string")
         self.take(":")
         return name
 
     def value(self) -> Any:
-        """Take a whole value."""
+        """Consume a whole value."""
         while True:
             try:
                 found, position = self._decode(self._text, self._position)
-            except (ValueError, RecursionError) as error:  # a plain ValueError where a number has thousands of digits
+            except (ValueError, RecursionError) as error:  # a plain ValueError if a number has thousands of digits
                 if not self._cut(error) or not self._more():
                     raise self._broken(self._words(error)) from None
                 continue
-            # A number may go on behind the end of the part, and "1.5e+" is 1.5 with three marks left over till then.
+            # A number may continue beyond the part in memory, and "1.5e+" parses as 1.5 with three characters left
+            # over.
             if position < len(self._text) - 3 or not self._more():
                 self._go(position)
                 return found
 
     def skip(self) -> None:
-        """Pass over a value, over a list one element at a time."""
+        """Skip a value, and a list one element at a time."""
         if self.peek() != "[":
             self.value()
             return
@@ -100,21 +101,21 @@ class _Scanner:
             self.value()
 
     def peek(self) -> str:
-        """The mark that comes next; empty at the end."""
+        """The next token; empty at the end."""
         return self._text[self._position : self._position + 1]
 
     def take(self, marks: str) -> str:
-        """Take one of some marks."""
+        """Consume one of several tokens."""
         found = self.peek()
         if not found:
             raise self._broken("it breaks off")
         if found not in marks:
-            raise self._broken(f"there is {found!r} where {' or '.join(marks)} should stand")
+            raise self._broken(f"there is {found!r} where {' or '.join(marks)} was expected")
         self._go(self._position + 1)
         return found
 
     def end(self) -> None:
-        """Nothing may follow."""
+        """Check that nothing follows."""
         if self.peek():
             raise self._broken("something follows its end")
 
@@ -129,7 +130,7 @@ class _Scanner:
         return match.end()
 
     def _more(self) -> bool:
-        """Drop what was taken, and read on: as much again as is left, so that a long value is not tried too often."""
+        """Drop what was consumed, and read as much again as is left, so that a long value is not retried too often."""
         parts = [self._text[self._position :]]
         wanted = max(len(parts[0]), 1)
         while wanted > 0 and (block := next(self._blocks, None)) is not None:
@@ -145,7 +146,7 @@ class _Scanner:
         """Whether a value may be wrong only because the part of the file in memory ends inside it."""
         if not isinstance(error, json.JSONDecodeError):
             return False
-        # An error in a word, a number or an escape is told at its beginning, up to this far from where it was cut.
+        # An error in a word, number or escape is reported at its beginning, up to this far from where it was cut.
         return error.pos > len(self._text) - 16 or error.msg.startswith("Unterminated string")
 
     def _words(self, error: ValueError | RecursionError) -> str:
@@ -155,4 +156,4 @@ class _Scanner:
 
     def _broken(self, what: str) -> DataError:
         place = f"{self.place[0]} {self.place[1]}" if self.place else ""
-        return DataError(Problem(str(self._path), place, f"it is not whole JSON ({what})", "download it again"))
+        return DataError(Problem(str(self._path), place, f"it is not valid JSON ({what})", "download it again"))
