@@ -1,4 +1,4 @@
-"""The two ways in which things go wrong for a user; anything else is a mistake of ours."""
+"""The two kinds of error that a user can meet; anything else is a bug in Holdfast."""
 
 import difflib
 import unicodedata
@@ -25,18 +25,18 @@ def _is_shown(letter: str) -> bool:
 
 
 class UserError(ValueError):
-    """The call or the data was wrong: one sentence says what, where, and what to do (exit status 2)."""
+    """The call or the data was wrong: the message says what, where, and what to do (exit status 2)."""
 
     def __str__(self) -> str:
         return printable(super().__str__())
 
 
-class Stopped(Exception):  # noqa: N818 (no error: someone asked for it)
-    """The run stopped because it was asked to; what it did is saved (exit status 130)."""
+class Stopped(Exception):  # noqa: N818 (not an error: a stop was requested)
+    """The run stopped because it was asked to; its progress is saved (exit status 130)."""
 
 
 class RunError(RuntimeError):
-    """A run could not go on, through no fault of the call: what was done is kept (exit status 1)."""
+    """A run could not continue, through no fault of the call: its progress is kept (exit status 1)."""
 
     def __str__(self) -> str:
         return printable(super().__str__())
@@ -55,7 +55,7 @@ def in_bytes(number: float) -> str:
 
 
 def missing_extra(need: str, extra: str) -> UserError:
-    """What to raise where an optional package is not installed, and which extra of ours brings it.
+    """The error for an optional package that is not installed, naming the extra that includes it.
 
     >>> missing_extra("the picture needs matplotlib", "pictures")
     UserError('the picture needs matplotlib: pip install "holdfast[pictures]"')
@@ -64,7 +64,7 @@ def missing_extra(need: str, extra: str) -> UserError:
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """The end of a sentence about an unknown name: the nearest right ones, or all of them.
+    """The end of a message about an unknown name: the most similar known ones, or all of them.
 
     >>> nearest("replya", ["replay", "joint"])
     'did you mean replay?'

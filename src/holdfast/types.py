@@ -1,4 +1,4 @@
-"""The words of the library as types: examples, batches, tasks, stages, streams. Frozen, without logic."""
+"""The vocabulary of the library as types: examples, batches, tasks, stages, streams. Frozen, without logic."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from holdfast.errors import UserError
 
-if TYPE_CHECKING:  # readers, worlds and reports use these words without torch
+if TYPE_CHECKING:  # readers, writers and reports use these types without torch
     from torch import Tensor
 
 Ids: TypeAlias = NDArray[np.int64]
@@ -32,11 +32,11 @@ class Between:
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """One record as a reader gives it: what was seen, what was asked, what is right.
+    """One record as yielded by a reader: the input, the question, the right answer.
 
-    An image is a file, not yet decoded, or an array (height, width, channels) where the dataset stores arrays. The
-    target is a class number, a word, a tuple of class numbers (several labels), or None where the split has no labels.
-    What only one dataset has (ten annotators' answers, a program, boxes) is in `extra`, under the official names.
+    An image is a file, not yet decoded, or an array (height, width, channels) if the dataset stores arrays. The target
+    is a class number, a word, a tuple of class numbers (several labels), or None if the split has no labels. Fields
+    that only one dataset has (ten annotators' answers, a program, boxes) are in `extra`, under the official names.
     """
 
     id: str
@@ -49,46 +49,45 @@ class Example:
 
 @dataclass(frozen=True)
 class Inputs:
-    """What a benchmark's examples look like to a model, by the columns that they have.
+    """The form in which a model receives a benchmark's examples: the columns that they have.
 
-    `image`: pixels in [0, 255], (rows, 3, height, width), or (rows, images, 3, height, width) where `images` is more
-    than one; with `image_size` (rows, [images,] 2), the height and width that are not padding, where `padded`.
-    `text`: word pieces (rows, [choices,] length), with `text_length`, how many are not padding. `regions`: features of
-    boxes (rows, boxes, width), with `boxes` (rows, boxes, 4), corners as shares of the image's sides, and
-    `region_count`. `grid`: a feature map (rows, channels, height, width). `masked`: which places of the text are
-    asked for, -1 where there are fewer.
+    `image`: pixels in [0, 255], (rows, 3, height, width), or (rows, images, 3, height, width) if `images` is more than
+    one; if `padded`, with `image_size` (rows, [images,] 2), the height and width without padding. `text`: word pieces
+    (rows, [choices,] length), with `text_length`, the length without padding. `regions`: features of boxes (rows,
+    boxes, width), with `boxes` (rows, boxes, 4), corners as shares of the image's sides, and `region_count`. `grid`: a
+    feature map (rows, channels, height, width). `masked`: the positions in the text that are asked for, padded with -1.
     """
 
     image: tuple[int, int, int] | None = None
     images: int = 1
     padded: bool = False
     text: int = 0
-    """The longest text in word pieces; 0: no text."""
+    """The maximum length of a text in word pieces; 0: no text."""
     vocabulary: int = 0
-    """How many word pieces there are."""
+    """The number of word pieces."""
     regions: tuple[int, int] | None = None
-    """The most boxes, and the width of a feature."""
+    """The maximum number of boxes, and the width of a feature."""
     grid: tuple[int, int, int] | None = None
 
 
 @dataclass(frozen=True)
 class Wants:
-    """What a model would like to be given, where a benchmark can choose: None leaves it to the benchmark."""
+    """A model's preferences for its inputs, if a benchmark can choose: None leaves the choice to the benchmark."""
 
     sees: Literal["image", "regions", "grid"] = "image"
     side: int | None = None
     """The side of the images that it was made for."""
     vocabulary: Path | None = None
-    """The file of its word pieces, one a line, or its tokenizer.json."""
+    """The file of its word pieces, one per line, or its tokenizer.json."""
     length: int | None = None
-    """The most word pieces of a text that it reads."""
+    """The maximum length of a text that it reads, in word pieces."""
 
 
 @dataclass(frozen=True)
 class Head:
-    """What a task reads from a model: `classify` the example, `choose` one of its texts, or fill in a `phrase`.
+    """What a task needs from a model: `classify` the example, `choose` one of its texts, or fill in a `phrase`.
 
-    A `growing` head knows only the classes that some stage so far has brought.
+    A `growing` head knows only the classes that have appeared in some stage so far.
     """
 
     kind: Literal["classify", "choose", "phrase"]
@@ -101,7 +100,7 @@ class Head:
 class Part:
     """The rows of one task in a batch, as tensors on the learner's device: this rank's share of them.
 
-    `weights` is None where every row counts once; a padding row weighs 0.
+    `weights` is None if every row counts once; a padding row has weight 0.
     """
 
     task: str
@@ -121,8 +120,8 @@ class Batch:
 class Task(ABC):
     """A learning problem. It owns forward, loss, distillation and score; the loop knows none of them.
 
-    A score is larger for better and lies in [0, 1] where it can; `chance` is what guessing scores. `head` names the
-    model's output that the task reads: tasks that share a head share their answers.
+    Higher scores are better, and lie in [0, 1] if possible; `chance` is the score of guessing. `head` names the model's
+    output that the task reads: tasks that share a head share their answers.
     """
 
     name: str
@@ -132,7 +131,7 @@ class Task(ABC):
 
     @property
     def reads(self) -> Head:
-        """What kind of head that is."""
+        """The kind of head that it needs."""
         return Head("classify", self.outputs)
 
     @abstractmethod
@@ -144,13 +143,13 @@ class Task(ABC):
         """One loss for each row."""
 
     def loss(self, output: Tensor, part: Part) -> Tensor:
-        """The mean of the losses; a task whose loss has a fused mean gives it here, for speed."""
+        """The mean of the losses; override it if the loss has a faster, fused mean."""
         return self.losses(output, part).mean()
 
     def divergence(self, taught: Tensor, output: Tensor, part: Part, temperature: float, units: Tensor) -> Tensor:
-        """How far each row's answer is from the one that a teacher's output, `taught`, gives: for distillation.
+        """The divergence of each row's answer from the one in a teacher's output, `taught`: for distillation.
 
-        `units` are the numbers of the outputs that past stages have taught; the others say nothing yet.
+        `units` are the numbers of the outputs that past stages have taught; the others are not meaningful yet.
         """
         raise cannot_distil(self)
 
@@ -160,7 +159,7 @@ class Task(ABC):
 
     @abstractmethod
     def predictions(self, output: Tensor, part: Part) -> Tensor:
-        """One prediction for each row, as it is scored and stored."""
+        """One prediction for each row, in the form that is scored and stored."""
 
     @abstractmethod
     def score(self, predictions: Array, targets: Array) -> float:
@@ -168,7 +167,7 @@ class Task(ABC):
 
 
 def cannot_distil(task: Task) -> UserError:
-    """What to raise where a task does not say how to distil its answers."""
+    """The error for a task that does not define how to distil its answers."""
     kind = type(task).__name__
     return UserError(
         f"task {task.name!r} cannot be distilled: {kind} does not define divergence(taught, output, part, temperature, "
@@ -178,7 +177,7 @@ def cannot_distil(task: Task) -> UserError:
 
 @dataclass(frozen=True)
 class Training:
-    """How a stage is trained. The optimiser is made anew at each stage, on what is trainable then."""
+    """How a stage is trained. The optimiser is new in each stage, for the parameters that are then trainable."""
 
     epochs: Annotated[int, Between(1)] = 1
     """How often a stage's examples are seen."""
@@ -214,14 +213,14 @@ class Training:
 
 @dataclass(frozen=True)
 class Stage:
-    """One stretch of training data, with the validation data that may choose among its weights."""
+    """One stretch of training data, with the validation data that may select among its weights."""
 
     name: str
     train: Ids
     training: Training
     validation: tuple[EvaluationSet, ...] = ()
     classes: tuple[int, ...] | None = None
-    """The classes that its data has, for a head that grows; None: all."""
+    """The classes in its data, for a head that grows; None: all."""
 
 
 @dataclass(frozen=True)
@@ -233,7 +232,7 @@ class EvaluationSet:
     split: Literal["validation", "test"]
     ids: Ids
     details: Callable[[Array, Array], Mapping[str, tuple[int, float]]] | None = None
-    """Further scores from the same predictions and targets: how many examples and what score, by a name with a `/`."""
+    """Further scores from the same predictions and targets: number of examples and score, by a name with `/`."""
 
 
 @dataclass(frozen=True)
@@ -258,7 +257,7 @@ class Score:
 
 @dataclass(frozen=True)
 class Protocol:
-    """What is evaluated, and when: after each stage, before the first one if `initial`, each `every` steps if given."""
+    """What is evaluated, and when: after each stage, before the first if `initial`, and every `every` steps if set."""
 
     evaluations: tuple[EvaluationSet, ...]
     initial: bool = False

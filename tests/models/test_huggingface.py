@@ -216,7 +216,7 @@ def test_the_models_own_tokenizer_cuts_the_texts(tmp_path):
     assert loaded.fingerprint != Tokenizer(loaded.vocabulary, loaded.rules.replace("Lowercase", "NFC")).fingerprint
     assert copy.deepcopy(loaded).encode(texts, 8)[0].tolist() == loaded.encode(texts, 8)[0].tolist()
     (tmp_path / "tokenizer.json").write_text("{}")
-    with pytest.raises(UserError, match=r"tokenizer.json is no tokenizer"):
+    with pytest.raises(UserError, match=r"tokenizer.json is not a tokenizer"):
         Tokenizer.load(tmp_path / "tokenizer.json")
 
 

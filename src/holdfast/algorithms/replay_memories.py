@@ -115,14 +115,14 @@ class KeepsExamples(Algorithm, ABC):
         return TargetBalanced(self.capacity, seed, group, "sqrt" if self.memory == "balanced-sqrt" else "forget", words)
 
     def _own_memory(self, learner: Learner, seed: int) -> Memory:
-        """A memory that is not built in."""
+        """Create a memory that is not built in."""
         group = {"group": self._groups(learner)[0]} if _takes_group(self.keeper) else {}
         make: Any = self.keeper
         own: Memory = make(capacity=self.capacity, seed=seed, **group)
         return own
 
     def _groups(self, learner: Learner) -> tuple[Group, Ids | None]:
-        """What a memory balances: a number for each example and, of phrases, the words of each number."""
+        """What a memory balances by: a number for each example and, for phrases, the words of each number."""
         return phrasing(learner, "replay") if self.by == "word" else (grouping(learner, self.by, "replay"), None)
 
     def after(self, learner: Learner, batch: Batch) -> None:
@@ -145,7 +145,7 @@ def _takes_group(keeper: type[Memory]) -> bool:
 
 
 def _check_making(keeper: type[Memory], word: str) -> None:
-    """Refuse a memory that cannot be made as every one from outside is."""
+    """Raise a UserError if a user's memory cannot be constructed."""
     names = ("capacity", "seed", *(["group"] if _takes_group(keeper) else []))
     try:
         signature(keeper).bind(**dict.fromkeys(names))

@@ -26,7 +26,7 @@ from holdfast.types import Head, Inputs, Protocol, Stage, Stream, Training
 
 LIMIT_MS = 0.15
 MODULE_LIMIT_MS = 0.2
-"""For a module that is not ours."""
+"""For an external module."""
 EXAMPLES = 4096
 BATCH = 32
 SHAPE = (3, 16, 16)
@@ -46,7 +46,7 @@ class StepOverhead:
 
 
 def overhead(steps: int = 256, repeats: int = 25, place: torch.device = CPU) -> list[StepOverhead]:
-    """Measure fine-tuning, replay against a bare loop over the larger batch, and a module that is not ours.
+    """Measure fine-tuning, replay compared with a bare loop over the larger batch, and an external module.
 
     The bare loop calls that module itself, with pixels as numbers from 0 to 1, and a linear layer.
     """
@@ -59,14 +59,14 @@ def overhead(steps: int = 256, repeats: int = 25, place: torch.device = CPU) -> 
 
 
 def _module() -> nn.Module:
-    """What `Perceptron` is, as a user may write it."""
+    """An equivalent of `Perceptron`, as a user might write it."""
     sizes = [SHAPE[0] * SHAPE[1] * SHAPE[2], 128, 128, 128]
     layers = [nn.Sequential(nn.Linear(before, after), nn.ReLU()) for before, after in pairwise(sizes)]
     return nn.Sequential(nn.Flatten(), *layers)
 
 
 class Bare(nn.Module):
-    """A module of the user's with a linear layer, called as they would."""
+    """A user's module with a linear layer, called in the usual way."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -49,7 +49,7 @@ def kept_pieces(
 
 
 def at_most(most: int, wants: Wants) -> int:
-    """The length of texts for a model, where there are at most so many word pieces.
+    """The length of texts for a model, given a maximum number of word pieces.
 
     >>> at_most(40, Wants()), at_most(40, Wants(length=16))
     (40, 16)

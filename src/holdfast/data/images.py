@@ -195,7 +195,7 @@ def _size(
 
 
 def to_rgb(image: Image.Image) -> Image.Image:
-    """An image with three channels of eight bits, whatever it was."""
+    """The image converted to three channels of eight bits."""
     if image.mode.startswith(("I", "F")):  # 16 bits per pixel: Pillow would clip at 255, but we want the high byte
         values = np.asarray(image)
         top = 65535.0 if values.max(initial=0) > 255 else 255.0

@@ -91,7 +91,7 @@ class Regions:
 
 
 def open_or_write(folder: Path, rows: Iterator[ImageRegions], order: Iterable[str] | None = None) -> Regions:
-    """Open the regions in a folder, first writing the rows (whole or not at all) if there are none, or damaged ones.
+    """Open the regions in a folder, first writing the rows (whole or not at all) if they are missing or damaged.
 
     Images are stored in the order of the rows, or in that of `order`, which must name all of them.
     """

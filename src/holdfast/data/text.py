@@ -27,7 +27,7 @@ Pair: TypeAlias = tuple[str, str]
 VERSION = 1
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 PADDING = ("[PAD]", "<pad>", "<|endoftext|>")
-"""What other models call padding."""
+"""Names of padding in other models' vocabularies."""
 VACUOUS_TEXT = "This is an image."
 """The text beside an image in tasks that have only images."""
 
@@ -41,7 +41,7 @@ _CHUNK = 8192  # texts at a time: the library's own data about a text takes a hu
 
 @dataclass(frozen=True)
 class Tokenizer:
-    """Text as numbers of pieces: lower-case English as BERT has it, or by the rules of another model's tokenizer.
+    """Text as numbers of pieces: lower-case English as in BERT, or by the rules of another model's tokenizer.
 
     The number of a word piece is its line.
     """
@@ -138,7 +138,7 @@ class Tokenizer:
 
     @cached_property
     def pad(self) -> int:
-        """The number that stands after the end of a text."""
+        """The number of the piece after the end of a text."""
         if not self.rules:
             return self.vocabulary.index("[PAD]")
         number: int = json.loads(self.rules)["padding"]["pad_id"]
@@ -167,13 +167,13 @@ class Tokenizer:
 
 
 def _read_rules(path: Path) -> tuple[tuple[str, ...], str]:
-    """The pieces of a `tokenizer.json` by their numbers, and its rules, with the padding that files beside it name."""
+    """The pieces of a `tokenizer.json` by their numbers, and its rules, with the padding named by files beside it."""
     import tokenizers
 
     try:
         backend = tokenizers.Tokenizer.from_file(str(path))
     except Exception as error:  # the library raises nothing more particular
-        raise UserError(f"{path} is no tokenizer ({error}): save the tokenizer of the model again") from None
+        raise UserError(f"{path} is not a tokenizer ({error}): save the tokenizer of the model again") from None
     numbers = backend.get_vocab(with_added_tokens=True)
     pieces = [""] * (1 + max(numbers.values()))
     for piece, number in numbers.items():

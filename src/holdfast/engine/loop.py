@@ -77,7 +77,7 @@ class NoLog:
         """There is nothing to cut."""
 
     def damage(self, size: int) -> str:
-        """Nothing can be wrong."""
+        """Always empty."""
         return ""
 
 
@@ -123,9 +123,9 @@ def refuse(algorithms: Sequence[Algorithm], stream: Stream) -> None:
 
 
 def without_boundaries(error: Exception, algorithms: Sequence[Algorithm], stream: Stream) -> UserError | None:
-    """What to raise for an error in a hook of an algorithm whose `begin`, `end` or `stage` this stream never calls.
+    """The error for a failed hook of an algorithm whose `begin`, `end` or `stage` this stream never calls.
 
-    Some algorithms do without: nothing is refused before it fails.
+    Some algorithms do not need these calls, so nothing is rejected in advance.
     """
     for frame, _ in traceback.walk_tb(error.__traceback__):
         failed = next((each for each in algorithms if frame.f_locals.get("self") is each), None)
@@ -225,7 +225,7 @@ class Loop:
         self.began = time.monotonic() - self.at.seconds
 
     def newest(self) -> dict[str, Any] | None:
-        """The newest checkpoint that is intact and whose scores are; the first rank finds it for all."""
+        """The newest checkpoint that is intact, along with its scores; the first rank finds it for all."""
         if self.checkpoints is None:
             return None
         ranks, saved = self.learner.ranks, None

@@ -18,12 +18,12 @@ Group: TypeAlias = Callable[[Ids], Ids]
 class Memory(ABC):
     """A bounded set of example ids.
 
-    `replay` makes one that is not built in as `Name(capacity=..., seed=...)`, and gives it the `group` of each example
-    as well where its constructor takes one.
+    `replay` creates a user's own memory as `Name(capacity=..., seed=...)`, and also passes the `group` function if its
+    constructor accepts one.
     """
 
     by_stage: ClassVar[bool] = False
-    """Whether it takes finished stages: `add` is given all examples of each stage that is done, and nothing else."""
+    """Whether it takes finished stages: `add` is given all examples of each finished stage, and nothing else."""
     ids: Ids
     groups: Ids
     """The group of each id; empty if the memory has no groups."""

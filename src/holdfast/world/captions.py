@@ -15,9 +15,9 @@ from holdfast.world.scene import Scene, relations
 from holdfast.world.vocabulary import VERBS
 
 SALIENCE = 3
-"""How much rather a large thing is named than a small one: the power of its area."""
+"""How strongly captions prefer large things: the power of a thing's area."""
 SIZE_TOLD, PATTERN_TOLD, OTHER_WORD = 0.12, 0.1, 0.08
-"""How often a thing's size and its pattern are told, and another word is taken where there is one."""
+"""How often a thing's size and pattern are mentioned, and how often a synonym is used if there is one."""
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from holdfast.world.vocabulary import PLACES
 
 Tokens = list[str | list[int]]
 SHARES = {"place": 1.0, "side": 1.0, "colour": 1.0, "relation": 0.8, "verb": 0.6, "pattern": 0.25}
-"""How often a fact of each kind is told, where a scene has it: the harder to see, the more rarely."""
+"""How often a fact of each kind is used, if a scene has it: the harder to see, the more rarely."""
 
 
 @dataclass(frozen=True)

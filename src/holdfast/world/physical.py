@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 Aims = list[tuple[str, list[str]]]
-"""Aims, each with what fills its gap."""
+"""Aims, each with the fillers of its gap."""
 
 
 def _aim(line: str) -> tuple[str, list[str]]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from holdfast.errors import UserError
 
 MARK = "holdfast-world.json"
-"""The file that says of which world a folder is."""
+"""The file that records to which synthetic dataset a folder belongs."""
 
 
 def is_written(folder: Path, scale: str, seed: int) -> bool:

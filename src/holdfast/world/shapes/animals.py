@@ -93,7 +93,7 @@ ANIMALS: dict[str, str] = {
         head main poly 64 -8 76 -8 94 4 90 12 68 6; - brown line 68 -8 66 -18 3; - brown line 74 -8 74 -18 3
         - main poly 64 -4 54 -8 64 -10; - black oval 76 -5 80 -1""",
 }
-"""Those that take poses: they stand, walk, eat, lie, and some fly or sit."""
+"""Animals with several poses: they stand, walk, eat, lie, and some fly or sit."""
 UNPOSED: dict[str, str] = {
     "fish": """
         tail dark poly 24 50 -4 20 4 50 -4 80; fin dark poly 40 30 54 6 86 14 80 32; fin dark poly 50 72 60 94 76 72
@@ -143,4 +143,4 @@ UNPOSED: dict[str, str] = {
         - light oval 48 10 70 36; - light oval 28 28 72 54; - black oval 36 18 46 29; - black oval 54 18 64 29
         - black oval 44 33 48 37; - black oval 52 33 56 37; - dark line 38 45 62 45 3""",
 }
-"""Those that are drawn in one pose: no verb of the synthetic world is theirs."""
+"""Animals that are drawn in one pose: no verb of the synthetic world applies to them."""

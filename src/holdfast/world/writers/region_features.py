@@ -220,7 +220,7 @@ def _coco_shown(split: str, scale: str, seed: int) -> Iterator[tuple[str, Scene,
 
 
 def _nlvr2_shown(split: str, scale: str, seed: int) -> Iterator[tuple[str, Scene, tuple[int, int]]]:
-    """The images of all pairs with a sentence, by the names of their files; all of them are in landscape format."""
+    """The images of all annotated pairs, by the names of their files; all of them are in landscape format."""
     for number, claims, scenes in nlvr2.sets(split, at_scale(nlvr2.COUNTS, scale)[split], seed):
         for pair in sorted({claim.pair for claim in claims}):
             for side in (0, 1):

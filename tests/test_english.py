@@ -1,0 +1,90 @@
+"""Phrases that we no longer use, because they read as translated, with words to use instead.
+
+The list has the most frequent ones; it does not define good English. Line breaks and comment marks are removed before
+matching, so that a phrase is also found if it is broken across lines.
+"""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PHRASES = {
+    r"(is|are|was|were|be|been) told": "reported, listed, noted",
+    r"so many": "N, that many, up to N",
+    r"with a sentence": "with an error message",
+    r"a sentence (where|that says|when)": "raises an error if",
+    r'"""(Give|Tell)s? ': "an imperative or a noun phrase: Return, The ...",
+    r"stands? twice": "occurs twice",
+    r"of one's own": "your own",
+    r"is another one\b": "differs",
+    r"where there (is|are) none": "if there is none",
+    r"(?<!there )is no (number|list|object|image|JSON|setting)\b": "is not a",
+    r"has not got": "does not have",
+    r"the end tells": "the summary lists",
+    r"by what (waits|it|is)\b": "name the thing",
+    r"goes on (where|without|step by step)": "continues",
+}
+NOT_YET = (
+    "README.md",
+    "docs/add-",
+    "docs/from-python.md",
+    "docs/models.md",
+    "src/holdfast/algorithms/adapter",
+    "src/holdfast/api.py",
+    "src/holdfast/benchmarks/base.py",
+    "src/holdfast/benchmarks/cache.py",
+    "src/holdfast/benchmarks/versions.py",
+    "src/holdfast/cli/",
+    "src/holdfast/data/lazy.py",
+    "src/holdfast/data/prepared.py",
+    "src/holdfast/engine/checkpoint.py",
+    "src/holdfast/experiments/",
+    "src/holdfast/files.py",
+    "src/holdfast/foreign.py",
+    "src/holdfast/models/",
+    "src/holdfast/registry.py",
+    "src/holdfast/reports/",
+    "src/holdfast/settings.py",
+    "src/holdfast/types.py",
+    "src/holdfast/usercode.py",
+)
+"""Files that have not been edited yet, by the beginning of their path: this list only gets shorter."""
+
+
+def pages() -> list[Path]:
+    return [
+        *(ROOT / "src").rglob("*.py"),
+        *(ROOT / "src").rglob("*.toml"),
+        *(ROOT / "docs").glob("*.md"),
+        ROOT / "README.md",
+    ]
+
+
+def found(text: str) -> list[str]:
+    """The phrases of the list that a text has."""
+    flat = re.sub(r"\s*\n\s*(# )?", " ", text)
+    return [match[0] for phrase in PHRASES for match in re.finditer(rf"(?<!\w){phrase}", flat, re.I)]
+
+
+def test_phrases_that_read_as_translated_stay_out():
+    listed = {str(path.relative_to(ROOT)): found(path.read_text(encoding="utf-8")) for path in pages()}
+    assert len(listed) > 300
+    wrong = {path: phrases for path, phrases in listed.items() if phrases and not path.startswith(NOT_YET)}
+    assert not wrong, f"{wrong}: use {PHRASES}"
+
+
+@pytest.mark.parametrize(
+    ("text", "phrases"),
+    [
+        ("# a bad record is\n    # told with its file", ["is told"]),
+        ('"""Give the ids."""', ['"""Give ']),
+        ("Drop at most so\nmany bad records.", ["so many"]),
+        ("There is no list, and its caller told us so.", []),
+        ("a word is no number", ["is no number"]),
+        ("if there is none, the number is unknown", []),
+    ],
+)
+def test_a_phrase_is_found_across_lines(text, phrases):
+    assert found(text) == phrases
