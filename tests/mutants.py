@@ -36,7 +36,7 @@ PACKAGE = ROOT / "src" / "holdfast"
 ROOMS = ("algorithms", "memory")
 EXPLAINED = Path(__file__).with_suffix(".json")
 LEAST, PER_LINES = 3, 30
-"""Each file has at least three mutants, and one for so many lines."""
+"""Each file has at least three mutants, and one for each PER_LINES lines."""
 SECONDS = 120
 """A test command that takes longer has noticed the mutant."""
 
@@ -304,7 +304,7 @@ def main() -> None:
     parser.add_argument("--all", action="store_true", help="every mutant, not the fixed choice")
     parser.add_argument("--deep", action="store_true", help="ask all of the conformance suite, which takes long")
     parser.add_argument("--list", action="store_true", help="list the mutants, and run nothing")
-    parser.add_argument("--jobs", type=int, default=1, help="so many at once")
+    parser.add_argument("--jobs", type=int, default=1, help="number of parallel jobs")
     parser.add_argument("--json", action="store_true", help="as JSON on standard output")
     options = parser.parse_args()
     every = [m for file in files() for m in (mutants(file) if options.all else chosen(file)) if options.only in m.key]

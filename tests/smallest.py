@@ -51,7 +51,7 @@ class Scores:
 
 
 class StopAt(Watch):
-    """Asks a run to stop after so many steps of this process."""
+    """Asks a run to stop after a number of steps of this process."""
 
     def __init__(self, steps: int) -> None:
         self.left = steps

@@ -1,4 +1,4 @@
-"""Where data comes from: written once, prepared once, moved freely; what was dropped is told."""
+"""Where data comes from: written once, prepared once, moved freely; skipped records are reported."""
 
 import json
 import shutil

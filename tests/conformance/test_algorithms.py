@@ -71,7 +71,7 @@ class KillAt(StopAt):
 
 
 AT = [(None, 1), (None, 8), (1, 1), (1, 5), (4, 7)]
-"""Checkpoints each so many steps, and the step of the kill; pairs of algorithms are killed at the second and fourth."""
+"""Checkpoints every N steps, and the step of the kill; pairs of algorithms are killed at the second and fourth."""
 
 
 @pytest.mark.thorough

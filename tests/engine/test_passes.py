@@ -62,7 +62,7 @@ def equal(one, other):
 
 @pytest.fixture
 def graphs(monkeypatch):
-    """Compiled calls that learn with graphs of their own: nothing is compiled here, but they are told."""
+    """Compiled calls with their own graphs: nothing is compiled in this test, but the calls are recorded."""
     made = []
     real = Compiled.__init__
 

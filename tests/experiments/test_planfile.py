@@ -1,4 +1,4 @@
-"""Plans as files: what they ask for, and what is wrong with them in a sentence."""
+"""Plans as files: the runs they list, and the errors they raise."""
 
 import pytest
 

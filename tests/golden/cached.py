@@ -43,9 +43,9 @@ PICTURES = (".jpg", ".jpeg", ".png")
 NO_TEXT, LONG = (".h5", ".mat"), 1000
 """Region features as TSV have such long lines: their numbers are in base64."""
 LOOKED_AT = 100
-"""The pixels of so many pictures of a dataset are looked at: all come from the same code."""
+"""The number of pictures of a dataset whose pixels are compared: all come from the same code."""
 DAMAGED = 10
-"""So many bad records a reader may find: the world plants a few."""
+"""The number of bad records a reader may find: the synthetic datasets contain a few on purpose."""
 
 
 @dataclass
@@ -258,7 +258,7 @@ def read() -> dict[str, Golden]:
 def verdicts(then: Mapping[str, Golden], now: Mapping[str, Golden]) -> dict[str, str]:
     """What to do about all that is kept, by title, where something is to be done.
 
-    What a reader finds follows from what a writer wrote, and tables from both: a change is told where it comes from.
+    What a reader finds follows from what a writer wrote, and tables from both: a change is reported at its origin.
     """
     changed: dict[str, str] = {}
     found = {}
@@ -280,7 +280,7 @@ def verdicts(then: Mapping[str, Golden], now: Mapping[str, Golden]) -> dict[str,
 
 
 def verdict(title: str, then: Golden | None, now: Golden) -> str:
-    """What to do about one thing that is kept, in a sentence; empty where it is as it was."""
+    """What to do about one cached thing; empty if it has not changed."""
     if then is None:
         return f"{title} has no golden yet: run `make goldens`"
     if then.versions != now.versions:

@@ -84,7 +84,7 @@ def part_of(case: str) -> str:
 
 
 def verdict(case: str, then: Golden | None, now: Golden) -> str:
-    """What to do about a case, in a sentence; empty where it is as it was."""
+    """What to do about a case; empty if it has not changed."""
     part = part_of(case)
     if then is None:
         return f"{case} has no golden yet: run `make goldens`"

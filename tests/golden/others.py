@@ -320,7 +320,7 @@ def of_own_data(name: str, settings: Mapping[str, Any]) -> Outcome:
 
 
 def _above_chance(score: Score, chance: Mapping[str, float], deviations: float) -> Score:
-    """A score that lies so many standard errors above chance, where the rule for pooled measures decides."""
+    """A score this many standard errors above chance, where the rule for pooled measures decides."""
     level = chance.get(score.name, 0.0)
     spread = math.sqrt(max(level * (1 - level), 0.25 / 9) / score.count)
     return replace(score, score=level + deviations * spread)

@@ -119,7 +119,7 @@ def rounds_to(text, value, decimals):
 
 
 def cell_shows(text, mean, half, decimals):
-    """Whether a printed cell shows a mean with its interval, or a dash where there is none."""
+    """Whether a printed cell shows a mean with its interval, or a dash if there is none."""
     if mean is None:
         return text.startswith("–")
     found = re.match(r"([-−\d.,]+)(?: ±([\d.,]+))?", text)

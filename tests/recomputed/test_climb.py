@@ -64,7 +64,7 @@ def few(everyone, task, start=""):
 
 
 def clear(score, count, chance):
-    """Whether a score over so many examples is clearly above chance: by more than 1.96 standard errors."""
+    """Whether a score over `count` examples is clearly above chance: by more than 1.96 standard errors."""
     return score > chance + 1.96 * math.sqrt(score * (1 - score) / count)
 
 
@@ -118,7 +118,7 @@ def shares(run, everyone):
 
 
 def pooled(own, tasks):
-    """The share in percent over these tasks; None where there is none."""
+    """The share in percent over these tasks; None if there is none."""
     changes, bases = [own[task][0] for task in tasks], [own[task][1] for task in tasks]
     return 100 * sum(changes) / sum(bases) if tasks else None
 
@@ -158,7 +158,7 @@ def test_each_score_from_the_datasets_own_files(everyone):
                 continue
             names = chosen(line["name"], "test", place, line["count"])
             if line["name"] == "vqav2":
-                # The score of an answer that so many of ten people gave: 0, 0.3, 0.6, 0.9, and 1 from four on.
+                # The score of an answer, by how many of ten people gave it: 0, 0.3, 0.6, 0.9, and 1 from four on.
                 given = [people[name].count(answers[said]) for name, said in zip(names, predictions, strict=True)]
                 expected = sum((0, 0.3, 0.6, 0.9, 1)[min(count, 4)] for count in given) / len(given)
             else:

@@ -190,7 +190,7 @@ ON_DATA = {
     "perceptron": "patterns",
     "uniter": "climb",
 }
-"""The benchmark on which a model is tried, by the beginning of its name; climb:lowshot where there is none."""
+"""The benchmark on which a model is tried, by the beginning of its name; climb:lowshot if there is none."""
 SIZES = {"heads": 2, "patch": 4, "side": 32, "positions": 80, "text_positions": 60}
 """Where doubling is no good: heads must divide the width, patches the picture, and a text must find places."""
 BESIDE = {

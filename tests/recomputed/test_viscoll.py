@@ -131,7 +131,7 @@ def test_each_score_from_the_losses_and_words(store, phrases):
 
 
 def test_when_each_task_had_been_seen(store, phrases):
-    """After so many steps, 98 % of the phrases of a task had come by; and how likely each was over the stream."""
+    """The step by which 98 % of the phrases of a task had been seen; and how likely each was over the stream."""
     stream = phrases["stream"]
     for run in runs(store):
         (batch,) = {stage["batch_size"] for stage in run.config["training"]}

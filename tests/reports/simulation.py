@@ -12,7 +12,7 @@ from reports.stores import ALGORITHMS, record
 
 STORES = 2000
 FAR = 15.0
-"""A large true difference: so many standard deviations over seeds."""
+"""A large true difference, in standard deviations over seeds."""
 COUNTS = [(rows, seeds) for rows in (2, 3, 5, 8) for seeds in (3, 5, 10)]
 KINDS = ("normal", "heavy tails", "unequal variances", "80 examples", "two at the top")
 

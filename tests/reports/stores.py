@@ -79,7 +79,7 @@ def put(store: Path, value: dict) -> Path:
 
 
 def many(store: Path, count: int) -> Path:
-    """A store of so many finished runs: ten algorithms, two models, and as many seeds as it takes."""
+    """A store of `count` finished runs: ten algorithms, two models, and as many seeds as that takes."""
     for number in range(count):
         algorithm, model, seed = ALGORITHMS[number % 10], number // 10 % 2, number // 20
         put(

@@ -43,7 +43,7 @@ def test_a_row_is_left_out_where_the_corrected_paired_test_finds_it_worse():
     values = rows(a=[61, 64, 66, 60], b=[60, 66, 61, 62], c=[40, 46, 41, 42], d=[57, 57, 64, 52])
     p = {n: stats.ttest_rel(list(values["a"].values()), list(values[n].values())).pvalue for n in "bcd"}
     assert p["c"] * 3 < MARK_LEVEL
-    assert p["d"] < MARK_LEVEL < p["d"] * 2 < p["b"]  # alone it would be told apart, among three it is not
+    assert p["d"] < MARK_LEVEL < p["d"] * 2 < p["b"]  # alone it would be distinguishable, among three it is not
     found = leaders(values, higher=True)
     assert found.names == {"a", "b", "d"}
     assert found.seeds == (4,)

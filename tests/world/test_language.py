@@ -196,7 +196,7 @@ def test_one_answer_and_one_rationale_of_four_are_true():
             )
             assert set(halves.values()) == {2}
         told = [fact for four in (asked.answers, asked.rationales) for fact in contents(four[0])]
-        assert len(set(told)) == 4, told  # nothing is told twice, so no answer gives its rationale away
+        assert len(set(told)) == 4, told  # no fact is used twice, so no answer gives its rationale away
         subjects = {i for token in asked.question if isinstance(token, list) for i in token}
         second = asked.answers[0][asked.answers[0].index("and") :]
         related += any(isinstance(token, list) and subjects & set(token) for token in second)

@@ -77,7 +77,7 @@ def test_the_language_gives_several_times_what_the_papers_need(given, writer):
 
 
 def test_the_count_of_goals_is_the_number_of_goals():
-    """As many different ones are drawn as chance gives from so many, which are equally likely within their kind."""
+    """The number of distinct draws is what chance predicts for equally likely items within each kind."""
     random, draws = np.random.default_rng(0), 20_000
     drawn = {physical.physical_question(random)[0] for _ in range(draws)}
     tools, places = (240 * sum(len(gap) for served in table.values() for _, gap in served) for table in (TOOLS, PLACES))
