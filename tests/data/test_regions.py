@@ -58,6 +58,6 @@ def test_what_is_not_there_is_told_by_the_names_of_files(tmp_path):
     files = open_source("region_features", data=str(tmp_path))
     assert files.folder == tmp_path / "region_features"
     alternatives = (("nlvr2_train_obj36",), ("coco_train", "coco_val"))
-    named = r"images of all: give it nlvr2_imgfeat/train_obj36.tsv or faster_rcnn_coco_train.h5"
+    named = r"images of all: add nlvr2_imgfeat/train_obj36.tsv or faster_rcnn_coco_train.h5"
     with pytest.raises(UserError, match=named):
         list(read_rows(files.folder, alternatives, {"a"}, lambda name: (1, 1), of="all"))

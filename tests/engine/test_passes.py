@@ -181,7 +181,7 @@ def test_a_number_that_was_drawn_once_and_for_all_is_found_out(recording):
     """As where the CPU draws for a layer: a recording would keep what it drew."""
     learner, _ = trained(prepared())
     drawing(learner, lambda x: x * torch.default_generator.initial_seed())
-    with pytest.warns(UserWarning, match="a recorded pass gives another loss"):
+    with pytest.warns(UserWarning, match="the loss or gradients of a recorded pass differ"):
         again(learner, 4)
 
 
