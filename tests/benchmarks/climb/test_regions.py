@@ -169,7 +169,7 @@ def test_what_has_no_features_is_refused_in_a_sentence(features, tmp_path):
 
 def test_a_missing_file_and_a_missing_picture_are_named(features, place, tmp_path):
     (tmp_path / "mscoco_imgfeat").symlink_to(features / "mscoco_imgfeat")
-    with pytest.raises(UserError, match=r"images of nlvr2: give it nlvr2_imgfeat/train_obj36.tsv"):
+    with pytest.raises(UserError, match=r"images of nlvr2: add nlvr2_imgfeat/train_obj36.tsv"):
         learned("nlvr2", place, tmp_path)
     folder = tmp_path / "nlvr2_imgfeat"
     folder.mkdir()
