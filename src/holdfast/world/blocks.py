@@ -337,7 +337,7 @@ def _hit_cylinder(start: Floats, rays: _Rays, radius: float) -> _Hit:
 
 
 def _quadratic(a: Floats, half_b: Floats, c: float) -> Floats:
-    """The nearer root of a t^2 + 2 half_b t + c, infinity where there is none."""
+    """The nearer root of a t^2 + 2 half_b t + c, infinity if there is none."""
     inside = half_b**2 - a * c
     return np.where(inside > 0, (-half_b - np.sqrt(np.maximum(inside, 0))) / a, np.inf)
 

@@ -75,7 +75,7 @@ def tsne(
 ) -> None:
     """Draw a t-SNE of the penultimate layer.
 
-    Each point is a test question, coloured by what it asks.
+    Each point is a test question, coloured by the subject of the question.
     """
     try:
         import matplotlib.figure  # type: ignore[import-not-found, unused-ignore]

@@ -27,7 +27,7 @@ NAME = "classes"
 """The one task, and its head, where all stages share a head."""
 SPLITS: tuple[Literal["validation", "test"], ...] = ("validation", "test")
 MODELS = {"both": "vilt-tiny", "image": "resnet18-tiny", "text": "bert-tiny"}
-"""The default model, by what it sees: small ones, for two CPU cores."""
+"""The default model for each kind of input: small ones, for two CPU cores."""
 EPOCHS, RATES = {"both": 20, "image": 15, "text": 10}, {"both": 1e-3, "image": 3e-3, "text": 1e-3}
 """How these learn a thousand examples in a minute."""
 EVALUATIONS, INTERVALS = 10, 100

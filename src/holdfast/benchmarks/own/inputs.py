@@ -27,7 +27,7 @@ SIDE = 64
 LENGTH = 128
 """The most word pieces of a text, where the user has no wish; texts that are shorter need fewer."""
 IN_CACHE = 1 << 30
-"""Pictures are decoded once where all of them together take at most so many bytes."""
+"""Pictures are decoded once if all of them together take at most this number of bytes."""
 
 
 @dataclass(frozen=True)

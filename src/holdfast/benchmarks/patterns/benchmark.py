@@ -38,7 +38,7 @@ class Patterns(Benchmark):
     noise: Annotated[float, Between(0)] = 0.7
     """The standard deviation of the noise on each picture."""
     boundaries: bool = True
-    """Whether the learner is told where one stage ends and the next begins."""
+    """Whether the learner sees where one stage ends and the next begins."""
     seed: int = 0
     """The seed of the run, which `--seed` sets."""
 
