@@ -26,9 +26,9 @@ def summary(scores: Sequence[Score]) -> dict[str, float]:
     """
     _, _, matrix = score_matrix(scores)
     found = Benchmark.summary(scores)
-    if times := sorted({score.step for score in scores if score.stage == 0 and score.step}):
-        times.append(max(score.step for score in scores))
-        means = [np.mean([s.score for s in scores if s.step == time and s.split == "test"]) for time in times]
+    if times := {score.step for score in scores if score.stage == 0 and score.step}:
+        times.add(max(score.step for score in scores))  # the end may be one of them, and counts once
+        means = [np.mean([s.score for s in scores if s.step == time and s.split == "test"]) for time in sorted(times)]
         return found | {AVERAGE: float(np.mean(means))}
     if matrix.shape[0] == matrix.shape[1]:
         return found | {AVERAGE: float(np.mean([row[: number + 1].mean() for number, row in enumerate(matrix)]))}
