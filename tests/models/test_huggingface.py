@@ -388,3 +388,69 @@ def test_runs_with_two_workers(name, benchmark, tmp_path):
 def test_the_library_is_imported_where_it_is_needed():
     code = "import sys, holdfast.models.huggingface; sys.exit('transformers' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], env=environment(), check=False).returncode == 0
+
+
+ATTENDS = {
+    "vit": ("q_proj", "k_proj", "v_proj", "o_proj"),
+    "bert": ("query", "key", "value", None),
+    "clip": ("q_proj", "k_proj", "v_proj", "out_proj"),
+    "siglip": ("q_proj", "k_proj", "v_proj", "out_proj"),
+    "vilt": ("query", "key", "value", None),
+}
+
+
+def attention_by_hand(layers, x, own, hidden):
+    """Softmax over the keys of the prefix and of the sequence, for each head; nothing hides the prefix."""
+    query, key, value = (layer(x) for layer in layers[:3])
+    key, value = torch.cat([own[0], key], 1), torch.cat([own[1], value], 1)
+    heads = [y.unflatten(-1, (2, 8)).transpose(1, 2) for y in (query, key, value)]
+    scores = heads[0] @ heads[1].transpose(-1, -2) / 8**0.5
+    scores[..., own[0].shape[1] :].masked_fill_(hidden, -torch.inf)
+    found = (scores.exp() / scores.exp().sum(-1, keepdim=True) @ heads[2]).transpose(1, 2).flatten(2)
+    return found if layers[3] is None else layers[3](found)
+
+
+@pytest.mark.parametrize("name", ATTENDS)
+def test_a_prefix_stands_in_every_attention(name, tmp_path):
+    saved(name, tmp_path)
+    kind = {"bert": Inputs(text=9, vocabulary=60), "vit": Inputs((3, 16, 16))}.get(name, BOTH)
+    model = HuggingFace(str(tmp_path)).build(kind, {"one": Head("classify", 3)}).double().eval()
+    given, lengths = columns(), torch.tensor([9, 1, 4, 6])
+    with torch.no_grad():
+        plain = model(given, "one")
+        model.add("one", [block.prefixes(3, pool=4).double() for block in model.encoder.blocks()])
+        model.choose = lambda inputs, head: torch.tensor([[0, 3], [1, 2], [2, 2], [3, 0]])
+        captured = {}
+        for block in model.encoder.blocks():
+            for place, prefix in block.added["one"].items():
+                for number, parameter in enumerate(prefix.parameters()):
+                    parameter.copy_(torch.randn(parameter.shape, generator=torch.Generator().manual_seed(number)))
+                module = block.attention[place].module
+                module.register_forward_pre_hook(
+                    lambda own, args, named: captured.update({(own, "in"): (*args, *named.values())[0]}),
+                    with_kwargs=True,
+                    prepend=True,
+                )
+                module.register_forward_hook(lambda own, args, output: captured.update({(own, "out"): output[0]}))
+        model(given, "one")
+        seen = 0
+        for block in model.encoder.blocks():
+            for place, prefix in block.added["one"].items():
+                module = block.attention[place].module
+                x, found = (captured[module, end] for end in ("in", "out"))
+                own = [
+                    torch.stack([torch.cat([p[a], p[b]]) for a, b in [(0, 3), (1, 2), (2, 2), (3, 0)]])
+                    for p in (prefix.key, prefix.value)
+                ]
+                hidden = torch.zeros(4, 1, 1, x.shape[1], dtype=torch.bool)
+                if name in ("bert", "vilt") or (name == "clip" and x.shape[1] == 9):
+                    hidden[..., :9] = (torch.arange(9) >= lengths[:, None])[:, None, None]
+                if name == "clip" and x.shape[1] == 9:
+                    hidden = hidden | torch.ones(9, 9, dtype=torch.bool).triu(1)
+                layers = [each and getattr(module, each) for each in ATTENDS[name]]
+                torch.testing.assert_close(found, attention_by_hand(layers, x, own, hidden))
+                seen += 1
+        assert seen == {"clip": 4, "siglip": 4}.get(name, 2)
+        model.choose = None
+        model.remove("one")
+        assert torch.equal(model(given, "one"), plain)

@@ -141,7 +141,7 @@ def _kept(model: Network, number: int) -> nn.Module:
 
 @contextmanager
 def _switched(model: Network, name: str) -> Iterator[None]:
-    """One set on, or with a name that no set has the encoder alone; then again the set of the stage."""
+    """One set on; then again the set of the stage."""
     before, model.active = model.active, name
     model.switch("")
     try:
@@ -152,8 +152,7 @@ def _switched(model: Network, name: str) -> Iterator[None]:
 
 def seen(model: Network, inputs: Mapping[str, Tensor]) -> Tensor:
     """What the encoder alone gives for each example: the mean over its images or choices, in float64."""
-    with _switched(model, ""):
-        found: Tensor = model.encoder(inputs).to(torch.float64)
+    found = model.bare(inputs).to(torch.float64)
     return found if found.ndim == 2 else found.flatten(1, -2).mean(1)
 
 

@@ -1,4 +1,4 @@
-"""What can be added to a network for each task, bottleneck adapters and low-rank updates, and the places for it."""
+"""What can be added to a network for each task: adapters, low-rank updates and prefixes, and the places for them."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from typing import Literal, TypeAlias
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+
+from holdfast.models.prefixes import Prefix, Widths
 
 Activation: TypeAlias = Literal["gelu", "relu", "silu"]
 ACTIVATIONS: Mapping[str, Callable[[Tensor], Tensor]] = {
@@ -79,6 +81,14 @@ class Attachable(nn.Module, ABC):
         """A new set of adapters, each so many times narrower than what it adapts."""
         widths = self.adapted().items()
         return nn.ModuleDict({name: Adapter(wide, max(wide // reduction, 1), activation) for name, wide in widths})
+
+    @abstractmethod
+    def attends(self) -> Mapping[str, Widths]:
+        """Where prefixes stand, by the names that the modules of a set have, and how wide keys and values are."""
+
+    def prefixes(self, length: int, pool: int = 1) -> nn.ModuleDict:
+        """A new set of prefixes, or of pools of them; empty where nothing attends."""
+        return nn.ModuleDict({name: Prefix(widths, length, pool) for name, widths in self.attends().items()})
 
     @abstractmethod
     def weight(self) -> Tensor:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, ClassVar, TypeAlias
 
 import torch
 from torch import Tensor, nn
@@ -13,7 +14,11 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from holdfast.errors import UserError
 from holdfast.models.adapters import Attachable
 from holdfast.models.heads import ChooseHead, ClassifyHead, Linear, PhraseHead
+from holdfast.models.prefixes import Prefix
 from holdfast.types import Head, Inputs, Wants
+
+Choice: TypeAlias = Tensor | Sequence[Tensor | None] | None
+"""The choice of `Prefix` for the blocks of a network: one for all of them, or one for each; None is all of a pool."""
 
 
 class Encoder(nn.Module, ABC):
@@ -94,6 +99,8 @@ class Network(nn.Module):
         """Which set of added modules is on; None: the one that is named as the head is."""
         self.route: Callable[[Mapping[str, Tensor], str], Tensor] | None = None
         """Outside training, a choice among the sets for each example, in place of `plain`."""
+        self.choose: Callable[[Mapping[str, Tensor], str], Choice] | None = None
+        """Which prefixes of a pool each example has, by its inputs and the head's name: before each pass."""
         self._blocks: list[Attachable] = []
 
     def forward(self, inputs: Mapping[str, Tensor], head: str) -> Tensor:
@@ -105,8 +112,44 @@ class Network(nn.Module):
 
     def plain(self, inputs: Mapping[str, Tensor], head: str) -> Tensor:
         """The outputs of one head, with whatever is switched on."""
-        output: Tensor = self.heads[head](self.encoder, inputs)
-        return output
+        if self.choose is None:
+            output: Tensor = self.heads[head](self.encoder, inputs)
+            return output
+        with self._chosen(self.choose(inputs, head)):
+            output = self.heads[head](self.encoder, inputs)
+            return output
+
+    def bare(self, inputs: Mapping[str, Tensor]) -> Tensor:
+        """What the encoder gives without anything that was added to it: what `choose` may ask."""
+        active = [block.active for block in self._blocks]
+        for block in self._blocks:
+            block.active = ""
+        try:
+            output: Tensor = self.encoder(inputs)
+            return output
+        finally:
+            for block, name in zip(self._blocks, active, strict=True):
+                block.active = name
+
+    @contextmanager
+    def _chosen(self, choice: Choice) -> Iterator[None]:
+        """Give a choice to the prefixes that are switched on, for one pass."""
+        each = [choice] * len(self._blocks) if choice is None or isinstance(choice, Tensor) else choice
+        assert len(each) == len(self._blocks), "one for all blocks, or one for each"
+        given = [
+            (module, own)
+            for block, own in zip(self._blocks, each, strict=True)
+            if block.active in block.added
+            for module in block.added[block.active].modules()
+            if isinstance(module, Prefix)
+        ]
+        for module, own in given:
+            module.choice = own
+        try:
+            yield
+        finally:
+            for module, _ in given:
+                module.choice = None
 
     def together(self, parts: Sequence[Mapping[str, Tensor]]) -> Callable[[Mapping[str, Tensor], str], Tensor] | None:
         """The model for these inputs alone, with one pass of the encoder over all of them, whatever their heads.

@@ -1,8 +1,9 @@
-"""Where adapters and low-rank updates attach to a module that is not ours: at its layers, by hooks.
+"""Where adapters, low-rank updates and prefixes attach to a module that is not ours: at its layers, by hooks.
 
 A layer is a repeated block: the children of a list of modules of one class, such as a transformer's blocks. Its output
-is the place of an adapter, and each of its linear layers that is called is the place of a low-rank update. Hooks are
-there only while a set is, so a module from which all sets were removed computes what it did before, to the last bit.
+is the place of an adapter, each of its linear layers that is called is the place of a low-rank update, and each
+attention within it (see `prefixes`) is the place of a prefix. Hooks are there only while a set is, so a module from
+which all sets were removed computes what it did before, to the last bit.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
+from holdfast.models import prefixes
 from holdfast.models.adapters import Attachable
 
 SEVERAL = (nn.ModuleList, nn.Sequential)
@@ -57,29 +59,51 @@ class Calls:
 
     order: dict[nn.Module, None] = field(default_factory=dict)
     given: dict[nn.Module, Tensor] = field(default_factory=dict)
-    """The first tensor that each layer was given."""
+    """The first tensor of numbers that each was given."""
     outputs: dict[nn.Module, Tensor | None] = field(default_factory=dict)
     """What each layer gave; None: no tensor, nor a tuple or list that begins with one."""
+    attending: Mapping[nn.Module, prefixes.Widths] = field(default_factory=dict)
+    """Which modules called PyTorch's attention themselves."""
+
+    def attention(self, layer: nn.Module) -> Iterator[tuple[str, prefixes.CallPlace | prefixes.LinearPlace]]:
+        """The attention within a layer, by the names of the modules that attend."""
+        for name, each in layer.named_modules():
+            linear = prefixes.separate(each)
+            if each in self.attending and not any(inner in self.attending for inner in list(each.modules())[1:]):
+                yield name, prefixes.CallPlace(each, self.attending[each])
+            elif linear is not None and self._of_one_input(each, linear):
+                yield name, prefixes.LinearPlace(each, *linear[1:])
+
+    def _of_one_input(self, module: nn.Module, layers: Sequence[nn.Module]) -> bool:
+        """Whether layers within a module were given one sequence, as long as the module was given."""
+        if not all(each in self.given for each in (module, *layers)):
+            return False
+        x, own = self.given[module], [self.given[each] for each in layers]
+        return x.ndim == 3 and all(each is own[0] for each in own) and own[0].shape[:2] == x.shape[:2]
 
 
 @contextmanager
 def watching(module: nn.Module, layers: Sequence[nn.Module]) -> Iterator[Calls]:
     """See which modules are called within a block, and what its layers are given and give."""
-    seen = Calls()
+    seen, running = Calls(), list[nn.Module]()
 
     def called(each: nn.Module, args: tuple[Any, ...], named: dict[str, Any]) -> None:
+        running.append(each)
         seen.order.setdefault(each)
-        if each in layers:
-            floats = (value for value in (*args, *named.values()) if isinstance(value, Tensor))
-            seen.given.setdefault(each, next((value for value in floats if value.is_floating_point()), torch.empty(0)))
+        floats = (value for value in (*args, *named.values()) if isinstance(value, Tensor))
+        seen.given.setdefault(each, next((value for value in floats if value.is_floating_point()), torch.empty(0)))
 
     def gave(each: nn.Module, args: Any, output: Any) -> None:
-        seen.outputs.setdefault(each, first_tensor(output))
+        running.pop()
+        if each in layers:
+            seen.outputs.setdefault(each, first_tensor(output))
 
     hooks = [each.register_forward_pre_hook(called, with_kwargs=True) for each in module.modules()]
-    hooks += [layer.register_forward_hook(gave) for layer in layers]
+    hooks += [each.register_forward_hook(gave) for each in module.modules()]
     try:
-        yield seen
+        with prefixes.AttentionCalls(running) as calls:
+            yield seen
+        seen.attending = calls.found
     finally:
         for hook in hooks:
             hook.remove()
@@ -147,15 +171,17 @@ class HookedLayer(Attachable):
 
     layer: nn.Module
     linear: Mapping[str, nn.Linear]
-    _hooks: list[RemovableHandle]
+    attention: Mapping[str, prefixes.CallPlace | prefixes.LinearPlace]
+    _hooks: dict[str, list[RemovableHandle]]
 
     def __init__(self, layer: nn.Module, seen: Calls) -> None:
         super().__init__()
         self.added, self.active = nn.ModuleDict(), ""
         linear = {name: each for name, each in layer.named_modules() if isinstance(each, nn.Linear)}
         named = {f"linear/{name.replace('.', '/')}": each for name, each in linear.items() if each in seen.order}
+        attention = {f"prefix/{name.replace('.', '/')}": each for name, each in seen.attention(layer)}
         # Beside the registered modules: the layer has its place in the module, and a name, already.
-        vars(self).update(layer=layer, linear=named, _hooks=[])
+        vars(self).update(layer=layer, linear=named, attention=attention, _hooks={})
         output = seen.outputs[layer]
         assert output is not None
         convolves = any(isinstance(each, nn.modules.conv._ConvNd) for each in layer.modules())
@@ -172,23 +198,34 @@ class HookedLayer(Attachable):
         sizes = {name: (each.in_features, each.out_features) for name, each in self.linear.items()}
         return nn.ModuleDict({name: LowRankProduct(*size, rank, scale) for name, size in sizes.items()})
 
+    def attends(self) -> Mapping[str, prefixes.Widths]:
+        """Each attention within the layer."""
+        return {name: each.widths for name, each in self.attention.items()}
+
     def weight(self) -> Tensor:
         """The layer's first."""
         return next(self.layer.parameters())
 
     def add(self, name: str, modules: nn.ModuleDict) -> None:
-        """Add a set; with the first one, hooks."""
+        """Add a set, and hooks where it is the first to have something."""
         super().add(name, modules)
-        if not self._hooks:
-            self._hooks.append(self.layer.register_forward_hook(self._adapt))
-            for place, each in self.linear.items():
-                self._hooks.append(each.register_forward_hook(partial(self._update, place), with_kwargs=True))
+        for place in modules:
+            self._hooks[place] = self._hooks.get(place) or self._attach(place)
 
     def remove(self, name: str) -> None:
-        """Take a set away; with the last one, the hooks."""
+        """Take a set away, and the hooks where no other has anything."""
         super().remove(name)
-        while self._hooks and not len(self.added):
-            self._hooks.pop().remove()
+        kept = {place for each in self.added.values() if isinstance(each, nn.ModuleDict) for place in each}
+        for place in self._hooks.keys() - kept:
+            for hook in self._hooks.pop(place):
+                hook.remove()
+
+    def _attach(self, place: str) -> list[RemovableHandle]:
+        if place in self.attention:
+            return self.attention[place].attach(partial(self._on, place))
+        if place in self.linear:
+            return [self.linear[place].register_forward_hook(partial(self._update, place), with_kwargs=True)]
+        return [self.layer.register_forward_hook(self._adapt)] if place == OUTPUT else []
 
     def _on(self, place: str) -> Callable[[Tensor], Tensor] | None:
         """What is switched on at a place."""

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from holdfast.models.adapters import Attachable, LowRankUpdate
+from holdfast.models.prefixes import Prefix, Widths
 
 ALIGNED = {"cuda"}
 """The kinds of device on which masked sequences are made a multiple of eight long."""
@@ -43,7 +44,12 @@ class Attention(nn.Module):
         self.output = nn.Linear(inner, width)
 
     def forward(
-        self, x: Tensor, mask: Tensor | None = None, source: Tensor | None = None, added: nn.Module | None = None
+        self,
+        x: Tensor,
+        mask: Tensor | None = None,
+        source: Tensor | None = None,
+        added: nn.Module | None = None,
+        prefix: Prefix | None = None,
     ) -> Tensor:
         """Attend from x (rows, length, width) to the places of itself, or of `source`, that the mask lets through."""
         assert source is None or added is None, "what is added reads one sequence"
@@ -59,6 +65,8 @@ class Attention(nn.Module):
             query = functional.linear(x, weight[: self.inner], own).view(rows, length, self.heads, -1).transpose(1, 2)
             both = functional.linear(source, weight[self.inner :], other)
             key, value = both.view(rows, source.shape[1], 2, self.heads, -1).permute(2, 0, 3, 1, 4)
+        if prefix is not None:
+            key, value, mask = prefix.before(key, value, mask)
         dropout = self.dropout if self.training else 0.0
         found = functional.scaled_dot_product_attention(query, key, value, attn_mask=mask, dropout_p=dropout)
         out: Tensor = self.output(found.transpose(1, 2).reshape(rows, length, self.inner))
@@ -84,8 +92,8 @@ class TransformerBlock(Attachable):
     """Attention and a feed-forward network, each with its residual.
 
     With `norm="pre"` (ViT, ViLT) each part normalises its input; with `norm="post"` (BERT and its kin) each sum is
-    normalised. Of the set of added modules that is on, "projection" is added to queries, keys and values, and
-    "attention" and "feed_forward" adapt what these parts give.
+    normalised. Of the set of added modules that is on, "projection" is added to queries, keys and values, "prefix"
+    stands before keys and values, and "attention" and "feed_forward" adapt what these parts give.
     In a pre-norm block the second adapter stands after the residual, as in CLiMB; in a post-norm one before it, as in
     Houlsby et al. 2019.
     """
@@ -123,6 +131,10 @@ class TransformerBlock(Attachable):
         width = self.attention.projection.in_features
         return nn.ModuleDict({"projection": LowRankUpdate(width, self.attention.inner, rank, scale)})
 
+    def attends(self) -> Mapping[str, Widths]:
+        """Its attention."""
+        return {"prefix": (self.attention.inner, self.attention.inner)}
+
     def weight(self) -> Tensor:
         """One of attention's."""
         return self.attention.output.weight
@@ -142,10 +154,12 @@ class TransformerBlock(Attachable):
     def _adapted(self, x: Tensor, mask: Tensor | None, source: Tensor | None, added: nn.Module) -> Tensor:
         assert isinstance(added, nn.ModuleDict)
         projection = added["projection"] if "projection" in added else None  # noqa: SIM401 - no `get` in torch 2.6
+        prefix = added["prefix"] if "prefix" in added else None  # noqa: SIM401
+        assert prefix is None or isinstance(prefix, Prefix)
         first = added["attention"] if "attention" in added else None  # noqa: SIM401
         second = added["feed_forward"] if "feed_forward" in added else None  # noqa: SIM401
         normed = self.attention_norm(x) if self.norm == "pre" else x
-        found = self.dropout(self.attention(normed, mask, source, projection))
+        found = self.dropout(self.attention(normed, mask, source, projection, prefix))
         x = x + (found if first is None else first(found))
         if self.norm == "post":
             x = self.attention_norm(x)
