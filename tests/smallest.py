@@ -37,8 +37,8 @@ class Scores:
     def __init__(self) -> None:
         self.scores: list[Score] = []
 
-    def add(self, score: Score, predictions: Array) -> None:
-        self.scores.append(score)
+    def add(self, scores: Sequence[tuple[Score, Array]]) -> None:
+        self.scores += [score for score, _ in scores]
 
     def size(self) -> int:
         return len(self.scores)

@@ -51,8 +51,12 @@ def of_value(value: Any) -> str:
     >>> of_value({"a": 1, "b": (2, 3)}) == of_value({"b": [2, 3], "a": 1})
     True
     """
-    plain = json.loads(json.dumps(value))
-    return of_bytes(json.dumps(plain, sort_keys=True, separators=(",", ":")).encode())
+    return _of_plain(json.loads(json.dumps(value)))
+
+
+def _of_plain(value: Any) -> str:
+    """The checksum of a value that was read from JSON."""
+    return of_bytes(json.dumps(value, sort_keys=True, separators=(",", ":")).encode())
 
 
 def of_file(path: Path, blank: int | None = None) -> str:
@@ -104,7 +108,7 @@ def opened(value: Any, *, required: bool = False) -> Any:
         return value
     if FIELD in value:
         bare = {name: part for name, part in value.items() if name != FIELD}
-        if value[FIELD] != of_value(bare):
+        if value[FIELD] != _of_plain(bare):
             raise DamagedError("its checksum is wrong: it was damaged, or changed by hand")
         return bare
     if required or any(map(_resembles, value)):

@@ -191,7 +191,7 @@ class Resumes:
         self.weights = Store(folder / "whole").folder(self.whole.id).weights.read_bytes()
         self.stopped = Store(folder / "stopped")
         with suppress(KeyboardInterrupt):
-            run(ready(self.asked), self.stopped, watch=KilledAt(7), every_steps=4)
+            run(ready(self.asked), self.stopped, watch=KilledAt(11), every_steps=4)
         first, last = sorted(self.stopped.folder(self.whole.id).checkpoints.iterdir())
         self.before = checkpoint.read(first)["log"]
         assert 0 < self.before < checkpoint.read(last)["log"]

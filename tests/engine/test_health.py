@@ -85,11 +85,17 @@ def test_outputs_that_are_no_numbers_are_not_scored(value):
 
 def test_a_class_that_cannot_be_may_have_an_infinitely_low_output_and_ranks_agree():
     ready = prepared()
-    learner, asked = make_learner(ready), []
-    learner.ranks.most = lambda *values: asked.append(values) or [1.0]
+    learner, gathered = make_learner(ready), []
     Poison(-torch.inf).end(learner, ready.setup.stream.stages[0])
-    assert not evaluate(learner, ready.setup.protocol.evaluations[0]).finite, "another rank's were not"
-    assert asked == [(0.0,)]
+    assert evaluate(learner, ready.setup.protocol.evaluations[0]).finite
+
+    def gather(own, total):
+        gathered.append(own)
+        return own | (own.dtype == torch.bool)  # another rank's were broken
+
+    learner.ranks.gather_rows = gather
+    assert not evaluate(learner, ready.setup.protocol.evaluations[0]).finite
+    assert [own.any().item() for own in gathered if own.dtype == torch.bool] == [False]
 
 
 def test_the_weight_norm_is_found_whatever_the_types():

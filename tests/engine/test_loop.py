@@ -92,7 +92,7 @@ def test_a_stopped_run_goes_on_to_the_same_weights_and_scores(tmp_path, stop, pa
     log = Scores()
     with pytest.raises(Stopped):
         trained(ready, checkpoints=Checkpoints(tmp_path), watch=StopAt(stop), log=log)
-    log.add(expected.scores[0], np.zeros(0))  # a score that was written after the last checkpoint
+    log.add([(expected.scores[0], np.zeros(0))])  # a score that was written after the last checkpoint
     again, log = trained(
         prepared("replay", **{"train__patience": patience, "train__schedule": "cosine", "train__warmup": 0.2}),
         checkpoints=Checkpoints(tmp_path),

@@ -146,8 +146,12 @@ def test_a_score_log_that_lost_scores_is_refused_in_a_sentence(tmp_path, damage)
         run(prepared(), store)
 
 
-def test_asked_to_stop_in_an_evaluation_it_saves_and_takes_the_scores_later(tmp_path):
+def test_asked_to_stop_in_an_evaluation_it_saves_and_takes_the_scores_later(tmp_path, monkeypatch):
     from holdfast.engine.loop import Watch
+
+    monkeypatch.setattr(
+        "holdfast.engine.evaluate.batch_size", lambda learner, ids: 60
+    )  # four batches in each of three rounds
 
     class StopWhileScoring(Watch):
         def __init__(self, turn):

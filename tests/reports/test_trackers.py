@@ -98,8 +98,8 @@ def test_a_log_tells_its_trackers():
         def __init__(self):
             self.lines = []
 
-        def add(self, score, predictions):
-            self.lines.append(score)
+        def add(self, scores):
+            self.lines += [score for score, _ in scores]
 
         def size(self):
             return len(self.lines)
@@ -112,7 +112,7 @@ def test_a_log_tells_its_trackers():
 
     kept, inner = Kept(), List()
     log, score = TrackedLog(inner, [kept]), Score(1, 40, "yn", "test", 9, 0.75)
-    log.add(score, np.zeros(1))
+    log.add([(score, np.zeros(1))])
     assert log.size() == 1
     assert kept.scores == [score]
     assert log.damage(7) == "line 7"

@@ -16,7 +16,7 @@ from torch import Tensor
 from holdfast.algorithms.base import Algorithm, Fit, check_traits, overridden, overrides
 from holdfast.data.order import shuffled
 from holdfast.engine.checkpoint import Checkpoints
-from holdfast.engine.evaluate import Evaluated, evaluate
+from holdfast.engine.evaluate import Evaluated, evaluate_all
 from holdfast.engine.health import LARGEST, advice, weight_norm
 from holdfast.engine.learner import Learner
 from holdfast.engine.ranks import Ranks
@@ -34,8 +34,8 @@ NOTHING: Array = np.empty(0)
 class Log(Protocol):
     """The log to which scores are appended."""
 
-    def add(self, score: Score, predictions: Array) -> None:
-        """Append a score, and optionally the predictions behind it."""
+    def add(self, scores: Sequence[tuple[Score, Array]]) -> None:
+        """Append scores that were taken together, each with the predictions behind it, which may be empty."""
 
     def size(self) -> int:
         """The current size: a mark for `cut`."""
@@ -60,14 +60,14 @@ class Watch:
         """A step is done. Reading the loss waits for the device, so do it rarely."""
 
     def evaluating(self, name: str) -> None:
-        """An evaluation begins."""
+        """A batch of an evaluation begins, with the examples of this set."""
 
 
 class NoLog:
     """A log that keeps nothing: for speed tests, and for every rank but the first."""
 
-    def add(self, score: Score, predictions: Array) -> None:
-        """Discard it."""
+    def add(self, scores: Sequence[tuple[Score, Array]]) -> None:
+        """Discard them."""
 
     def size(self) -> int:
         """Always 0."""
@@ -163,7 +163,7 @@ def train(
         with saves():
             if loop.at.scoring:
                 loop.score()
-                loop.save()
+                loop.save_if_due()
             while loop.at.stage < len(stream.stages):
                 loop.learn(stream.stages[loop.at.stage])
     except (UserError, RunError, Stopped):
@@ -256,6 +256,11 @@ class Loop:
             state["algorithms"] = [algorithm.state_dict() for algorithm in self.algorithms]
             self.checkpoints.save(self.at.total, state)
 
+    def save_if_due(self) -> None:
+        """Write a checkpoint if the last one is old: a killed run repeats no more than what came after that."""
+        if self.checkpoints and self.checkpoints.due(self.at.total):
+            self.save()
+
     def stop(self) -> NoReturn:
         """Save, and leave the run."""
         self.save()
@@ -288,9 +293,9 @@ class Loop:
             self.checkpoints.keep(at.stage, learner.model.state_dict())
         self.save()
         self.score()
-        self.save()
+        self.save_if_due()
         if self.asked.to_stop(at.total, now=True):
-            raise Stopped
+            self.stop()
 
     def as_trained(self, stage: Stage) -> Stage:
         """The stage after the `stage` hooks."""
@@ -346,8 +351,7 @@ class Loop:
             self.watch.step(at.epoch * per_epoch + at.step, self.loss)
             if self.protocol.every and at.total % self.protocol.every == 0:
                 self.score()
-            if self.checkpoints and self.checkpoints.due(at.total):
-                self.save()
+            self.save_if_due()
             if self.asked.to_stop(at.total):
                 self.stop()
 
@@ -371,7 +375,7 @@ class Loop:
 
     def choose(self, stage: Stage) -> None:
         """Keep the weights of this epoch if they are the best so far on the stage's validation data."""
-        scores = [self.evaluated(validation).score for validation in stage.validation]
+        scores = [result.score for result in self.evaluated(stage.validation)]
         self.choice.waited += 1
         if (mean := math.fsum(scores) / len(scores)) > self.choice.best:
             weights = {name: value.clone() for name, value in self.learner.model.state_dict().items()}
@@ -386,12 +390,15 @@ class Loop:
         if weights and not (norm := weight_norm(self.learner)) < LARGEST:
             raise self.diverged(f"the norm of the weights became {norm:.3g}")
 
-    def evaluated(self, evaluation: EvaluationSet, check: Callable[[], None] = lambda: None) -> Evaluated:
-        """The score on one evaluation set, after checking that all outputs are finite."""
-        result = evaluate(self.learner, evaluation, check)
-        if not result.finite:
-            raise self.diverged(f"the model's outputs on {evaluation.name!r} became NaN or infinite")
-        return result
+    def evaluated(
+        self, evaluations: Sequence[EvaluationSet], reached: Callable[[str], None] = lambda name: None
+    ) -> list[Evaluated]:
+        """The scores on evaluation sets, after checking that all outputs are finite."""
+        results = evaluate_all(self.learner, evaluations, reached)
+        for evaluation, result in zip(evaluations, results, strict=True):
+            if not result.finite:
+                raise self.diverged(f"the model's outputs on {evaluation.name!r} became NaN or infinite")
+        return results
 
     def diverged(self, what: str) -> RunError:
         """An error that says what happened, where, and which settings may be too high."""
@@ -402,26 +409,25 @@ class Loop:
     # Scores
 
     def score(self) -> None:
-        """Take all scores of the protocol and log them."""
+        """Take all scores of the protocol, and log them at once."""
         self.check_health()
-        mark, self.at.scoring = self.log.size(), True
-        check = partial(self.leave_scoring, mark)
-        for evaluation in self.protocol.evaluations:
-            self.watch.evaluating(evaluation.name)
-            result = self.evaluated(evaluation, check)
-            if not self.learner.ranks.first:
-                continue
+        self.at.scoring = True
+        results = self.evaluated(self.protocol.evaluations, self.scoring)
+        scores = list[tuple[Score, Array]]()
+        for evaluation, result in zip(self.protocol.evaluations, results, strict=True):
             split, count = evaluation.split, len(evaluation.ids)
             score = Score(self.at.stage, self.at.total, evaluation.name, split, count, result.score)
-            self.log.add(score, result.predictions)
+            scores.append((score, result.predictions))
             for name, (rows, value) in result.details.items():
-                self.log.add(replace(score, name=name, count=rows, score=value), NOTHING)
+                scores.append((replace(score, name=name, count=rows, score=value), NOTHING))
+        if self.learner.ranks.first:
+            self.log.add(scores)
         self.at.scoring = False
 
-    def leave_scoring(self, mark: int) -> None:
-        """Stop between two batches of an evaluation if requested: the resumed run takes all of these scores again."""
+    def scoring(self, name: str) -> None:
+        """Stop before a batch of an evaluation if requested: the resumed run takes all of these scores again."""
+        self.watch.evaluating(name)
         if self.learner.ranks.size == 1 and self.watch.stopping:
-            self.log.cut(mark)
             self.stop()
 
 

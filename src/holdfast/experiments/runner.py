@@ -221,8 +221,7 @@ def _train(
         at = train(learner, setup.stream, algorithms, setup.protocol, log=log, checkpoints=checkpoints, watch=watch)
         if setup.finish is not None:  # a run that was stopped here takes these scores again: the log was cut
             watch.evaluating("what was learned")
-            for score, behind in setup.finish(learner, setup.stream, at.total):
-                log.add(score, behind)
+            log.add(setup.finish(learner, setup.stream, at.total))
     return at, learner, sum(algorithm.memory_bytes(learner) for algorithm in algorithms)
 
 

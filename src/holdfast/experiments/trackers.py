@@ -193,11 +193,12 @@ class TrackedLog:
     def __init__(self, log: Log, trackers: Sequence[Tracker]) -> None:
         self.log, self.trackers = log, trackers
 
-    def add(self, score: Score, predictions: Array) -> None:
-        """Append a score, then tell it."""
-        self.log.add(score, predictions)
-        for tracker in self.trackers:
-            tracker.score(score)
+    def add(self, scores: Sequence[tuple[Score, Array]]) -> None:
+        """Append scores, then tell them."""
+        self.log.add(scores)
+        for score, _ in scores:
+            for tracker in self.trackers:
+                tracker.score(score)
 
     def size(self) -> int:
         """How much the log holds."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from holdfast.data.threads import threads
-from holdfast.engine.evaluate import evaluate as score
+from holdfast.engine.evaluate import evaluate_all
 from holdfast.engine.learner import Learner
 from holdfast.engine.loop import Log, NoLog
 from holdfast.engine.loop import train as learn
@@ -67,6 +67,6 @@ def evaluate(learner: Learner, stream: Any, split: str, seed: int, words: dict[s
     judge = Learner(learner.model, setup.data, setup.tasks, seed=learner.seed, device=learner.device)
     judge.autocast = learner.autocast
     sets = [each for each in setup.protocol.evaluations if each.split == split]
-    found = {each.name: score(judge, each).score for each in sets}
+    found = {each.name: result.score for each, result in zip(sets, evaluate_all(judge, sets), strict=True)}
     learner.train_mode()  # it knows what is frozen
     return found

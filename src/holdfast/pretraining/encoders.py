@@ -140,8 +140,8 @@ class _Scores:
     def __init__(self) -> None:
         self.found: list[Score] = []
 
-    def add(self, score: Score, predictions: Array) -> None:
-        self.found.append(score)
+    def add(self, scores: Sequence[tuple[Score, Array]]) -> None:
+        self.found += [score for score, _ in scores]
 
     def size(self) -> int:
         return len(self.found)

@@ -129,8 +129,7 @@ def logs(setup):
     ):
         learner, log = learner_of(setup), Scores()
         at = train(learner, stream, algorithms, setup.protocol, log=log)
-        for score, behind in setup.finish(learner, stream, at.total):
-            log.add(score, behind)
+        log.add(setup.finish(learner, stream, at.total))
         found[name] = log.scores
     return found
 
