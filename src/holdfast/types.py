@@ -197,8 +197,11 @@ class Training:
     """The two decay rates of adam and adamw."""
     epsilon: Annotated[float, Between(0)] = 1e-8
     """What adam and adamw add to the denominator."""
-    schedule: Literal["constant", "linear", "cosine"] = "constant"
-    """How the learning rate changes over a stage: not at all, or down to 0, linearly or along a cosine."""
+    schedule: Literal["constant", "linear", "cosine", "halving"] = "constant"
+    """How the learning rate changes over a stage: not at all; down to `lowest_rate`, linearly or along a cosine; or
+    halved after each fifth of the stage (halving)."""
+    lowest_rate: Annotated[float, Between(0)] = 0.0
+    """The learning rate at which a linear or cosine schedule ends."""
     warmup: Annotated[float, Between(0, 1)] = 0.0
     """The share of a stage's steps in which the learning rate rises from 0."""
     shuffle: bool = True

@@ -41,6 +41,31 @@ def test_the_cosine_schedule_is_torchs():
     assert rates(Training(learning_rate=0.5, schedule="cosine"), 50) == pytest.approx(expected)
 
 
+def test_a_schedule_may_end_above_zero_as_torchs():
+    optimiser = torch.optim.SGD([torch.nn.Parameter(torch.zeros(()))], lr=0.5)
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, T_max=50, eta_min=0.02)
+    expected = []
+    for _ in range(50):
+        expected.append(optimiser.param_groups[0]["lr"])
+        optimiser.step()
+        schedule.step()
+    assert rates(Training(learning_rate=0.5, schedule="cosine", lowest_rate=0.02), 50) == pytest.approx(expected)
+    linear = rates(Training(learning_rate=0.5, schedule="linear", lowest_rate=0.1), 50)
+    assert linear == pytest.approx(np.linspace(0.5, 0.1, 51)[:-1])
+    assert rates(Training(learning_rate=0.5, schedule="cosine", lowest_rate=2.0), 9) == [0.5] * 9, "never above"
+
+
+def test_the_rate_is_halved_after_each_fifth():
+    optimiser = torch.optim.SGD([torch.nn.Parameter(torch.zeros(()))], lr=0.5)
+    schedule = torch.optim.lr_scheduler.MultiStepLR(optimiser, [20, 40, 60, 80], gamma=0.5)
+    expected = []
+    for _ in range(100):
+        expected.append(optimiser.param_groups[0]["lr"])
+        optimiser.step()
+        schedule.step()
+    assert rates(Training(learning_rate=0.5, schedule="halving"), 100) == expected
+
+
 @pytest.mark.parametrize("optimiser", ["adamw", "adam", "sgd"])
 def test_matrices_decay_and_vectors_do_not(optimiser):
     learner = make_learner(prepared())

@@ -68,6 +68,8 @@ TRAINING: dict[str, dict[str, Any]] = {
     "in order": {"shuffle": False},
     "linear": {"schedule": "linear", "warmup": 0.3},
     "cosine": {"schedule": "cosine", "warmup": 0.1},
+    "to a lowest rate": {"schedule": "cosine", "lowest_rate": 2e-3},
+    "halving": {"schedule": "halving"},
     "augmented": {"augment": "crop"},
     "plain": {"optimiser": "sgd"},
     "heavy": {"optimiser": "sgd", "momentum": 0.7, "weight_decay": 0.1},

@@ -95,6 +95,7 @@ BASE: dict[str, dict] = {
     **{f"{name}.capacity": {f"{name}.size": 4} for name in ("replay", "derpp", "er-ace", "agem", "mir")},
     "gdumb.capacity": {"train.batch_size": 8},
     "momentum": {"train.optimiser": "sgd"},
+    "lowest_rate": {"train.schedule": "linear"},
     "patience": {"train.epochs": 6},
 }
 """Where a setting is allowed, or acts, only beside others: these."""

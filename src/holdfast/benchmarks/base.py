@@ -134,6 +134,9 @@ class Benchmark(ABC):
     a store need no code of the benchmark."""
     brings_data: ClassVar[bool] = True
     """Whether it has data, the world's or drawn, where a user gives none."""
+    retests: ClassVar[frozenset[str]] = frozenset()
+    """Settings that act on nothing but the tests at the end of a run (`Setup.finish`): these can be taken again. Runs
+    of such a benchmark keep the state in which their training ended."""
     places: ClassVar[frozenset[str]] = frozenset({"data", "skip_bad", "features"})
     """Settings that say where data lies, not what it is: in a run's id, the data's fingerprint stands for them."""
 

@@ -127,18 +127,28 @@ class Checkpoints:
             except (OSError, SafetensorError) as error:
                 raise RunError(f"could not keep the weights of stage {stage} in {path}: {reason(error)}") from error
 
-    def clear(self) -> None:
-        """Remove all checkpoints: the run is done."""
-        for path in self._paths():
+    def clear(self, *, keep_last: bool = False) -> None:
+        """Remove all checkpoints, except the last one where it is still needed: the run is done."""
+        paths = self._paths()
+        for path in paths[:-1] if keep_last else paths:
             path.unlink()
-        if self.folder.exists():
+        if self.folder.exists() and not (keep_last and paths):
             self.folder.rmdir()
 
     def _path(self, step: int) -> Path:
         return self.folder / f"{step:010d}.safetensors"
 
     def _paths(self) -> list[Path]:
-        return sorted(self.folder.glob("[0-9]*.safetensors"))
+        return _in(self.folder)
+
+
+def newest(folder: Path) -> Path | None:
+    """The file of the newest checkpoint in a folder, or None."""
+    return next(reversed(_in(folder)), None)
+
+
+def _in(folder: Path) -> list[Path]:
+    return sorted(folder.glob("[0-9]*.safetensors"))
 
 
 def stage_file(folder: Path, stage: int) -> Path:

@@ -295,20 +295,29 @@ class Learner:
         self.examples_forward, self.examples_backward = state["passes"]
 
 
+HALVINGS = 5
+"""In how many equal parts of a stage the rate of the schedule `halving` is constant."""
+
+
 class _Schedule:
-    """The factor on the learning rate: warm-up from 0, then constant, or linear or cosine decay to 0."""
+    """The factor on the learning rate: warm-up from 0, then constant, a linear or cosine decay, or halvings."""
 
     def __init__(self, training: Training, steps: int) -> None:
         self.kind, self.steps = training.schedule, max(steps, 1)
         self.warmup = round(training.warmup * self.steps)
         self.varies = self.kind != "constant" or self.warmup > 0
+        self.lowest = min(training.lowest_rate / training.learning_rate, 1.0) if training.lowest_rate else 0.0
 
     def __call__(self, step: int) -> float:
         if step < self.warmup:
             return step / self.warmup
         along = (step - self.warmup) / max(self.steps - self.warmup, 1)
+        if self.kind == "halving":
+            return 0.5 ** min(int(HALVINGS * along), HALVINGS - 1)
         if self.kind == "linear":
-            return max(1 - along, 0.0)
-        if self.kind == "cosine":
-            return 0.5 * (1 + math.cos(math.pi * min(along, 1.0)))
-        return 1.0
+            factor = max(1 - along, 0.0)
+        elif self.kind == "cosine":
+            factor = 0.5 * (1 + math.cos(math.pi * min(along, 1.0)))
+        else:
+            return 1.0
+        return self.lowest + (1 - self.lowest) * factor if self.lowest else factor

@@ -302,7 +302,8 @@ def needed(config: Config, need: Need, run: str) -> Request:
 
 def trained(training: Training) -> dict[str, Any]:
     """How a stage is trained, without what few runs have, so that the others keep their ids."""
-    return {name: value for name, value in _plain(training).items() if name != "accumulate" or value != 1}
+    rare = {"accumulate": 1, "lowest_rate": 0.0}
+    return {name: value for name, value in _plain(training).items() if name not in rare or value != rare[name]}
 
 
 def _without_place(value: Any) -> Any:

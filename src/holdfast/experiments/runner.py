@@ -91,7 +91,7 @@ def run(
                 finally:
                     for tracker in following:
                         tracker.close()
-            checkpoints.clear()
+            checkpoints.clear(keep_last=setup.finish is not None and bool(config.benchmark.retests))
             (folder.path / PROGRESS).unlink(missing_ok=True)
             ranks.wait()
             return record

@@ -4,7 +4,7 @@
 <id>/environment.json   where it ran
 <id>/scores.jsonl       the score log, one line a score, append-only
 <id>/predictions/       the answers behind each score, where asked
-<id>/checkpoints/       the last two checkpoints, while the run is not done
+<id>/checkpoints/       the last two checkpoints, while the run is not done; then the last, if it can be tested again
 <id>/stages/            the weights at the end of each stage, where other runs begin with them
 <id>/model.safetensors  the final weights
 <id>/record.json        what the run did and scored: its presence says that the run is done

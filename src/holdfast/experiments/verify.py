@@ -51,6 +51,7 @@ def _run(run: RunFolder) -> Iterator[CheckedFile]:
     whole = any(each.state != "damaged" for each in found)
     for each in found:
         remedy = "nothing: the run resumes from the other one" if whole else again
+        remedy = f"nothing, unless you want to test the run again; for that, {again}" if done else remedy
         yield each if each.state != "damaged" else CheckedFile(each.run, each.name, each.state, each.problem, remedy)
     for path in [run.weights, *(sorted(run.stages.glob("*.safetensors")) if run.stages.is_dir() else [])]:
         if path.exists():

@@ -54,12 +54,14 @@ def drop(found: Iterable[Weights]) -> list[Weights]:
                 continue
             each.run.weights.unlink(missing_ok=True)
             shutil.rmtree(each.run.stages, ignore_errors=True)
+            shutil.rmtree(each.run.checkpoints, ignore_errors=True)
         dropped.append(each)
     return dropped
 
 
 def _files(run: RunFolder) -> list[Path]:
-    return [path for path in (run.weights, *run.stages.glob("*.safetensors")) if path.is_file()]
+    found = (run.weights, *(path for folder in (run.stages, run.checkpoints) for path in folder.glob("*.safetensors")))
+    return [path for path in found if path.is_file()]
 
 
 def _starts(runs: Iterable[RunFolder]) -> dict[str, str]:

@@ -12,8 +12,8 @@ from safetensors.torch import load_file
 from holdfast import registry
 from holdfast.algorithms.replay import Replay
 from holdfast.benchmarks.cfst import benchmark as cfst
-from holdfast.benchmarks.cfst import fewshot, protocol, stream, tasks
-from holdfast.benchmarks.cfst.combinations import listed
+from holdfast.benchmarks.cfst import fewshot, protocol, tasks
+from holdfast.benchmarks.cfst.combinations import drawn_order, listed
 from holdfast.benchmarks.synthetic import world
 from holdfast.engine.loop import NoLog, train
 from holdfast.errors import Stopped, UserError
@@ -112,7 +112,7 @@ def test_stages_of_other_sizes_are_the_same_order_cut_elsewhere():
     assert [stage.classes for stage in setup.stream.stages] == [(2 * n, 2 * n + 1) for n in range(5)]
     whole = cfst.Cobj(scale="tiny", tasks=1).setup(WANTS).stream.stages[0].train
     assert np.array_equal(np.concatenate([stage.train for stage in setup.stream.stages]), whole)
-    with pytest.raises(UserError, match="10 classes cannot be divided evenly among 3 stages"):
+    with pytest.raises(UserError, match=r"among 3 stages: set benchmark\.tasks to 1, 2, 5 or 10"):
         cfst.Cobj(scale="tiny", tasks=3).setup(WANTS)
 
 
@@ -143,6 +143,17 @@ def test_the_tests_have_their_own_examples_which_no_stage_learns():
     assert sorted(np.bincount(by_name["pro"].labels)) == sorted(combs.count(each) for each in set(combs))
     assert by_name["sys"].way == 10
     assert "sub" not in [test.name for test in cfst.Cobj(scale="tiny").setup(WANTS).finish.tests]
+
+
+def test_every_class_of_a_test_has_a_title():
+    benchmark = cfst.Cgqa(scale="tiny")
+    for test in benchmark.setup(WANTS).finish.tests:
+        mode = test.name.partition("(")[0]
+        titles = benchmark.titles(mode)
+        assert titles.keys() >= set(test.labels.tolist())
+        folder = {"non": "non_novel", "noc": "non_comp"}.get(mode, mode)
+        combs = {", ".join(sorted(record["comb"])) for record in archive(folder, "fewshot")}
+        assert set(titles.values()) == combs
 
 
 def test_fresh_and_old_concepts_are_the_papers():
@@ -218,7 +229,7 @@ def test_cpin_is_built_of_the_worlds_pictures(monkeypatch):
 
 
 def test_cifar_is_cut_from_its_training_data(tmp_path):
-    order = stream.cifar_order()
+    order = drawn_order(100)
     setup = cfst.Cifar100(scale="tiny", setting="task").setup(Wants(side=128))
     assert setup.inputs.image == (3, 32, 32)
     assert len(setup.stream.stages) == 10
@@ -266,9 +277,97 @@ def test_training_is_the_papers_at_its_scale():
         "schedule": "cosine",
         "augment": "randaugment",
         "epochs": 200,
+        "batch_size": 32,
     }
     assert vit.algorithms[0].strength == 2.0
     assert cfst.Cgqa(scale="paper").model() == "resnet18"
+
+
+def rpsnet(**settings):
+    return resolve(Request("cfst:cifar100", "rpsnet", scale="paper", setting="class", settings=settings))
+
+
+def test_both_scripts_for_rpsnet_have_a_preset():
+    run, backup = rpsnet(), rpsnet(**{"benchmark.script": "backup"})
+    alike = {"learning_rate": 1e-3, "epochs": 100, "schedule": "halving"}
+    assert run.train == alike | {"patience": 30}
+    assert backup.train == alike | {"patience": 100, "batch_size": 128, "augment": "crop"}
+    assert (run.algorithms[0].capacity, backup.algorithms[0].capacity) == (1000, 2000)
+    assert (run.algorithms[0].growth, backup.algorithms[0].growth) == (2.5, 2.5)
+    training = run.benchmark._training()
+    assert (training.batch_size, training.augment) == (100, "flip")
+
+
+def test_mntdps_preset_on_cifar_is_that_of_its_script():
+    found = resolve(Request("cfst:cifar100", "mntdp", scale="paper", setting="task"))
+    assert found.train == {"learning_rate": 1e-3, "weight_decay": 1e-3, "patience": 20, "epochs": 100}
+
+
+@pytest.mark.parametrize(
+    ("benchmark", "algorithm", "setting", "size"),
+    [
+        ("cgqa", "er", "class", 32),
+        ("cobj", "lwf", "task", 32),
+        ("cgqa", "joint", "class", None),
+        ("cgqa", "rpsnet", "class", 20),
+        ("cobj", "rpsnet", "class", 50),
+        ("cgqa", "mntdp", "task", None),
+    ],
+)
+def test_batches_with_vit_are_those_of_the_authors_sweeps(benchmark, algorithm, setting, size):
+    model = "modular-vit" if algorithm in ("rpsnet", "mntdp") else "vit"
+    found = resolve(Request(f"cfst:{benchmark}", algorithm, model, scale="paper", setting=setting))
+    assert found.train.get("batch_size") == size
+
+
+def test_a_preset_depends_on_the_network_not_on_its_name():
+    for name in ("hf-vit", "my-resnet", "vit-of-mine", "modular-perceptron"):
+        assert cfst.Cgqa(scale="paper").preset(name, "finetune") == {"train.epochs": 100}
+        assert cfst.Cgqa().preset(name, "mntdp") == {}
+
+
+def test_the_order_of_classes_depends_on_the_seed_in_the_authors_protocol():
+    number = np.arange(100)
+    np.random.RandomState(7).shuffle(number)
+    assert drawn_order(100, 7) == number.tolist(), "as their code draws it"
+    setup = cfst.Cgqa(scale="tiny", side=48, fidelity="released", seed=7).setup(WANTS)
+    records = archive("train")
+    shown = {tuple(sorted(r["comb"])) for r in records}
+    drawn = [each for each in listed("cgqa").drawn_order(7) if each in shown]
+    assert drawn != [each for each in listed("cgqa").trained if each in shown]
+    ids = setup.stream.stages[1].train
+    image, target = setup.data.fetch(ids[:1], "cpu").parts[0].inputs["image"][0], int(setup.data.targets(ids[:1])[0])
+    found = []
+    for record in records:
+        with Image.open(world("cgqa", "tiny") / f"CGQA/GQA_100/{record['newImageName']}.jpg") as picture:
+            if np.array_equal(np.asarray(picture.convert("RGB")).transpose(2, 0, 1), image.numpy()):
+                found.append(tuple(sorted(record["comb"])))
+    assert found == [drawn[target]]
+
+
+def test_nothing_of_cifar_is_held_out_in_the_authors_protocol():
+    setup = cfst.Cifar100(scale="tiny", fidelity="released", seed=3).setup(Wants(side=32))
+    learned = np.concatenate([stage.train for stage in setup.stream.stages])
+    assert np.array_equal(np.sort(learned), np.arange(setup.data.offsets[1]))
+    for stage in setup.stream.stages:
+        (judge,) = stage.validation
+        assert np.array_equal(judge.ids, stage.train), "training accuracy stops it early"
+    assert {each.split for each in setup.protocol.evaluations} == {"test"}, "it is no score"
+    tested = np.concatenate([each.ids for each in setup.protocol.evaluations])
+    assert not np.isin(tested, learned).any()
+
+
+def test_the_authors_protocol_flips_support_pictures_and_ends_cosines_at_a_millionth():
+    finish = cfst.Cgqa(scale="tiny", fidelity="released").setup(WANTS).finish
+    assert (finish.flips, finish.schedule) == (True, None)
+    finish = cfst.Cgqa(scale="tiny", fidelity="released", flips=False, schedule="constant").setup(WANTS).finish
+    assert (finish.flips, finish.schedule) == (False, "constant")
+    finish = cfst.Cgqa(scale="tiny").setup(WANTS).finish
+    assert (finish.flips, finish.schedule) == (False, "constant")
+    vit = Request("cfst:cgqa", "er", "vit", scale="paper", settings={"benchmark.fidelity": "released"})
+    assert resolve(vit).train["lowest_rate"] == 1e-6
+    resnet = Request("cfst:cgqa", "er", scale="paper", settings={"benchmark.fidelity": "released"})
+    assert "lowest_rate" not in resolve(resnet).train
 
 
 def test_a_preset_gives_way_to_what_the_user_sets():

@@ -64,6 +64,47 @@ def test_all_heads_together_end_where_one_after_another_ends():
         assert accuracies[number] == right.double().mean().item()
 
 
+def test_flips_and_a_cosine_give_what_a_plain_loop_gives():
+    """Mirrored support pictures and a schedule, as in the authors' code, against torch's own scheduler."""
+    learner, random = learner_of(ResNet18(start="cifar", channels=2)), np.random.default_rng(0)
+    learner.model.eval()
+    ids, labels = np.arange(60), np.arange(60) % 2
+    drawn = fewshot.draw(labels, random, tasks=3, way=2)
+    heads = fewshot.new_heads(3, 2, learner.model.encoder.width, random)
+    training = fewshot.head_training(drawn, random, flips=True, cosine=True)
+    assert training.mirrored.float().mean() == pytest.approx(0.5, abs=0.05)
+    sides = [fewshot.extract(learner, ids, "one", mirrored) for mirrored in (False, True)]
+    assert not torch.allclose(*sides)
+    learner.model.eval()
+    found = fewshot.accuracies(sides[0], drawn, heads, training, sides[1])
+    images, (known, asked) = learner.data.tables[0].inputs["image"], drawn.targets
+    for number in range(3):
+        head = nn.Linear(learner.model.encoder.width, 2, dtype=torch.float64)
+        head.load_state_dict({"weight": heads[0][number], "bias": heads[1][number]})
+        optimiser = torch.optim.Adam(head.parameters(), lr=1e-3)
+        schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, 20, 1e-6)
+        rows = drawn.support[number].reshape(-1)
+        for epoch in range(20):
+            shown = torch.stack(
+                [
+                    image.flip(-1) if flip else image
+                    for image, flip in zip(images[rows], training.mirrored[epoch, number], strict=True)
+                ]
+            )
+            with torch.no_grad():
+                features = learner.model.encoder({"image": shown})
+            optimiser.zero_grad()
+            functional.cross_entropy(head(features), known).backward()
+            optimiser.step()
+            schedule.step()
+        support = [side[torch.from_numpy(drawn.support)].flatten(1, 2) for side in sides]
+        weights, biases = fewshot.trained(support[0], known, heads, training, support[1])
+        assert torch.allclose(weights[number], head.weight, rtol=0, atol=1e-9)
+        assert torch.allclose(biases[number], head.bias, rtol=0, atol=1e-9)
+        right = head(sides[0][drawn.query[number].reshape(-1)]).argmax(1) == asked
+        assert found[number] == right.double().mean().item()
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_the_heads_that_it_begins_with_stay_as_they_are(dtype):
     learner, random = learner_of(ResNet18(start="cifar", channels=2), dtype=dtype), np.random.default_rng(0)
@@ -148,24 +189,37 @@ def test_features_are_those_that_the_head_is_given():
     assert not torch.allclose(found["one"], found["two"])
 
 
-def test_unfrozen_each_task_begins_with_the_same_weights_and_leaves_the_learners_alone(monkeypatch):
+def test_unfrozen_each_task_begins_with_the_same_weights_and_leaves_the_learners_alone():
     learner = slim()
     learner.freeze(learner.model.encoder.conv1)  # what an algorithm froze learns here too
     labels, ids, random = np.arange(60) % 2, np.arange(60), np.random.default_rng(0)
     drawn = fewshot.draw(labels, random, tasks=3, way=2)
     heads = fewshot.new_heads(3, 2, learner.model.encoder.width, random)
     before = {name: value.clone() for name, value in learner.model.state_dict().items()}
-    monkeypatch.setattr(fewshot, "RATE", 0.03)
-    found = fewshot.unfrozen_accuracies(learner, ids, "one", drawn, heads)
+    quick = fewshot.HeadTraining(rates=(0.03,) * 20)
+    found = fewshot.unfrozen_accuracies(learner, ids, "one", drawn, heads, quick)
     assert all(torch.equal(value, before[name]) for name, value in learner.model.state_dict().items())
     last = fewshot.Draw(drawn.support[2:], drawn.query[2:])
-    alone = fewshot.unfrozen_accuracies(learner, ids, "one", last, (heads[0][2:], heads[1][2:]))
+    alone = fewshot.unfrozen_accuracies(learner, ids, "one", last, (heads[0][2:], heads[1][2:]), quick)
     assert alone[0] == found[2], "whatever came before"
-    monkeypatch.setattr(fewshot, "EPOCHS", 0)
-    untrained = fewshot.unfrozen_accuracies(learner, ids, "one", drawn, heads)
-    frozen = fewshot.accuracies(fewshot.extract(learner, ids, "one"), drawn, heads)
+    nothing = fewshot.HeadTraining(rates=())
+    untrained = fewshot.unfrozen_accuracies(learner, ids, "one", drawn, heads, nothing)
+    frozen = fewshot.accuracies(fewshot.extract(learner, ids, "one"), drawn, heads, nothing)
     assert np.array_equal(untrained, frozen), "where nothing is learned, both are the same"
     assert found.min() > 0.7 > untrained.max()
+
+
+def test_unfrozen_mirrored_pictures_are_learned_as_if_they_were_stored_so():
+    learner, other = slim(), slim()
+    other.model.load_state_dict(learner.model.state_dict())
+    drawn = fewshot.draw(np.arange(60) % 2, np.random.default_rng(0), tasks=1, way=2)
+    heads = fewshot.new_heads(1, 2, learner.model.encoder.width, np.random.default_rng(0))
+    images, rows = other.data.tables[0].inputs["image"], drawn.support.reshape(-1)
+    images[rows] = images[rows].flip(-1)
+    rates = (0.03,) * 5
+    always = fewshot.HeadTraining(rates, torch.ones(5, 1, 20, dtype=torch.bool))
+    found = fewshot.unfrozen_accuracies(learner, np.arange(60), "one", drawn, heads, always)
+    assert found == fewshot.unfrozen_accuracies(other, np.arange(60), "one", drawn, heads, fewshot.HeadTraining(rates))
 
 
 def test_the_bench_times_both_ways(monkeypatch):

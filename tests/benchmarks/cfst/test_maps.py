@@ -4,7 +4,7 @@ import numpy as np
 import torch
 from torch.nn import functional
 
-from holdfast.benchmarks.cfst.maps import activations, maps
+from holdfast.benchmarks.cfst.maps import TILE, TaskMaps, activations, maps, sheet
 from holdfast.benchmarks.cfst.testing import FewShotTest
 from holdfast.data.table import Data, Table
 
@@ -36,8 +36,9 @@ def test_a_map_points_at_what_makes_the_class():
     images, labels = spots(), np.repeat([3, 8], 20)
     data = Data([Table("spots", {"image": images}, torch.from_numpy(labels))])
     rows = np.arange(40)
-    test = FewShotTest("sys", rows, rows, labels, 2, np.repeat([1, 2], 20), ("red", "blue"))
-    (shown,) = maps(grid, data, [test], seed=1)
+    test = FewShotTest("sys", rows, rows, labels, 2)
+    names = {"sys": {3: "red", 8: "blue"}}
+    (shown,) = maps(grid, data, [test], names.__getitem__, seed=1)
     assert sorted(shown.titles) == ["blue", "red"]
     assert shown.right.all()
     for title, image, heat in zip(shown.titles, shown.images, shown.maps, strict=True):
@@ -46,4 +47,21 @@ def test_a_map_points_at_what_makes_the_class():
         assert lit[np.unravel_index(heat.argmax(), heat.shape)]
         assert heat.max() == 1
         assert heat[~lit].mean() < 0.1
-    assert maps(grid, data, [test], seed=1)[0].maps.tobytes() == shown.maps.tobytes()
+    assert maps(grid, data, [test], names.__getitem__, seed=1)[0].maps.tobytes() == shown.maps.tobytes()
+
+
+def test_long_titles_wrap_and_move_the_pictures_down():
+    def drawn(title):
+        images = np.full((1, 8, 8, 3), 200, np.uint8)
+        shown = TaskMaps("noc", (title,), images, np.zeros((1, 8, 8), np.float32), np.ones(1, bool))
+        return np.asarray(sheet({"run": [shown]}))
+
+    short, long = drawn("hat"), drawn("Bovidae Head, Bovidae Foot, Lacertilia Body, Snake Head, Testudines Foot, Hat")
+    assert long.shape[1] == short.shape[1]
+    assert long.shape[0] > short.shape[0] + 4 * 12
+    for sheet_of in (short, long):
+        grey = (sheet_of == 200).all(-1)
+        rows = np.flatnonzero(grey.sum(1) == TILE)
+        assert len(rows) == TILE, "no title covers a picture"
+        above = (sheet_of[: rows[0]] < 128).any(-1)
+        assert above.any(), "there is a title"

@@ -107,9 +107,9 @@ def test_some_of_the_bold_values():
     assert paper.preset("cifar100", "resnet18", "gem", "task")["gem.examples"] == 256
     assert paper.preset("cifar100", "modular-resnet18", "rpsnet", "class") == {
         "train.learning_rate": 1e-3,
-        "train.batch_size": 128,
-        "train.augment": "crop",
-        "rpsnet.capacity": 2000,
+        "train.patience": 30,
+        "train.schedule": "halving",
+        "rpsnet.capacity": 1000,
         "rpsnet.growth": 2.5,
     }
     assert paper.preset("cifar100", "vit", "gem", "task") == paper.preset("cgqa", "vit", "gem", "task")

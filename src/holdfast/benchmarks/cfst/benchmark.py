@@ -20,7 +20,7 @@ from holdfast.benchmarks.base import Benchmark, Measure, Setup
 from holdfast.benchmarks.cache import place, version_of
 from holdfast.benchmarks.cfst import combinations, fewshot, paper, protocol, stream, tasks
 from holdfast.benchmarks.cfst.build import MARK, READERS, build
-from holdfast.benchmarks.cfst.combinations import of_folder
+from holdfast.benchmarks.cfst.combinations import ORDER_SEED, of_folder
 from holdfast.benchmarks.cfst.plan import LAYOUTS
 from holdfast.benchmarks.cfst.stream import Rows
 from holdfast.benchmarks.cfst.testing import FewShotTest, FewShotTests
@@ -30,7 +30,7 @@ from holdfast.benchmarks.synthetic import world
 from holdfast.data.prepared import class_numbers, files_fingerprint
 from holdfast.data.sampling import cut
 from holdfast.data.table import Data, Table
-from holdfast.datasets.base import DataError
+from holdfast.datasets.base import DataError, Reading
 from holdfast.errors import UserError
 from holdfast.types import Between, EvaluationSet, Inputs, Protocol, Score, Stage, Stream, Training, Wants
 
@@ -76,8 +76,17 @@ class Cfst(Benchmark):
     """The folder of the published archive; empty: synthetic data at this scale."""
     skip_bad: Annotated[int, Between(0)] = 0
     """How many bad records may be skipped; they are listed. With more than that, the run is refused."""
+    fidelity: Literal["paper", "released"] = "paper"
+    """paper: the text's protocol. released: that of the authors' code: the order of classes depends on the seed,
+    nothing of CIFAR-100 is held out (the training data of a stage also stops its training early), the support pictures
+    of few-shot tests are flipped, and cosine schedules end at 1e-6."""
     seed: int = 0
     """The seed of the run, which `--seed` sets."""
+
+    @property
+    def released(self) -> bool:
+        """Whether the protocol is that of the authors' code."""
+        return self.fidelity == "released"
 
     def model(self, algorithm: str = "finetune") -> str:
         """The paper's own model for a method at its scale; otherwise a small one, if the method allows it."""
@@ -86,11 +95,14 @@ class Cfst(Benchmark):
 
     def preset(self, model: str, algorithm: str) -> dict[str, Any]:
         """The settings that define a method as in the paper and, at the paper's scale, the paper's own for it."""
-        found = paper.shape(model, algorithm, self.setting)
+        found = paper.shape(model, algorithm, self.setting, self.released)
         if self.scale == "paper":
             found |= {"train.epochs": paper.epochs(model)}
-            return found | paper.preset(self.name, model, algorithm, self.setting, self.tasks)
+            return found | self._published(model, algorithm)
         return found | ({"model.channels": CHANNELS} if model == paper.model("rpsnet") else {})
+
+    def _published(self, model: str, algorithm: str) -> dict[str, Any]:
+        return paper.preset(self.name, model, algorithm, self.setting, self.tasks, self.released)
 
     def first(self, stages: int) -> tuple[str, ...]:
         """The evaluation sets for the classes of the first stages, and all few-shot tests."""
@@ -153,14 +165,23 @@ class Composed(Cfst):
     """The common part of CGQA, COBJ and CPIN: combinations of concepts, and few-shot tests of other combinations."""
 
     version: ClassVar[int] = 1
+    retests: ClassVar[frozenset[str]] = frozenset({"tests", "way", "shots", "frozen", "flips", "schedule"})
 
     tests: Annotated[int, Between(2)] = fewshot.TASKS
     """The number of few-shot tasks in each test."""
     way: Annotated[int, Between(2)] | None = None
     """The number of classes in a few-shot task; by default ten, or as many as there are."""
+    shots: Annotated[int, Between(1)] = fewshot.SHOT
+    """How many pictures of each class a few-shot task learns from; it is scored on ten others."""
     frozen: bool = True
     """Whether the extractor stays frozen in the tests; otherwise it is fine-tuned for each few-shot task, which is
     slow."""
+    flips: bool | None = None
+    """Whether the pictures that a few-shot task learns from are mirrored at random in each epoch. none: as `fidelity`
+    says."""
+    schedule: Literal["constant", "cosine"] | None = None
+    """How the learning rate of a few-shot task changes. none: not at all or, with `fidelity=released`, as that of
+    training."""
 
     def reads(self) -> tuple[str, ...]:
         """The underlying dataset."""
@@ -175,10 +196,11 @@ class Composed(Cfst):
         source = self._source()
         built = of_folder(source.folder / LAYOUTS[self.name].root, self.name)
         listed = built or combinations.listed(self.name)
+        trained = listed.drawn_order(self.seed) if self.released else listed.trained
         side = max(wants.side or paper.SIDES["resnet"], LEAST)
         side = self.side or min(side, MOST.get(self.scale, side))
-        ordered = replace(source, dataset=stream.by_list(source.dataset, listed.trained))
-        order = stream.mark(listed.trained)
+        ordered = replace(source, dataset=stream.by_list(source.dataset, trained))
+        order = stream.mark(trained)
 
         def read(split: str) -> PreparedSplit:
             notes = {"concepts": tasks.concept_bits(listed.concepts)}
@@ -209,14 +231,19 @@ class Composed(Cfst):
                 if not error.missing:  # a dataset built from little data may have no pictures for a test
                     raise
         fresh = int(np.bitwise_or.reduce(train.notes["concepts"][setup.stream.stages[-1].train]))
-        return self._with_tests(setup, parts, modes, listed.concepts, fresh)
+        return self._with_tests(setup, parts, modes, fresh)
+
+    def titles(self, mode: str) -> dict[int, str]:
+        """What the classes of a few-shot test show, by their numbers: the concepts of each combination."""
+        source = self._source()
+        examples = source.examples(mode, Reading(skip=self.skip_bad))
+        return {int(str(example.target)): ", ".join(tasks.combination(example)) for example in examples}
 
     def _with_tests(
         self,
         setup: Setup,
         parts: Sequence[Table],
         modes: Mapping[str, PreparedSplit],
-        concepts: tuple[str, ...],
         fresh: int,
     ) -> Setup:
         """The same setup with the examples of the few-shot tests; `fresh` are the concepts of the last stage.
@@ -227,23 +254,32 @@ class Composed(Cfst):
         task = setup.stream.stages[-1].validation[0].task
         data = Data([*parts, *(replace(split.table, task=task) for split in modes.values())])
         asked: list[FewShotTest] = []
+        least = self.shots + fewshot.QUERY
         for number, (mode, split) in enumerate(modes.items(), len(parts)):
             ids, labels, bits = data.ids(number), split.table.targets.numpy(), split.notes["concepts"]
-            way = self.way or min(fewshot.WAY, len(fewshot.classes_of(labels)))
+            way = self.way or min(fewshot.WAY, len(fewshot.classes_of(labels, least)))
             if way < PAIR:
                 continue  # the summary reports that this was not tested
-            fewshot.draw(
-                labels, np.random.default_rng(0), tasks=1, way=way
-            )  # fails before training if there are too few
-            asked.append(FewShotTest(mode, ids, np.arange(len(ids)), labels, way, bits, concepts))
+            # Fails before training if there are too few.
+            fewshot.draw(labels, np.random.default_rng(0), tasks=1, way=way, shot=self.shots)
+            asked.append(FewShotTest(mode, ids, np.arange(len(ids)), labels, way))
             for group, chosen in (("f", bits & ~fresh == 0), ("o", bits & fresh == 0)):
                 rows = np.flatnonzero(chosen)
-                if mode in protocol.COMPARED and len(fewshot.classes_of(labels[rows])) >= PAIR:
-                    asked.append(FewShotTest(f"{mode}({group})", ids, rows, labels[rows], PAIR, bits[rows], concepts))
+                if mode in protocol.COMPARED and len(fewshot.classes_of(labels[rows], least)) >= PAIR:
+                    asked.append(FewShotTest(f"{mode}({group})", ids, rows, labels[rows], PAIR))
         return replace(
             setup,
             data=data,
-            finish=FewShotTests(asked, setup.tasks[task].head, self.tests, self.frozen, self.seed),
+            finish=FewShotTests(
+                asked,
+                setup.tasks[task].head,
+                self.tests,
+                self.frozen,
+                self.seed,
+                self.shots,
+                self.released if self.flips is None else self.flips,
+                self.schedule or (None if self.released else "constant"),
+            ),
             chance={**setup.chance, **{test.name: 1 / test.way for test in asked}},
             problems=(*setup.problems, *(problem for split in modes.values() for problem in split.problems)),
         )
@@ -303,14 +339,25 @@ class Cifar100(Cfst):
     version: ClassVar[int] = 1
     name: ClassVar[str] = "cifar100"
 
+    script: Literal["run", "backup"] = "run"
+    """Which of the authors' two scripts for RPSnet its settings at the paper's scale are from: the one that their shell
+    files run, or a backup of an older one."""
+
+    def _published(self, model: str, algorithm: str) -> dict[str, Any]:
+        backup = self.script == "backup"
+        return paper.preset(self.name, model, algorithm, self.setting, self.tasks, self.released, backup)
+
     def reads(self) -> tuple[str, ...]:
         """The underlying dataset."""
         return ("cifar100",)
 
     def setup(self, wants: Wants) -> Setup:
-        """Read the images, and split the validation data off the training data, never off the test data."""
+        """Read the images, and split the validation data off the training data, never off the test data.
+
+        If nothing is held out, the training data is also what stops training early; it is never scored.
+        """
         source = open_source("cifar100", data=self.data, scale=self.scale, skip_bad=self.skip_bad)
-        order, side = stream.cifar_order(), self.side or 32
+        order, side = combinations.drawn_order(100, self.seed if self.released else ORDER_SEED), self.side or 32
         source = replace(source, dataset=stream.by_number(source.dataset, order))
         train, test = (
             prepare_split(
@@ -327,9 +374,15 @@ class Cifar100(Cfst):
         )
         known, asked = stream.places_of([train, test])
         kept, held = cut([str(name) for name in train.ids], known.tolist(), share=VALIDATION)
+        if self.released:
+            kept = np.arange(len(known))
+        learned = stream.some_of_each(Rows(kept, known[kept]), train.ids[kept], self.per_class, self.seed)
         rows = {
-            "train": stream.some_of_each(Rows(kept, known[kept]), train.ids[kept], self.per_class, self.seed),
-            "validation": Rows(held, known[held]),
+            "train": learned,
+            "validation": learned if self.released else Rows(held, known[held]),
             "test": Rows(len(known) + np.arange(len(asked)), asked),
         }
-        return self._laid_out([(train, known), (test, asked)], rows, side)[0]
+        setup, _ = self._laid_out([(train, known), (test, asked)], rows, side)
+        if not self.released:
+            return setup
+        return replace(setup, protocol=Protocol(tuple(e for e in setup.protocol.evaluations if e.split == "test")))

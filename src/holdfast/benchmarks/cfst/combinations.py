@@ -21,6 +21,8 @@ from pathlib import Path
 from random import Random
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from holdfast.errors import UserError, nearest
 
 Combination: TypeAlias = tuple[str, ...]
@@ -99,6 +101,16 @@ class Combinations:
         """
         allowed = frozenset(concepts)
         return tuple(each for each in self.of(mode) if allowed.issuperset(each))
+
+    def drawn_order(self, seed: int) -> tuple[Combination, ...]:
+        """The training combinations in the order that the authors' code draws with a seed.
+
+        >>> cgqa = listed("cgqa")
+        >>> cgqa.drawn_order(ORDER_SEED) == cgqa.trained, cgqa.drawn_order(1) == cgqa.trained
+        (True, False)
+        """
+        known = sorted(self.trained)
+        return tuple(known[number] for number in drawn_order(len(known), seed))
 
     def in_tasks_of(self, size: int) -> Combinations:
         """The same order, cut into tasks of a different size.
@@ -216,6 +228,15 @@ def _balanced(
 def _least_used(pool: Sequence[str], size: int, used: Counter[str], random: Random, slack: float) -> Combination:
     ranks = {concept: used[concept] + slack * random.random() for concept in pool}
     return tuple(sorted(sorted(pool, key=ranks.__getitem__)[:size]))
+
+
+def drawn_order(classes: int, seed: int = ORDER_SEED) -> list[int]:
+    """An order of classes, drawn as in the authors' code.
+
+    >>> drawn_order(100)[:5]
+    [40, 35, 81, 61, 98]
+    """
+    return [int(number) for number in np.random.RandomState(seed).permutation(classes)]
 
 
 def _cut(trained: Sequence[Combination], size: int) -> tuple[tuple[Combination, ...], ...]:

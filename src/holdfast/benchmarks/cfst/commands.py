@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -31,6 +32,7 @@ def register(app: typer.Typer) -> None:
     group = typer.Typer(help="Show runs as in the CFST paper.", no_args_is_help=True)
     group.command()(table)
     group.command()(series)
+    group.command("test")(retest)
     group.command()(maps)
     app.add_typer(group, name="cfst")
 
@@ -107,6 +109,60 @@ def _by_value(records: Sequence[Record], over: str, measure: str) -> dict[str, d
     return found
 
 
+def retest(
+    runs: Annotated[list[str], typer.Argument(metavar="RUN", help="The ids of runs, or their first characters.")],
+    way: Annotated[int | None, typer.Option(metavar="N", min=2, help="The classes of a few-shot task.")] = None,
+    shots: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="The pictures of each class to learn from.")
+    ] = None,
+    frozen: Annotated[
+        bool | None, typer.Option("--frozen/--no-frozen", help="Whether the extractor stays frozen.")
+    ] = None,
+    tests: Annotated[int | None, typer.Option(metavar="N", min=2, help="The few-shot tasks of each test.")] = None,
+    out: Out = Path("runs"),
+    data: Annotated[str, typer.Option(metavar="DIR", help="The folder of the archive, if it has moved.")] = "",
+    device: Device = "cpu",
+    as_json: Json = False,
+) -> None:
+    """Take the few-shot tests of finished runs again, without training.
+
+    What is not given stays as in the run. The results are those of fresh runs with these settings, under whose ids
+    they are stored.
+    """
+    from holdfast.cli.carry import carry, end
+    from holdfast.cli.screen import print_grid, print_json
+    from holdfast.experiments.local import Options
+    from holdfast.experiments.plan import graph
+    from holdfast.experiments.retest import retested
+    from holdfast.experiments.runner import find_device
+    from holdfast.experiments.setups import Setups
+    from holdfast.experiments.store import Store
+    from holdfast.reports.tables import comparison
+
+    find_device(device)
+    asked = {"way": way, "shots": shots, "frozen": frozen, "tests": tests}
+    settings = {f"benchmark.{name}": value for name, value in asked.items() if value is not None}
+    if not settings:
+        raise UserError("there is nothing to test differently: give --way, --shots, --frozen or --tests")
+    store, setups = Store(out), Setups()
+    folders = [store.find(run) for run in runs]
+    for folder in folders:
+        _refuse_without_tests(folder.id, folder.config()["benchmark"]["name"], "this command needs")
+    plan = graph([retested(folder, settings, data or None, store, setups) for folder in folders], setups=setups)
+    result = carry(plan, store, Options(device), setups, jobs=1)
+    records = [record for run in plan.wanted if (record := store.folder(run).record()) is not None]
+    if as_json:
+        print_json([record.to_json() for record in records])
+    elif records:
+        print_grid(comparison(records))
+    end(result)
+
+
+def _refuse_without_tests(run: str, benchmark: str, needs: str) -> None:
+    if not benchmark.startswith("cfst:") or benchmark == "cfst:cifar100":
+        raise UserError(f"run {run} is one of {benchmark}: {needs} the few-shot tests of cgqa, cobj or cpin")
+
+
 def maps(
     runs: Annotated[list[str], typer.Argument(metavar="RUN", help="The ids of runs, or their first characters.")],
     out: Out = Path("runs"),
@@ -142,8 +198,7 @@ def _maps_of(run: str, out: Path, data: str, seed: int) -> tuple[str, list[TaskM
     folder = Store(out).find(run)
     config: dict[str, Any] = folder.config()
     name = config["benchmark"]["name"]
-    if not name.startswith("cfst:") or name == "cfst:cifar100":
-        raise UserError(f"run {folder.id} is one of {name}: maps need the few-shot tests of cgqa, cobj or cpin")
+    _refuse_without_tests(folder.id, name, "maps need")
     if (record := folder.record()) is None:
         raise UserError(f"run {folder.id} is {folder.status()}: maps need a run that is done")
     settings = {key: value for key, value in config["benchmark"].items() if key != "name"}
@@ -164,7 +219,8 @@ def _maps_of(run: str, out: Path, data: str, seed: int) -> tuple[str, list[TaskM
     assert isinstance(setup.finish, FewShotTests)
     tests = [test for test in setup.finish.tests if "(" not in test.name]
     star = "*" if config["benchmark"]["setting"] == "task" else ""
-    return f"{algorithm_of(config)}{star} {folder.id[:6]}", look(model.encoder.grid, setup.data, tests, seed)
+    shown = look(model.encoder.grid, setup.data, tests, cache(benchmark.titles), seed, setup.finish.shots)
+    return f"{algorithm_of(config)}{star} {folder.id[:6]}", shown
 
 
 def fewshot(

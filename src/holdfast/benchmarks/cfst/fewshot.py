@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 TASKS, WAY, SHOT, QUERY = 300, 10, 10, 10
 EPOCHS, RATE = 20, 1e-3
+LOWEST_RATE = 1e-6
+"""Where a cosine ends, as in the authors' code."""
 BATCH = 256
 
 
@@ -95,8 +97,42 @@ def new_heads(tasks: int, way: int, width: int, random: np.random.Generator) -> 
     return (2 * weights - 1) / width**0.5, (2 * biases - 1) / width**0.5
 
 
-def accuracies(features: Tensor, drawn: Draw, heads: tuple[Tensor, Tensor]) -> NDArray[np.float64]:
+@dataclass(frozen=True)
+class HeadTraining:
+    """How the new heads of a test are trained."""
+
+    rates: tuple[float, ...] = (RATE,) * EPOCHS
+    """The learning rate of each epoch."""
+    mirrored: Tensor | None = None
+    """Which support pictures are mirrored in which epoch, (epochs, tasks, examples); None: none of them."""
+
+
+def head_training(drawn: Draw, random: np.random.Generator, *, flips: bool, cosine: bool) -> HeadTraining:
+    """The training of heads with the options of the authors' code: mirrored support pictures, a cosine schedule.
+
+    >>> tasks = draw(np.repeat([4, 7], 20), np.random.default_rng(0), tasks=3, way=2)
+    >>> found = head_training(tasks, np.random.default_rng(0), flips=True, cosine=True)
+    >>> found.rates[0], round(found.rates[10], 6), found.mirrored.shape
+    (0.001, 0.000501, torch.Size([20, 3, 20]))
+    """
+    rates = np.full(EPOCHS, RATE)
+    if cosine:
+        rates = LOWEST_RATE + (RATE - LOWEST_RATE) * (1 + np.cos(np.pi * np.arange(EPOCHS) / EPOCHS)) / 2
+    shape = EPOCHS, len(drawn.support), drawn.support[0].size
+    mirrored = torch.from_numpy(random.random(shape, np.float32) < 0.5) if flips else None
+    return HeadTraining(tuple(rates.tolist()), mirrored)
+
+
+def accuracies(
+    features: Tensor,
+    drawn: Draw,
+    heads: tuple[Tensor, Tensor],
+    training: HeadTraining | None = None,
+    mirrored: Tensor | None = None,
+) -> NDArray[np.float64]:
     """The accuracy of each task on its queries, from features (examples, width) and fresh heads.
+
+    `mirrored` are the features of the mirrored pictures, where the training asks for them.
 
     >>> random, features = np.random.default_rng(0), torch.eye(2, dtype=torch.float64).repeat(10, 1)
     >>> drawn = draw(np.tile([0, 1], 10), random, tasks=3, way=2, shot=5, query=5)
@@ -104,21 +140,33 @@ def accuracies(features: Tensor, drawn: Draw, heads: tuple[Tensor, Tensor]) -> N
     array([1., 1., 1.])
     """
     known, asked = (targets.to(features.device) for targets in drawn.targets)
-    weights, biases = trained(_rows(features, drawn.support), known, heads)
+    beside = None if mirrored is None else _rows(mirrored, drawn.support)
+    weights, biases = trained(_rows(features, drawn.support), known, heads, training, beside)
     with torch.no_grad():
         right = _logits(weights, biases, _rows(features, drawn.query)).argmax(1) == asked
     found: NDArray[np.float64] = right.double().mean(1).cpu().numpy()
     return found
 
 
-def trained(support: Tensor, known: Tensor, heads: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+def trained(
+    support: Tensor,
+    known: Tensor,
+    heads: tuple[Tensor, Tensor],
+    training: HeadTraining | None = None,
+    mirrored: Tensor | None = None,
+) -> tuple[Tensor, Tensor]:
     """The heads of all tasks, trained on support features (tasks, examples, width) with these classes."""
+    training = training or HeadTraining()
     tasks, examples = support.shape[:2]
     weights, biases = (nn.Parameter(part.to(support, copy=True)) for part in heads)
     optimiser = torch.optim.Adam([weights, biases], lr=RATE, fused=True)
-    for _ in range(EPOCHS):
+    for epoch, rate in enumerate(training.rates):
+        optimiser.param_groups[0]["lr"] = rate
         optimiser.zero_grad()
-        loss = functional.cross_entropy(_logits(weights, biases, support), known.expand(tasks, -1), reduction="sum")
+        shown = support
+        if training.mirrored is not None and mirrored is not None:
+            shown = torch.where(training.mirrored[epoch].to(support.device).unsqueeze(2), mirrored, support)
+        loss = functional.cross_entropy(_logits(weights, biases, shown), known.expand(tasks, -1), reduction="sum")
         # The sum of each task's mean: no head is affected by another's loss.
         (loss / examples).backward()  # type: ignore[no-untyped-call]
         optimiser.step()
@@ -139,7 +187,7 @@ def _logits(weights: Tensor, biases: Tensor, features: Tensor) -> Tensor:
 # The extractor
 
 
-def extract(learner: Learner, ids: Ids, head: str) -> Tensor:
+def extract(learner: Learner, ids: Ids, head: str, mirrored: bool = False) -> Tensor:
     """The features of examples from the learner's encoder, as a head receives them: (examples, width).
 
     Each rank computes its share; every rank has the result.
@@ -152,15 +200,22 @@ def extract(learner: Learner, ids: Ids, head: str) -> Tensor:
     with torch.no_grad(), _precision(learner), _noted(learner.model) as noted:
         for start in range(0, len(rows), BATCH):
             (part,) = learner.data.fetch(rows[start : start + BATCH], learner.device).parts  # a mode is one table
-            found.append(_features(learner.model, part.inputs, head, noted))
+            inputs = _mirrored(part.inputs, None) if mirrored else part.inputs
+            found.append(_features(learner.model, inputs, head, noted))
     learner.train_mode()
     return ranks.gather_rows(torch.cat(found)[: len(own)], len(ids))
 
 
 def unfrozen_accuracies(
-    learner: Learner, ids: Ids, head: str, drawn: Draw, heads: tuple[Tensor, Tensor]
+    learner: Learner,
+    ids: Ids,
+    head: str,
+    drawn: Draw,
+    heads: tuple[Tensor, Tensor],
+    training: HeadTraining | None = None,
 ) -> NDArray[np.float64]:
     """The accuracies if the whole extractor is trained with each head, from the same weights, task by task."""
+    training = training or HeadTraining()
     known, asked = (targets.to(learner.device) for targets in drawn.targets)
     found = []
     for number, (support, query) in enumerate(zip(drawn.support, drawn.query, strict=True)):
@@ -172,10 +227,13 @@ def unfrozen_accuracies(
         )
         with _noted(model) as noted:
             model.train()
-            for _ in range(EPOCHS):
+            for epoch, rate in enumerate(training.rates):
+                optimiser.param_groups[0]["lr"] = rate
                 optimiser.zero_grad()
+                rows = None if training.mirrored is None else training.mirrored[epoch, number]
                 with _precision(learner):
-                    features = _features(model, inputs, head, noted)
+                    shown = inputs if rows is None else _mirrored(inputs, rows)
+                    features = _features(model, shown, head, noted)
                 loss = functional.cross_entropy(functional.linear(features, weights, biases), known)
                 loss.backward()  # type: ignore[no-untyped-call]
                 optimiser.step()
@@ -185,6 +243,15 @@ def unfrozen_accuracies(
                 right = functional.linear(features, weights, biases).argmax(1) == asked
         found.append(right.double().mean().item())
     return np.array(found)
+
+
+def _mirrored(inputs: Mapping[str, Tensor], rows: Tensor | None) -> dict[str, Tensor]:
+    """The inputs with the pictures of some rows, or of all, mirrored."""
+    image = inputs["image"]
+    flipped = image.flip(-1)
+    if rows is not None:
+        flipped = torch.where(rows.to(image.device)[:, None, None, None], flipped, image)
+    return {**inputs, "image": flipped}
 
 
 def _features(model: Network, inputs: Mapping[str, Tensor], head: str, noted: list[Tensor]) -> Tensor:

@@ -23,8 +23,8 @@ from holdfast.benchmarks.cfst.testing import FewShotTest
 from holdfast.data.table import Data
 
 BATCH = 256
-TILE, GAP, MARGIN, TITLE = 84, 6, 96, 38
-"""The pixels of a picture on a sheet, between two pictures, left of a row, and above one."""
+TILE, GAP, MARGIN, LINE = 84, 6, 96, 12
+"""The pixels of a picture on a sheet, between two pictures, left of a row, and of a line of a title."""
 
 
 @dataclass(frozen=True)
@@ -49,12 +49,23 @@ def activations(grid: Tensor, weights: Tensor) -> Tensor:
     return torch.einsum("rwyx,rw->ryx", grid, weights)
 
 
-def maps(grid: Callable[[Tensor], Tensor], data: Data, tests: Sequence[FewShotTest], seed: int) -> list[TaskMaps]:
-    """The maps of one few-shot task of each test; `grid` computes the last feature map of pictures."""
+def maps(
+    grid: Callable[[Tensor], Tensor],
+    data: Data,
+    tests: Sequence[FewShotTest],
+    titles: Callable[[str], Mapping[int, str]],
+    seed: int,
+    shots: int = fewshot.SHOT,
+) -> list[TaskMaps]:
+    """The maps of one few-shot task of each test; `grid` computes the last feature map of pictures.
+
+    `titles` gives the titles of a test's classes by their numbers.
+    """
     found = []
     for test in tests:
+        known = titles(test.name)
         random = np.random.default_rng([seed, *test.name.encode()])
-        drawn = fewshot.draw(test.labels, random, tasks=1, way=test.way)
+        drawn = fewshot.draw(test.labels, random, tasks=1, way=test.way, shot=shots)
         chosen = test.mode[test.rows]
         support = _grids(grid, data, chosen[drawn.support[0].reshape(-1)]).mean((-2, -1))
         heads = fewshot.new_heads(1, test.way, support.shape[1], random)
@@ -69,7 +80,7 @@ def maps(grid: Callable[[Tensor], Tensor], data: Data, tests: Sequence[FewShotTe
         found.append(
             TaskMaps(
                 test.name,
-                tuple(test.title(int(row)) for row in queries),
+                tuple(known[int(test.labels[row])] for row in queries),
                 images.permute(0, 2, 3, 1).numpy(),
                 shown.float().numpy(),
                 (logits.argmax(1) == torch.arange(test.way)).numpy(),
@@ -91,19 +102,22 @@ def _grids(grid: Callable[[Tensor], Tensor], data: Data, ids: NDArray[np.int64])
 def sheet(shown: Mapping[str, Sequence[TaskMaps]]) -> Image.Image:
     """For each test a row of pictures and, for each run by name, a row of maps; a wrong answer has a red frame."""
     tests = next(iter(shown.values()))
-    height = TITLE + (TILE + GAP) * (1 + len(shown))
+    titles = [[fill(title, TILE // 6) for title in test.titles] for test in tests]
+    above = [LINE * (1 + max(title.count("\n") + 1 for title in own)) for own in titles]
+    heights = [height + (TILE + GAP) * (1 + len(shown)) for height in above]
     width = MARGIN + (TILE + GAP) * max(len(test.titles) for test in tests)
-    found = Image.new("RGB", (width, height * len(tests)), "white")
+    found = Image.new("RGB", (width, sum(heights)), "white")
     pen = ImageDraw.Draw(found)
     for number, test in enumerate(tests):
-        top = number * height
-        pen.text((GAP, top + TITLE + TILE // 2), test.test, "black")
-        for place, (image, title) in enumerate(zip(test.images, test.titles, strict=True)):
+        top = sum(heights[:number])
+        first = top + above[number]
+        pen.text((GAP, first + TILE // 2), test.test, "black")
+        for place, (image, title) in enumerate(zip(test.images, titles[number], strict=True)):
             left = MARGIN + place * (TILE + GAP)
-            pen.multiline_text((left, top), fill(title, TILE // 6), "black", spacing=0)
-            found.paste(Image.fromarray(image).resize((TILE, TILE)), (left, top + TITLE))
+            pen.multiline_text((left, top), title, "black", spacing=0)
+            found.paste(Image.fromarray(image).resize((TILE, TILE)), (left, first))
         for row, (run, each) in enumerate(shown.items(), 1):
-            below = top + TITLE + row * (TILE + GAP)
+            below = first + row * (TILE + GAP)
             pen.multiline_text((GAP, below + TILE // 3), run.replace(" ", "\n"), "black")
             for place, heat in enumerate(each[number].maps):
                 left = MARGIN + place * (TILE + GAP)

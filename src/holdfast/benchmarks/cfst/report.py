@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from holdfast import papers
+from holdfast.benchmarks.cfst import paper
 from holdfast.experiments.store import Record
 from holdfast.reports.beside import Beside, caution, side_by_side
 from holdfast.reports.blocks import Bars, Block, Cell, TableBlock, mean_cell
@@ -19,6 +20,8 @@ TESTS = {"sys": "Asys", "pro": "Apro", "sub": "Asub", "non": "Anon", "noc": "Ano
 MEANS = {"hn": "Hn", "hr": "Hr", "ha": "Ha"}
 CONCEPTS = ("Anon(f)", "Anon(o)", "Asys(f)", "Asys(o)", "S(f)", "S(o)")
 COBJ_TASKS = {10: "2", 5: "3", 3: "4"}
+WAYS = {"2": 3, "3": 6}
+"""The classes of a few-shot task in the paper's tables, where they are not ten."""
 
 
 def section(records: Sequence[Record]) -> list[Block]:
@@ -46,12 +49,13 @@ def _by_network(records: Sequence[Record]) -> list[list[Record]]:
 
 
 def _of_modules(record: Record) -> bool:
-    return bool(record.config["model"]["name"].startswith("modular-"))
+    return record.config["model"]["name"] in ("modular-resnet18", "modular-vit")
 
 
 def _kind(record: Record) -> str:
     """The kind of a network, regardless of its width and of whether it consists of modules."""
-    return str(record.config["model"]["name"]).removeprefix("modular-").removesuffix("-tiny")
+    name = str(record.config["model"]["name"])
+    return paper.family(name) or name
 
 
 def _size(record: Record) -> dict[str, Any]:
@@ -62,8 +66,8 @@ def table_number(record: Record) -> str:
     """The paper's table for a run, by benchmark, kind of model, and number of tasks; empty if there is none."""
     benchmark = record.config["benchmark"]
     name, model = benchmark["name"].partition(":")[2], record.config["model"]["name"]
-    vit = "vit" in model
-    if not vit and "resnet" not in model:
+    vit = paper.family(model) == "vit"
+    if not paper.family(model):
         return ""
     if name == "cobj":
         tasks = benchmark.get("tasks") or 3
@@ -88,7 +92,8 @@ def _blocks(records: Sequence[Record]) -> list[Block]:
             columns.append(Beside(measure, name, measure, interval=f"{name}_ci", own_interval=own))
         columns.sort(key=lambda column: [c.name for c in published.columns].index(column.paper))
         beside = side_by_side(published, records, columns, method, ("method", "setting"))
-        blocks.append(replace(beside, notes=(*beside.notes, *_intervals(beside), *_sizes(records))))
+        notes = (*beside.notes, *_intervals(beside), *_sizes(records), *_other_tests(records, number))
+        blocks.append(replace(beside, notes=notes))
     return [*blocks, *_bars(records), *_concepts(records)]
 
 
@@ -112,6 +117,26 @@ def _sizes(records: Sequence[Record]) -> tuple[str, ...]:
         for record in named.values()
     )
     return (f"The networks differ in size: {told}.",)
+
+
+def _other_tests(records: Sequence[Record], number: str) -> tuple[str, ...]:
+    """A note on runs whose few-shot tests are not those of the paper's table; all records share these settings."""
+    benchmark, way = records[0].config["benchmark"], WAYS.get(number, 10)
+    if "way" not in benchmark:  # CIFAR-100 has no such tests
+        return ()
+    there = {"way": way, "shots": 10, "tests": 300, "frozen": True}
+    own = {name: 10 if (found := benchmark.get(name, usual)) is None else found for name, usual in there.items()}
+    words = {"way": "-way", "shots": "-shot", "tests": " tasks"}
+    differ = [name for name in words if own[name] != there[name]]
+    ours, theirs = (" ".join(f"{each[name]}{words[name]}" for name in differ) for each in (own, there))
+    told = [f"{ours} here and {theirs} in the paper"] if differ else []
+    told += [] if own["frozen"] else ["the extractor learns here, and is frozen in the paper"]
+    if not told:
+        return ()
+    again = " ".join(f"--{name} {there[name]}" for name in differ) + ("" if own["frozen"] else " --frozen")
+    return (
+        f"The few-shot tests differ: {'; '.join(told)}. `holdfast cfst test RUN {again.strip()}` takes the paper's.",
+    )
 
 
 def _bars(records: Sequence[Record]) -> list[Block]:

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from holdfast.benchmarks.cfst.combinations import ORDER_SEED, Combination
+from holdfast.benchmarks.cfst.combinations import Combination
 from holdfast.benchmarks.cfst.tasks import combination
 from holdfast.benchmarks.splits import PreparedSplit
 from holdfast.data.sampling import low_shot
@@ -69,15 +69,6 @@ def mark(order: Sequence[object]) -> str:
     return hashlib.blake2b(repr(order).encode(), digest_size=8).hexdigest()
 
 
-def cifar_order() -> list[int]:
-    """CIFAR-100's classes in an order drawn like that of the paper's combinations: by NumPy, with the paper's seed.
-
-    >>> cifar_order()[:5]
-    [40, 35, 81, 61, 98]
-    """
-    return [int(number) for number in np.random.RandomState(ORDER_SEED).permutation(100)]
-
-
 def classes_each(classes: int, tasks: int | None) -> int:
     """The number of classes in a stage: by default ten, or half of all if there are few.
 
@@ -86,7 +77,12 @@ def classes_each(classes: int, tasks: int | None) -> int:
     """
     count = max(2, classes // USUAL) if tasks is None else tasks
     if classes % count:
-        raise UserError(f"{classes} classes cannot be divided evenly among {count} stages: set benchmark.tasks")
+        fitting = [each for each in range(1, classes + 1) if classes % each == 0]
+        words = f"{', '.join(map(str, fitting[:-1]))} or {classes}" if classes > 1 else "1"
+        raise UserError(
+            f"{classes} classes cannot be divided evenly among {count} stages: set benchmark.tasks to {words}, or use "
+            "data with more classes"
+        )
     return classes // count
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import torch
@@ -26,18 +26,6 @@ class FewShotTest:
     rows: Ids
     labels: NDArray[np.int64]
     way: int
-    bits: NDArray[np.int64]
-    """The concepts of each row, one bit each."""
-    concepts: tuple[str, ...]
-
-    def title(self, row: int) -> str:
-        """The concepts that an example shows, as far as training knows them.
-
-        >>> nothing = np.zeros(1, np.int64)
-        >>> FewShotTest("sys", nothing, nothing, nothing, 2, np.array([5]), ("door", "fence", "hat")).title(0)
-        'door, hat'
-        """
-        return ", ".join(word for place, word in enumerate(self.concepts) if self.bits[row] >> place & 1)
 
 
 @dataclass(frozen=True)
@@ -50,20 +38,35 @@ class FewShotTests:
     tasks: int
     frozen: bool
     seed: int
+    shots: int = fewshot.SHOT
+    flips: bool = False
+    schedule: Literal["constant", "cosine"] | None = "constant"
+    """None: that of the last stage's training."""
 
     def __call__(self, learner: Learner, learned: Stream, step: int) -> list[tuple[Score, Array]]:
         """The scores of the extractor in its current state; the features of a mode are computed once."""
         found: list[tuple[Score, Array]] = []
         seen: Ids | None = None
+        cosine = (self.schedule or learned.stages[-1].training.schedule) == "cosine"
         for test in self.tests:
             random = np.random.default_rng([self.seed, *test.name.encode()])  # independent of the other tests
-            drawn = fewshot.draw(test.labels, random, tasks=self.tasks, way=test.way)
+            drawn = fewshot.draw(test.labels, random, tasks=self.tasks, way=test.way, shot=self.shots)
             heads = fewshot.new_heads(self.tasks, test.way, learner.model.encoder.width, random)
+            training = fewshot.head_training(drawn, random, flips=self.flips, cosine=cosine)
             if not self.frozen:
-                accuracies = fewshot.unfrozen_accuracies(learner, test.mode[test.rows], self.head, drawn, heads)
+                accuracies = fewshot.unfrozen_accuracies(
+                    learner, test.mode[test.rows], self.head, drawn, heads, training
+                )
             else:
                 if test.mode is not seen:
-                    seen, features = test.mode, fewshot.extract(learner, test.mode, self.head)
-                accuracies = fewshot.accuracies(features[torch.from_numpy(test.rows)], drawn, heads)
+                    seen, sides = test.mode, [False, True] if self.flips else [False]
+                    features = [fewshot.extract(learner, test.mode, self.head, side) for side in sides]
+                accuracies = fewshot.accuracies(
+                    features[0][torch.from_numpy(test.rows)],
+                    drawn,
+                    heads,
+                    training,
+                    features[1][torch.from_numpy(test.rows)] if self.flips else None,
+                )
             found += protocol.scored(test.name, accuracies, drawn.query.size, len(learned.stages), step)
         return found
