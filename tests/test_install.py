@@ -64,7 +64,7 @@ def test_what_is_imported_without_care_comes_with_the_core():
     assert ("pandas", True) in found[SOURCE / "reports/runs.py"]
     for path, names in found.items():
         for name, guarded in names:
-            homes_of = {home.lower().replace("_", "-") for home in [BROUGHT.get(name, name), *homes[name]]}
+            homes_of = {home.lower().replace("_", "-") for home in [BROUGHT.get(name, name), *homes.get(name, ())]}
             assert guarded or (name, True) in names or homes_of & core, f"{path} imports {name}"
 
 
@@ -85,7 +85,8 @@ def test_every_extra_that_a_message_names_exists_and_is_quoted():
 
 def test_all_is_every_extra_but_the_developers():
     (everything,) = EXTRAS["all"]
-    assert set(re.findall(r"\w+", everything)) - {"holdfast"} == set(EXTRAS) - {"all", "dev"}
+    unlicensed = {"efficientnet"}  # weights whose page states no licence: only for those who ask for them
+    assert set(re.findall(r"\w+", everything)) - {"holdfast"} == set(EXTRAS) - {"all", "dev"} - unlicensed
     assert "urls" not in PROJECT
 
 

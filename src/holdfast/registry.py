@@ -192,6 +192,7 @@ MODELS: dict[str, Entry] = {
     "san-tiny": Entry("holdfast.models.san:TinySan", "the same over small pictures, for two CPU cores"),
     "resnet18": Entry("holdfast.models.resnet:ResNet18", "CFST's ResNet-18 and its CIFAR variant"),
     "resnet18-tiny": Entry("holdfast.models.resnet:TinyResNet18", "a slim one for two CPU cores"),
+    "efficientnet-lite0": Entry("holdfast.models.efficientnet:EfficientNetLite0", "for photographs, 1280 wide"),
     "vit": Entry("holdfast.models.vit:Vit", "CFST's ViT, 9 x 384"),
     "modular-resnet18": Entry("holdfast.models.modular:ModularResNet18", "ResNet-18 of modules, for rpsnet and mntdp"),
     "modular-vit": Entry("holdfast.models.modular:ModularVit", "ViT of modules, for rpsnet and mntdp"),

@@ -61,6 +61,7 @@ MODELS: dict[str, list[tuple[str, Inputs, dict[str, Any]]]] = {
     "san": [("default", BOTH, {}), ("apart", BOTH, {"apart": True}), ("grid", Inputs(grid=(6, 4, 4), **TEXT), {})],
     "resnet18": [(start, IMAGE, {"start": start}) for start in ("medium", "cifar", "imagenet")],
     "vit": [("default", IMAGE, {})],
+    "efficientnet-lite0": [("default", IMAGE, {})],
     "hf": [("shipped", Inputs(image=(3, 64, 64), text=8, vocabulary=3000), {"weights": "holdfast/vilt-tiny"})],
     "modular-resnet18": [("branches", IMAGE, {}), ("stages", IMAGE, {"parts": "stages"})],
     "modular-vit": [("branches", IMAGE, {}), ("stages", IMAGE, {"parts": "stages"})],

@@ -171,6 +171,30 @@ def test_the_vector_is_what_the_library_gives(name, tmp_path):
     assert torch.equal(model(given, "h"), plain)
 
 
+@pytest.mark.parametrize("name", ["vit", "dinov2", "convnext", "resnet", "clip", "siglip"])
+def test_a_map_has_the_last_states_in_their_places(name, tmp_path):
+    reference, given = saved(name, tmp_path), columns()
+    side = {} if name not in ("convnext", "resnet") else {"size": {"shortest_edge": 64}}
+    (tmp_path / "preprocessor_config.json").write_text(json.dumps(side))
+    if side:
+        given["image"] = torch.randint(0, 256, (4, 3, 64, 64), dtype=torch.uint8)
+    image, _ = theirs(given)
+    with torch.no_grad():
+        states = getattr(reference, "vision_model", reference)(image).last_hidden_state
+    if states.ndim == 3:
+        patches = states[:, name != "siglip" :]  # a class token stands before them
+        down, across = (side // SEEN["patch_size"] for side in image.shape[-2:])
+        states = torch.stack([patches[:, n] for n in range(down * across)], 2).view(4, -1, down, across)
+    encoder = HuggingFace(weights=str(tmp_path)).encoder(Inputs(tuple(given["image"].shape[1:]))).eval()
+    torch.testing.assert_close(encoder.grid(given["image"]), states, rtol=0, atol=2e-5)
+
+
+def test_a_text_model_has_no_map(tmp_path):
+    saved("bert", tmp_path)
+    with pytest.raises(UserError, match=r"asks for 'text', and this benchmark has image"):
+        HuggingFace(weights=str(tmp_path)).encoder(BOTH).grid(columns()["image"])
+
+
 def test_a_pooler_without_weights_is_left_out(tmp_path):
     config = ViTConfig(**SIZES, **SEEN)
     reference = scrambled(ViTForImageClassification(config))

@@ -116,6 +116,15 @@ def test_published_weights_bring_their_normalisation_and_their_hash(published):
         ModularVit(weights=str(folder)).encoder(Inputs((3, 32, 32)))
 
 
+def test_a_map_has_the_patches_in_their_places(published):
+    folder, theirs = published
+    encoder, shown = TinyVit(weights=str(folder)).encoder(Inputs((3, 32, 32))).eval(), images(3, 32, 32)
+    states = theirs(shown / 127.5 - 1).last_hidden_state[:, 1:]
+    found = encoder.grid(shown)
+    assert found.shape[2:] == (32 // 8, 32 // 8)
+    torch.testing.assert_close(found[:, :, 1, 2], states[:, 4 + 2], rtol=0, atol=1e-5)
+
+
 def test_the_papers_size():
     encoder = Vit().encoder(Inputs((3, 224, 224)))
     assert encoder.patches.position.shape == (1, 197, 384)

@@ -3,17 +3,19 @@
 ```
 OUT.npy       the maps, (images, channels, height, width) float16
 OUT.id.npy    the images' ids: file names, or the first example that shows each image
-OUT.json      the checksums of both
+OUT.json      the checksums of all files
 ```
 
-They are written by `pretraining/features.py`.
+OUT.h5 holds the same as the arrays `features` and `ids`. The features of boxes have arrays of their own, which
+`datasets/region_features.py` reads. Both are written by `pretraining/features.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
@@ -23,6 +25,11 @@ from torch import Tensor
 from holdfast import checksums
 from holdfast.data.table import Shared
 from holdfast.errors import UserError
+from holdfast.files import open_hdf5, own_array
+
+SUFFIXES = (".npy", ".h5")
+Shapes: TypeAlias = Mapping[str, tuple[tuple[int, ...], str]]
+"""The shape and type of each array of a file; the first is the main one."""
 
 
 @dataclass(frozen=True)
@@ -49,12 +56,15 @@ class Features:
 def open_features(path: Path) -> Features:
     """Open the feature maps in a file."""
     try:
-        note = path.with_suffix(".json")
-        if note.is_file():  # earlier versions noted no checksums
-            found = checksums.read_json(note)
-            checksums.check_folder(path.parent, found.get("files", {}) if isinstance(found, dict) else {})
-        values = torch.from_numpy(np.load(path, mmap_mode="c"))
-        ids: NDArray[np.str_] = np.load(path.with_suffix(".id.npy"))
+        check(path)
+        if path.suffix == ".npy":
+            found, ids = np.load(path, mmap_mode="c"), np.load(path.with_suffix(".id.npy"))
+        else:
+            arrays = map_arrays(path, "c")
+            if "features" not in arrays:
+                raise ValueError("it has no array 'features': give those of --kind grid")
+            found, ids = arrays["features"], np.char.decode(arrays["ids"], "utf-8", "surrogateescape")
+        values = torch.from_numpy(found)
     except FileNotFoundError as error:
         raise UserError(f"{error.filename} does not exist: compute it with `holdfast features`") from None
     except ValueError as error:
@@ -62,3 +72,59 @@ def open_features(path: Path) -> Features:
     if len(values) != len(ids):
         raise UserError(f"{path} has {len(values)} maps, but {len(ids)} ids: recompute them")
     return Features(values, ids)
+
+
+def check(path: Path) -> None:
+    """Raise unless a file of features, and those beside it, are as they were written."""
+    note = path.with_suffix(".json")
+    if note.is_file():  # earlier versions noted no checksums
+        found = checksums.read_json(note)
+        checksums.check_folder(path.parent, found.get("files", {}) if isinstance(found, dict) else {})
+
+
+def files_of(path: Path, names: Sequence[str]) -> dict[str, Path]:
+    """Where the arrays of these names lie, the main one first: in one HDF5 file, or each in its own.
+
+    >>> [file.name for file in files_of(Path("maps.npy"), ["bbox_features", "bboxes"]).values()]
+    ['maps.npy', 'maps.bboxes.npy']
+    """
+    if path.suffix == ".h5":
+        return dict.fromkeys(names, path)
+    return {name: path if name == names[0] else path.with_suffix(f".{name}.npy") for name in names}
+
+
+def make_arrays(path: Path, shapes: Shapes) -> dict[str, NDArray[Any]]:
+    """New arrays in a file, mapped for writing; in an HDF5 file, each stands in one piece, so that it can be mapped."""
+    if path.suffix != ".h5":
+        files = files_of(path, list(shapes))
+        return {
+            name: np.lib.format.open_memmap(files[name], "w+", np.dtype(kind), shape)
+            for name, (shape, kind) in shapes.items()
+        }
+    import h5py  # type: ignore[import-untyped]
+
+    early = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+    early.set_alloc_time(h5py.h5d.ALLOC_TIME_EARLY)
+    early.set_layout(h5py.h5d.CONTIGUOUS)
+    early.set_obj_track_times(False)  # the same bytes whenever they are written
+    with h5py.File(path, "w") as file:
+        for name, (shape, kind) in shapes.items():
+            of_type, space = h5py.h5t.py_create(np.dtype(kind), logical=True), h5py.h5s.create_simple(shape)
+            h5py.h5d.create(file.id, name.encode(), of_type, space, early)
+    return map_arrays(path, "r+")
+
+
+def map_arrays(path: Path, mode: Any) -> dict[str, NDArray[Any]]:
+    """The arrays of an HDF5 file of ours, mapped into memory; a ValueError for a file of another kind."""
+    found: dict[str, NDArray[Any]] = {}
+    try:
+        with open_hdf5(path) as file:
+            for name in file:
+                if (array := own_array(file, name)) is None or (offset := array.id.get_offset()) is None:
+                    raise ValueError(f"its array {name!r} is not stored in one piece")
+                found[name] = np.memmap(path, array.dtype, mode, offset, array.shape)
+    except OSError as error:
+        if isinstance(error, FileNotFoundError):
+            raise FileNotFoundError(2, "there is no such file", str(path)) from None
+        raise ValueError("it is not a complete HDF5 file") from None
+    return found

@@ -2,20 +2,24 @@
 
 An Example is an image by its id, without picture or target: `extra["features"]` (n, width) and `extra["boxes"]` (n, 4),
 both float32. A split is a file (`trainval` is several). No file is ever loaded whole. In HDF5 files a row belongs to
-the image named by the map beside it (`coco_train_map.json`), or to `row-N` if there is no map. A width other than 2048
-(or VisCOLL's 1024) is an error.
+the image named by the map beside it (`coco_train_map.json`), or to `row-N` if there is no map. Features in HDF5 are of
+any width, those in TSV files 2048 wide.
+
+`holdfast features --kind regions` writes `regions.h5` or `regions.npy`, or one such file for each dataset, as in
+`coco_regions.h5`. They name their images by file; the name without folder and suffix is the id.
 """
 
 from __future__ import annotations
 
 import binascii
 from collections.abc import Callable, Container, Iterator, Sequence
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast.data.features import check, files_of, map_arrays
 from holdfast.data.regions import BOXES, ImageRegions
 from holdfast.datasets.base import DataError, Dataset, Problem, Reading, first_file, open_file, read_json, read_lines
 from holdfast.errors import UserError
@@ -23,7 +27,7 @@ from holdfast.files import open_hdf5, own_array
 from holdfast.types import Example
 
 VERSION = 1
-_WIDTHS = (2048, 1024)
+_MOST_WIDTH = 65_536
 _MOST_BOXES = 1_000
 _MOST_IMAGES = 10_000_000
 _BLOCK = 3_200
@@ -41,8 +45,14 @@ _TSV = {
     },
 }
 
+_OWN = ("regions", "coco_regions", "flickr_regions", "nlvr2_regions", "vcr_regions")
+"""Files of `holdfast features`: for all datasets, or for one."""
+_ARRAYS = ("bbox_features", "bboxes", "num_boxes", "sizes")
+
 
 def _files(split: str) -> list[str]:
+    if split in _OWN:
+        return [f"{split}{suffix}" for suffix in (".h5", ".npy")]
     if split in _HDF5:
         return [f"faster_rcnn_{split}.h5"]
     return _TSV.get(split, [f"{split}/{split}_resnet101_faster_rcnn_genome.tsv"])
@@ -54,7 +64,7 @@ def _adaptive(folder: Path) -> list[Path]:
 
 
 def _present(folder: Path) -> bool:
-    named = any((folder / name).is_file() for split in (*_HDF5, *_TSV) for name in _files(split))
+    named = any((folder / name).is_file() for split in (*_OWN, *_HDF5, *_TSV) for name in _files(split))
     return named or bool(_adaptive(folder))
 
 
@@ -124,16 +134,16 @@ def _arrays(path: Path, file: Any) -> tuple[Any, Any, Any]:
         return DataError(Problem(str(path), "", what, "make or download the features again"))
 
     arrays = []
-    for name in ("bbox_features", "bboxes", "num_boxes"):
-        if (array := own_array(file, name)) is None:
+    for name in _ARRAYS[:3]:
+        if (array := file.get(name) if isinstance(file, dict) else own_array(file, name)) is None:
             raise broken(f"it has no array {name!r} of its own")
         arrays.append(array)
     features, boxes, numbers = arrays
     if len(features.shape) != 3 or features.dtype.kind != "f" or boxes.dtype.kind not in "fiu":
         raise broken(f"its bbox_features have the shape {features.shape}, not (images, boxes, width)")
     images, most, width = features.shape
-    if width not in _WIDTHS:
-        raise broken(f"its features are {width} wide, not 2048")
+    if not 1 <= width <= _MOST_WIDTH:
+        raise broken(f"its features are {width} wide, not 1 to {_MOST_WIDTH}")
     if images > _MOST_IMAGES or most > _MOST_BOXES or boxes.shape != (images, most, 4):
         raise broken(f"its bbox_features {features.shape} and bboxes {boxes.shape} do not match")
     if numbers.dtype.kind not in "iuf" or numbers.shape not in ((images,), (images, 1)):
@@ -180,6 +190,32 @@ def _hdf5(path: Path, split: str, reading: Reading) -> Iterator[Example]:
         raise DataError(Problem(str(path), "", what, "make or download the features again")) from None
 
 
+def _own(path: Path, reading: Reading) -> Iterator[Example]:
+    """What `holdfast features` wrote: memory-mapped, and checked against its checksums."""
+    open_file(path).close()
+    try:
+        check(path)
+        if path.suffix == ".h5":
+            arrays = map_arrays(path, "r")
+            ids = np.char.decode(arrays["ids"], "utf-8", "surrogateescape")
+        else:
+            arrays = {name: np.load(at, mmap_mode="r") for name, at in files_of(path, _ARRAYS).items()}
+            ids = np.load(path.with_suffix(".id.npy"))
+        features, boxes, numbers = _arrays(path, arrays)
+        images, most, _ = features.shape
+        sizes = arrays["sizes"]
+        if ids.shape != (images,) or ids.dtype.kind != "U" or sizes.shape != (images, 2) or sizes.dtype.kind != "i":
+            raise ValueError("its ids and sizes do not match its features")
+    except (OSError, KeyError, ValueError) as error:
+        what = f"it is not complete ({type(error).__name__}: {error!s:.80})"
+        raise DataError(Problem(str(path), "", what, "compute it again with `holdfast features`")) from None
+    names = {row: PurePosixPath(name).stem for row, name in enumerate(ids.tolist())}
+    step = max(_BLOCK // max(most, 1), 1)
+    for start in range(0, images, step):
+        part = slice(start, start + step)
+        yield from _block(path, start, features[part], boxes[part], numbers[part], names, reading, sizes[part])
+
+
 def _block(
     path: Path,
     start: int,
@@ -188,6 +224,7 @@ def _block(
     numbers: NDArray[Any],
     names: dict[int, str],
     reading: Reading,
+    sizes: NDArray[Any] | None = None,
 ) -> Iterator[Example]:
     for offset, number in enumerate(numbers.tolist()):
         row = start + offset
@@ -200,6 +237,8 @@ def _block(
         except ValueError as error:
             reading.bad(path, f"row {row}", str(error), "make or download the features again")
             continue
+        if sizes is not None:
+            extra |= dict(zip(("image_w", "image_h"), sizes[offset].tolist(), strict=True))
         yield Example(names[row], extra=extra)
 
 
@@ -210,12 +249,15 @@ def _read(folder: Path, split: str, reading: Reading) -> Iterator[Example]:
     if several:
         return
     path = first_file(folder, _files(split), "make or download the features there")
+    if split in _OWN:
+        yield from _own(path, reading)
+        return
     yield from _hdf5(path, split, reading) if split in _HDF5 else _tsv(path, reading)
 
 
 DATASET = Dataset(
     name="region_features",
-    splits=(*_HDF5, *_TSV, "trainval"),
+    splits=(*_HDF5, *_TSV, "trainval", *_OWN),
     read=_read,
     present=_present,
     counts={
@@ -255,6 +297,12 @@ def read_rows(
                     if name in wanted and name not in seen:
                         seen.add(name)
                         extra = example.extra
+                        if split in _OWN and len(extra["boxes"]) > most:
+                            raise UserError(
+                                f"{folder}: {split} has {len(extra['boxes'])} boxes of an image, and this benchmark "
+                                f"takes {most}: compute them with fewer cells (holdfast features --cells 6), or set "
+                                "benchmark.boxes where there is such a setting"
+                            )
                         width, height = (extra["image_w"], extra["image_h"]) if "image_w" in extra else sides(name)
                         boxes = extra["boxes"][:most] / np.array([width, height] * 2, np.float32)
                         yield name, extra["features"][:most], boxes.clip(0, 1)

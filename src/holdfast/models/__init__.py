@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from holdfast.models.bert import Bert, TinyBert
+    from holdfast.models.efficientnet import EfficientNetLite0
     from holdfast.models.huggingface import HuggingFace
     from holdfast.models.lxmert import Lxmert, TinyLxmert
     from holdfast.models.modular import ModularPerceptron, ModularResNet18, ModularVit
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 _PLACES = {
     "Bert": "bert",
+    "EfficientNetLite0": "efficientnet",
     "HuggingFace": "huggingface",
     "Lxmert": "lxmert",
     "ModularPerceptron": "modular",
@@ -47,6 +49,7 @@ _PLACES = {
 
 __all__ = [
     "Bert",
+    "EfficientNetLite0",
     "HuggingFace",
     "Lxmert",
     "ModularPerceptron",

@@ -67,6 +67,10 @@ class Encoder(nn.Module, ABC):
         """Become the network that `structure` described; the weights come with the model's."""
         raise AssertionError("called only with a structure, and this encoder has none")
 
+    def grid(self, images: Tensor) -> Tensor:
+        """The feature map of images, (rows, 3, height, width) of bytes: (rows, channels, cells down, cells across)."""
+        raise UserError(f"{type(self).__name__} gives no feature map of an image: choose another model")
+
     def words(self, inputs: Mapping[str, Tensor]) -> Tensor:
         """One vector for each word piece, (rows, length, width): for masked phrases."""
         raise UserError(f"{type(self).__name__} gives no vector for each word, which a masked phrase needs")

@@ -268,6 +268,23 @@ class Pretrained(nn.Module, ABC):
         present = torch.ones_like(states[..., :1]) if mask is None else mask.unsqueeze(-1).to(states)
         return (states * present).sum(1) / present.sum(1)
 
+    def in_places(self, sees: Any, image: Tensor) -> Tensor:
+        """The last states of what sees images as a map (rows, width, down, across), without those that have no place.
+
+        A class token, a distillation token and registers stand before the patches.
+        """
+        pixels = self.seen(image)
+        states: Tensor = sees(pixel_values=pixels)["last_hidden_state"]
+        if states.ndim == 4:
+            return states
+        patch = getattr(sees.config, "patch_size", None)
+        down, across = (side // patch for side in pixels.shape[-2:]) if isinstance(patch, int) else (0, 0)
+        if not 0 < down * across <= states.shape[1]:  # windows are merged on the way up
+            down = across = round(states.shape[1] ** 0.5)
+        if down * across > states.shape[1]:
+            raise UserError(f"the {states.shape[1]} states of {type(sees).__name__} are no grid: choose another model")
+        return states[:, -down * across :].transpose(1, 2).reshape(len(states), -1, down, across)
+
     def layers(self) -> Sequence[nn.Module]:
         """The repeated blocks."""
         return places.repeated(self.model)
@@ -285,6 +302,10 @@ class ImageModule(Pretrained):
         """One vector an image."""
         first = any(name.endswith(("cls_token", "class_embedding")) for name, _ in self.model.named_parameters())
         return self.pooled(self.model(pixel_values=self.seen(image)), None, first)
+
+    def grid(self, image: Tensor) -> Tensor:
+        """Its last states in their places."""
+        return self.in_places(self.model, image)
 
 
 class TextModule(Pretrained):
@@ -314,6 +335,10 @@ class DualModule(Pretrained):
         if text is not None and text_length is not None:
             found.append(self.pooled(self.model.get_text_features(**self.read(text, text_length)), None, first=True))
         return torch.cat(found, -1)
+
+    def grid(self, image: Tensor) -> Tensor:
+        """The last states of what sees images, in their places."""
+        return self.in_places(self.model.vision_model, image)
 
     def layers(self) -> Sequence[nn.Module]:
         """Those of both, in turns from the bottom up."""

@@ -7,6 +7,7 @@ An instance is copied with its weights, whose hash is part of a run's id. A modu
 |---|---|
 | `wants()` | a `Wants`, or a dictionary of its fields: the side of its images, its word pieces, what it sees |
 | `layers()` | its layers from the bottom up, for frozen-bottom, adapters and low-rank updates |
+| `grid(image)` | the feature map of images, (rows, channels, height, width), from pixels as `forward` takes them |
 | `words(...)` | one vector for each word piece, (rows, length, width), from columns as `forward` takes them |
 | `classifier(width, asked)` | the classifier of a `Head`, in place of a linear one |
 | `word_embedding()` | the `nn.Embedding` of its word pieces, whose weights a masked-phrase head shares |
@@ -288,6 +289,15 @@ class WrappedEncoder(Encoder):
     def _features(self, given: Mapping[str, Tensor]) -> Tensor:
         output = self._asked.call(self.module, given, self.like.dtype)
         return columns.features(output, given, self.name)
+
+    def grid(self, images: Tensor) -> Tensor:
+        """What the module's own `grid` gives, or its output where that is a map."""
+        said, given = _says(self.module, "grid"), {"image": images}
+        asked = columns.Signature(self.module, given, "forward" if said is None else "grid")
+        found = asked.call(self.module if said is None else said, given, self.like.dtype)
+        if not isinstance(found, Tensor) or found.ndim != 4:
+            raise UserError(f"{self.name} gives no feature map of an image: give it a method grid(image)")
+        return found
 
     def words(self, inputs: Mapping[str, Tensor]) -> Tensor:
         """What the module's own `words` gives."""

@@ -205,7 +205,7 @@ def check_images(name: str, inputs: Inputs, least: int = 1) -> tuple[int, int]:
 
 def published(depth: int, weights: Path, stages: int = 3) -> ResNetEncoder:
     """A network up to a stage, with weights that torchvision published, from a file: frozen, for features."""
-    state = _read(weights)
+    state = read_weights(weights)
     later = ("fc.", *(f"layer{stage}." for stage in range(stages + 1, 5)))
     state = {name: tensor for name, tensor in state.items() if not name.startswith(later)}
     with torch.device("meta"):
@@ -227,7 +227,8 @@ def published(depth: int, weights: Path, stages: int = 3) -> ResNetEncoder:
     return encoder.requires_grad_(False).eval()
 
 
-def _read(path: Path) -> dict[str, Tensor]:
+def read_weights(path: Path) -> dict[str, Tensor]:
+    """The weights by name in a file of a state dict or of safetensors; nothing in it is executed."""
     try:
         if path.suffix == ".safetensors":
             from safetensors.torch import load_file
@@ -235,7 +236,7 @@ def _read(path: Path) -> dict[str, Tensor]:
             return load_file(path)
         state = torch.load(path, map_location="cpu", weights_only=True)
     except FileNotFoundError:
-        raise UserError(f"there is no file {path}: give the file of a ResNet's weights") from None
+        raise UserError(f"there is no file {path}: give the file of the weights") from None
     except Exception as error:  # a file of another kind makes the readers fail in many ways
         reason = str(error).splitlines()[0][:100] if str(error) else type(error).__name__
         raise UserError(f"{path} is no file of weights ({reason}): give a state dict or safetensors") from None

@@ -104,11 +104,20 @@ class VitEncoder(Encoder):
     def forward(self, inputs: Mapping[str, Tensor]) -> Tensor:
         """A vector for each image: (rows, width), or (rows, images, width)."""
         images = inputs["image"]
-        x = self.patches(images.flatten(0, -4))
+        out: Tensor = self.norm(self._states(images.flatten(0, -4))[:, 0]).view(*images.shape[:-3], self.width)
+        return out
+
+    def grid(self, images: Tensor) -> Tensor:
+        """The normalised vectors of the patches in their places: (rows, width, patches down, patches across)."""
+        down = images.shape[-2] // self.patches.projection.stride[0]
+        cells: Tensor = self.norm(self._states(images)[:, 1:])
+        return cells.transpose(1, 2).reshape(len(cells), self.width, down, -1)
+
+    def _states(self, images: Tensor) -> Tensor:
+        x: Tensor = self.patches(images)
         for block in self.block:
             x = block(x)
-        out: Tensor = self.norm(x[:, 0]).view(*images.shape[:-3], self.width)
-        return out
+        return x
 
 
 @dataclass(frozen=True)

@@ -1,35 +1,79 @@
-"""A feature map of every image, computed once.
+"""A feature map of every image, or a feature of each of its boxes, computed once.
 
-Beside the files that `data/features.py` reads, OUT.json records how many maps are done, and a hash of their inputs.
-OUT.npy appears when all are done. A call that was interrupted continues where it stopped.
+Beside the files that `data/features.py` reads, OUT.json records how many images are done, and a hash of their inputs.
+OUT appears when all are done. A call that was interrupted continues where it stopped. The result does not depend on
+the number of processes: each image of a batch is computed with the same others, by one thread.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
+from torch.nn import functional
 
 from holdfast import checksums
-from holdfast.data.features import Features, open_features
-from holdfast.data.images import decode
-from holdfast.data.prepared import open_prepared
-from holdfast.data.table import Shared
+from holdfast.data.features import SUFFIXES, Shapes, files_of, make_arrays, map_arrays
+from holdfast.data.threads import threads
 from holdfast.errors import UserError, in_bytes
+from holdfast.pretraining.boxes import BoxFile
+from holdfast.pretraining.shown import ShownImages, open_images
+from holdfast.processes import working
 
-SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".bmp")
+Network: TypeAlias = Callable[[Tensor], Tensor]
+Made: TypeAlias = dict[str, NDArray[Any]]
+FEW = 2
+"""The parts for each process up to which one does it all: starting others takes seconds."""
+SAMPLES = 7
+"""A box's feature is the mean of 7 x 7 points, between the cells of the map."""
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What is kept of a feature map: the map itself, or the features of boxes."""
+
+    kind: Literal["grid", "regions"] = "grid"
+    cells: int = 0
+    """Pool the map to this many cells a side; 0: leave it as it is."""
+    boxes: BoxFile | None = None
+    """With `regions`, the boxes of each image; None: the cells of the map."""
+
+    def name(self) -> str:
+        """What tells it from all others; empty for the map as it is."""
+        boxes = self.boxes.fingerprint if self.boxes else ""
+        return f"/{self.kind}/{self.cells}/{boxes}" if self != Kept() else ""
+
+    def only(self, names: NDArray[np.str_]) -> Kept:
+        """The same, with the boxes of some images alone."""
+        return replace(self, boxes=self.boxes.only(names.tolist())) if self.boxes else self
+
+    def shapes(self, images: int, made: Made, longest: int) -> Shapes:
+        """The arrays for this many images, from those of some of them."""
+        if self.kind == "grid":
+            return {"features": ((images, *made["features"].shape[1:]), "<f2")}
+        most = self.boxes.most if self.boxes else made["bbox_features"].shape[1]
+        return {
+            "bbox_features": ((images, most, made["bbox_features"].shape[2]), "<f2"),
+            "bboxes": ((images, most, 4), "<f4"),
+            "num_boxes": ((images,), "<i8"),
+            "sizes": ((images, 2), "<i8"),
+            "ids": ((images,), f"S{longest}"),
+        }
 
 
 def compute_features(
-    network: Callable[[Tensor], Tensor],
+    network: Network,
     images: Path,
     out: Path,
     *,
@@ -37,123 +81,220 @@ def compute_features(
     side: int = 224,
     batch: int = 32,
     device: str | torch.device = "cpu",
+    kept: Kept | None = None,
+    workers: int = 1,
     progress: Callable[[int, int], None] = lambda done, total: None,
-) -> Features:
-    """Compute the feature map of every image of a folder, or of a prepared table, with a network.
+) -> tuple[int, ...]:
+    """Compute the features of every image of a folder, or of a prepared table, with a network; return their shape.
 
-    The network takes uint8 images (rows, 3, height, width) on the device; `name` identifies it, so that no file mixes
-    two networks. Files are resized to `side`; a table's images are used at their own size.
+    The network takes uint8 images (rows, 3, height, width) on the device, and gives their feature maps; `name`
+    identifies it, so that no file mixes two networks. Files are resized to `side`; a table's images are used at their
+    own size. With several `workers`, processes decode images and, on the CPU, compute: the network is then pickled.
     """
-    if out.suffix != ".npy":
-        raise UserError(f"features are saved as .npy: name the file {out.with_suffix('.npy').name}, not {out.name}")
-    source = _TableImages(images) if (images / "index.json").exists() else _Folder(images, side)
-    note, partial = out.with_suffix(".json"), out.with_name(f".{out.name}.writing")
-    before = _read_note(note)
-    seen = hashlib.blake2b(name.encode(), digest_size=16)
-    done = min(int(before.get("done", 0)), len(source))
-    for row in range(done):
-        seen.update(source.state(row))
-    same = before.get("source") == seen.hexdigest()
-    if out.exists():
-        if same and done == len(source):
-            return open_features(out)
-        raise UserError(f"{out} holds features of other images or of another network: change --out, or delete it")
-    maps = _open_partial(partial, len(source)) if same and done else None
-    if maps is None:
-        done, seen = 0, hashlib.blake2b(name.encode(), digest_size=16)
-    while done < len(source):
-        rows = range(done, min(done + batch, len(source)))
-        with torch.inference_mode():
-            found = network(source.pixels(rows).to(device)).to("cpu", torch.float16).numpy()
-        if maps is None:
-            maps = _new_partial(partial, (len(source), *found.shape[1:]))
-        maps[rows.start : rows.stop] = found
-        maps.flush()
-        for row in rows:
-            seen.update(source.state(row))
-        done = rows.stop
-        _write_note(note, {"done": done, "images": len(source), "source": seen.hexdigest()})
-        progress(done, len(source))
-    ids = out.with_suffix(".id.npy")
-    np.save(ids, np.array(source.ids, np.str_))
-    files = {out.name: checksums.of_file(partial), ids.name: checksums.of_file(ids)}
-    _write_note(note, {"done": done, "images": len(source), "source": seen.hexdigest(), "files": files})
-    partial.rename(out)
-    return open_features(out)
+    if out.suffix not in SUFFIXES:
+        raise UserError(
+            f"features are saved as {' or '.join(SUFFIXES)}: "
+            f"name the file {out.with_suffix('.npy').name}, not {out.name}"
+        )
+    source = open_images(images, side)
+    kept = kept or Kept()
+    if kept.boxes:
+        kept.boxes.check(source.ids)
+    store = _FeatureFile(out, len(source), hashlib.blake2b((name + kept.name()).encode(), digest_size=16), source.state)
+    if store.finished():
+        return _shape(out)
+    parts = [range(start, min(start + batch, len(source))) for start in range(store.open(), len(source), batch)]
+    for rows, made in zip(parts, _computed(network, source, parts, str(device), kept, workers), strict=True):
+        if not store.arrays:
+            encoded = np.char.encode(source.ids, "utf-8", "surrogateescape")
+            store.create(kept.shapes(len(source), made, encoded.dtype.itemsize), encoded)
+        store.write(rows, made)
+        progress(rows.stop, len(source))
+    store.finish(source.ids)
+    return _shape(out)
 
 
-class _Folder:
-    """The image files under a folder."""
+def _computed(
+    network: Network, source: Any, parts: list[range], device: str, kept: Kept, workers: int
+) -> Iterator[Made]:
+    """What is made of each part, in order; a few parts ahead wait, each of some megabytes."""
+    if workers == 1 or len(parts) <= FEW * workers:
+        for rows in parts:
+            yield _made(network, source.shown(rows), device, kept)
+        return
+    on_cpu = device == "cpu"
+    waiting: deque[Future[Any]] = deque()
+    with working(workers, "a process that computes features died: give it more memory, or use --jobs 1") as pool:
+        for part in [*parts, *[None] * (2 * workers)]:
+            if part is not None and on_cpu:
+                only = kept.only(source.ids[part.start : part.stop])
+                waiting.append(pool.submit(_shown_and_made, network, source.part(part), only))
+            elif part is not None:
+                waiting.append(pool.submit(_shown, source.part(part)))
+            if waiting and (part is None or len(waiting) > 2 * workers):
+                found = waiting.popleft().result()
+                yield found if on_cpu else _made(network, found, device, kept)
 
-    def __init__(self, folder: Path, side: int) -> None:
-        self.side = side
-        self.paths = sorted(_image_files(folder))
-        if not self.paths:
-            raise UserError(f"{folder} contains no images ({', '.join(SUFFIXES)}): specify the folder of the images")
-        self.ids = [path.relative_to(folder).as_posix() for path in self.paths]
 
-    def __len__(self) -> int:
-        return len(self.paths)
-
-    def state(self, row: int) -> bytes:
-        state = self.paths[row].stat()
-        return f"{self.ids[row]}/{state.st_size}/{state.st_mtime_ns}/{self.side};".encode("utf-8", "surrogateescape")
-
-    def pixels(self, rows: range) -> Tensor:
-        pixels = np.stack([decode(self.paths[row], self.side) for row in rows])
-        return torch.from_numpy(np.ascontiguousarray(pixels.transpose(0, 3, 1, 2)))
+def _shown(part: Any) -> ShownImages:
+    found: ShownImages = part()
+    return found
 
 
-class _TableImages:
-    """The distinct images of a prepared table."""
+def _shown_and_made(network: Network, part: Any, kept: Kept) -> Made:
+    return _made(network, part(), "cpu", kept)
 
-    def __init__(self, folder: Path) -> None:
-        prepared = open_prepared(folder)
-        column = prepared.table.inputs.get("image")
-        if isinstance(column, Shared):
-            index = column.index.reshape(len(column), -1).numpy()
-            first = np.full(len(column.values), -1)
-            shown = np.repeat(np.arange(len(index)), index.shape[1])
-            first[index.flatten()[::-1]] = shown[::-1]  # of several examples, the first remains, as it is written last
-            self.values, self.ids = column.values, ["" if row < 0 else str(prepared.ids[row]) for row in first]
-        elif isinstance(column, Tensor):
-            self.values, self.ids = column, [str(name) for name in prepared.ids]
+
+def _made(network: Network, shown: ShownImages, device: str, kept: Kept) -> Made:
+    """The arrays of some images."""
+    with threads(1), torch.inference_mode():
+        maps = network(torch.from_numpy(shown.pixels).to(device))
+        if kept.cells:
+            maps = functional.adaptive_avg_pool2d(maps, kept.cells)
+        if kept.kind == "grid":
+            return {"features": maps.to("cpu", torch.float16).numpy()}
+        shares = [_cells(*maps.shape[-2:])] * len(maps)
+        if kept.boxes:
+            shares = [kept.boxes.shares(name, size) for name, size in zip(shown.ids, shown.sizes, strict=True)]
+            rows = [pooled(each, torch.from_numpy(box)) for each, box in zip(maps, shares, strict=True)]
         else:
-            raise UserError(f"{folder} has no decoded images: specify the folder of the images instead")
-        self.fingerprint = prepared.fingerprint
-
-    def __len__(self) -> int:
-        return len(self.values)
-
-    def state(self, row: int) -> bytes:
-        return f"{row}/{self.fingerprint};".encode()
-
-    def pixels(self, rows: range) -> Tensor:
-        return self.values[rows.start : rows.stop]
-
-
-def _image_files(folder: Path) -> Iterator[Path]:
-    if not folder.is_dir():
-        raise UserError(f"there is no folder {folder}: specify the folder of the images")
-    for here, _, names in os.walk(folder):
-        yield from (Path(here, name) for name in names if name.lower().endswith(SUFFIXES))
+            rows = list(maps.flatten(2).transpose(1, 2))
+        most = kept.boxes.most if kept.boxes else len(shares[0])
+        made: Made = {
+            "bbox_features": np.zeros((len(maps), most, maps.shape[1]), "<f2"),
+            "bboxes": np.zeros((len(maps), most, 4), "<f4"),
+            "num_boxes": np.array([len(each) for each in shares]),
+            "sizes": np.array(shown.sizes),
+        }
+        for row, (found, box, size) in enumerate(zip(rows, shares, shown.sizes, strict=True)):
+            made["bbox_features"][row, : len(box)] = found.to("cpu", torch.float16).numpy()
+            made["bboxes"][row, : len(box)] = box * np.array([*size, *size], np.float32)
+        return made
 
 
-def _open_partial(path: Path, rows: int) -> np.memmap[Any, np.dtype[np.float16]] | None:
-    try:
-        found = np.lib.format.open_memmap(path, "r+")
-    except (OSError, ValueError):
-        return None
-    return found if len(found) == rows and found.dtype == np.float16 else None
+def pooled(found: Tensor, boxes: Tensor) -> Tensor:
+    """The mean of a map (channels, down, across) within each box (boxes, 4), corners as shares: (boxes, channels).
+
+    >>> left_to_right = torch.arange(4.0).expand(1, 4, 4)
+    >>> pooled(left_to_right, torch.tensor([[0.25, 0.0, 0.75, 1.0], [0.5, 0.5, 0.75, 0.75]])).tolist()
+    [[1.5], [2.0]]
+    """
+    boxes = boxes.to(found)
+    at = (torch.arange(SAMPLES, device=found.device, dtype=found.dtype) + 0.5) / SAMPLES
+    start, sides = boxes[:, None, :2], (boxes[:, 2:] - boxes[:, :2])[:, None]
+    x, y = (2 * (start + sides * at[:, None]) - 1).unbind(2)  # (boxes, samples) each, from -1 to 1
+    where = torch.stack([x[:, None, :].expand(-1, SAMPLES, -1), y[:, :, None].expand(-1, -1, SAMPLES)], 3)
+    seen = functional.grid_sample(found[None], where.flatten(1, 2)[None], padding_mode="border", align_corners=False)
+    return seen[0].mean(2).T
 
 
-def _new_partial(path: Path, shape: tuple[int, ...]) -> np.memmap[Any, np.dtype[np.float16]]:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.unlink(missing_ok=True)
-    need, free = 2 * int(np.prod(shape)), shutil.disk_usage(path.parent).free
-    if need > free:  # writing to a mapped file on a full disk would kill the process without a message
-        raise UserError(f"the features need {in_bytes(need)}, but {path.parent} has only {in_bytes(free)} free")
-    return np.lib.format.open_memmap(path, "w+", np.float16, shape)
+def _cells(down: int, across: int) -> NDArray[np.float32]:
+    """The corners of a map's cells, row by row, as shares of the sides."""
+    top, left = np.meshgrid(np.arange(down), np.arange(across), indexing="ij")
+    corners = np.stack([left / across, top / down, (left + 1) / across, (top + 1) / down], 2)
+    return corners.reshape(-1, 4).astype(np.float32)
+
+
+class _FeatureFile:
+    """The arrays of a file that is being written, and the note of how far they are."""
+
+    def __init__(self, out: Path, images: int, name: Any, state: Callable[[int], bytes]) -> None:
+        self.out, self.images, self.seen, self.state = out, images, name, state
+        self.note, self.partial = out.with_suffix(".json"), out.with_name(f".{out.stem}.writing{out.suffix}")
+        self.arrays: dict[str, NDArray[Any]] = {}
+        before = _read_note(self.note)
+        self.done = min(int(before.get("done", 0)), images)
+        self.names: list[str] = before.get("arrays", ["features"])
+        self._fresh = name.copy()
+        for row in range(self.done):
+            self.seen.update(state(row))
+        self.same = before.get("source") == self.seen.hexdigest()
+
+    def finished(self) -> bool:
+        """Whether all was done before; a UserError where the file holds something else."""
+        if not self.out.exists():
+            return False
+        if self.same and self.done == self.images:
+            return True
+        raise UserError(f"{self.out} holds features of other images or of another network: change --out, or delete it")
+
+    def open(self) -> int:
+        """Open the arrays where an earlier call left them; how many images are done."""
+        if self.same and self.done:
+            try:
+                self.arrays = self._opened()
+            except (OSError, ValueError):
+                self.arrays = {}
+        if not self.arrays:
+            self.done, self.seen = 0, self._fresh
+        return self.done
+
+    def create(self, shapes: Shapes, ids: NDArray[np.bytes_]) -> None:
+        """Make room for all images."""
+        shapes = dict(shapes)
+        if self.out.suffix == ".h5":
+            shapes["ids"] = ((self.images,), f"S{ids.dtype.itemsize}")
+        else:
+            shapes.pop("ids", None)
+        self.out.parent.mkdir(parents=True, exist_ok=True)
+        self.names = list(shapes)
+        for path in set(files_of(self.partial, self.names).values()):
+            path.unlink(missing_ok=True)
+        need = sum(int(np.prod(shape)) * np.dtype(kind).itemsize for shape, kind in shapes.values())
+        free = shutil.disk_usage(self.out.parent).free
+        if need > free:  # writing to a mapped file on a full disk would kill the process without a message
+            raise UserError(f"the features need {in_bytes(need)}, but {self.out.parent} has only {in_bytes(free)} free")
+        self.arrays = make_arrays(self.partial, shapes)
+        if "ids" in self.arrays:
+            self.arrays["ids"][:] = ids
+
+    def write(self, rows: range, made: Mapping[str, NDArray[Any]]) -> None:
+        """Write some rows, and note that they are done."""
+        for name, found in made.items():
+            self.arrays[name][rows.start : rows.stop] = found
+        for array in self.arrays.values():
+            array.flush()  # type: ignore[attr-defined]
+        for row in rows:
+            self.seen.update(self.state(row))
+        self.done = rows.stop
+        self._write_note()
+
+    def finish(self, ids: NDArray[np.str_]) -> None:
+        """Rename all files to their final names."""
+        final = files_of(self.out, self.names)
+        written = {final[name]: path for name, path in files_of(self.partial, self.names).items()}
+        sums = {path.name: checksums.of_file(at if at.exists() else path) for path, at in written.items()}
+        if self.out.suffix != ".h5":
+            beside = self.out.with_suffix(".id.npy")
+            np.save(beside, ids)
+            sums[beside.name] = checksums.of_file(beside)
+        self._write_note(files=sums)
+        for path, at in reversed(written.items()):  # the main file last
+            if at.exists():
+                at.rename(path)
+
+    def _opened(self) -> dict[str, NDArray[Any]]:
+        if self.out.suffix == ".h5":
+            return map_arrays(self.partial, "r+")
+        files, final = files_of(self.partial, self.names), files_of(self.out, self.names)
+        at = {name: path if path.exists() else final[name] for name, path in files.items()}
+        arrays: dict[str, NDArray[Any]] = {name: np.lib.format.open_memmap(path, "r+") for name, path in at.items()}
+        return arrays if all(len(array) == self.images for array in arrays.values()) else {}
+
+    def _write_note(self, **more: Any) -> None:
+        note = {"done": self.done, "images": self.images, "source": self.seen.hexdigest(), "arrays": self.names}
+        temporary = self.note.with_name(f".{self.note.name}.writing")
+        temporary.write_text(json.dumps(checksums.sealed(note | more)) + "\n", encoding="utf-8")
+        temporary.rename(self.note)
+
+
+def _shape(path: Path) -> tuple[int, ...]:
+    """The shape of the main array of a file."""
+    if path.suffix == ".h5":
+        arrays = map_arrays(path, "r")
+        return next(arrays[name].shape for name in ("features", "bbox_features") if name in arrays)
+    found: tuple[int, ...] = np.load(path, mmap_mode="r").shape
+    return found
 
 
 def _read_note(path: Path) -> dict[str, Any]:
@@ -162,9 +303,3 @@ def _read_note(path: Path) -> dict[str, Any]:
     except (OSError, ValueError):
         return {}
     return note if isinstance(note, dict) else {}
-
-
-def _write_note(path: Path, note: dict[str, Any]) -> None:
-    temporary = path.with_name(f".{path.name}.writing")
-    temporary.write_text(json.dumps(checksums.sealed(note)) + "\n", encoding="utf-8")
-    temporary.rename(path)

@@ -34,9 +34,11 @@ FILES = {
         ("trainval_36",),
         ("coco_train", "coco_val"),
         ("trainval",),
+        ("coco_regions",),
+        ("regions",),
     ),
-    "nlvr2": (("nlvr2_train_obj36", "nlvr2_valid_obj36", "nlvr2_test_obj36"),),
-    "snli-ve": (("flickr_train", "flickr_val", "flickr_test"),),
+    "nlvr2": (("nlvr2_train_obj36", "nlvr2_valid_obj36", "nlvr2_test_obj36"), ("nlvr2_regions",), ("regions",)),
+    "snli-ve": (("flickr_train", "flickr_val", "flickr_test"), ("flickr_regions",), ("regions",)),
 }
 """The splits of `region_features` that together have all pictures of a task; the first existing ones are read. NLVR2
 has only LXMERT's, so these come first: a model should see the output of a single detector."""

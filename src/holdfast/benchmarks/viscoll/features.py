@@ -35,8 +35,10 @@ FILES = {
         ("trainval_36",),
         ("train2014_obj36", "val2014_obj36"),
         ("trainval",),
+        ("coco_regions",),
+        ("regions",),
     ),
-    "flickr": (("flickr_train", "flickr_val", "flickr_test"),),
+    "flickr": (("flickr_train", "flickr_val", "flickr_test"), ("flickr_regions",), ("regions",)),
 }
 """The splits of `region_features` that together have all images of a dataset; the first existing ones are read."""
 _BATCH = 256
