@@ -8,13 +8,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from cli.inside import inside
 from holdfast import run
-from holdfast.benchmarks.clvqa import analysis, protocol, tasks
+from holdfast.benchmarks.clvqa import analysis, protocol, report, tasks
 from holdfast.benchmarks.clvqa.benchmark import Clvqa
 from holdfast.benchmarks.clvqa.stream import balanced, halves
 from holdfast.errors import UserError
 from holdfast.experiments.config import resolve
 from holdfast.experiments.plan import graph
+from holdfast.experiments.planfile import read_plan, read_searches
 from holdfast.experiments.request import Request
 from holdfast.experiments.schedule import finish
 from holdfast.experiments.store import Record, Store
@@ -316,3 +318,63 @@ def test_settings_are_chosen_by_the_cl_score_which_needs_the_cumulative_run(tmp_
     expected = protocol.relative(trial.records[0].scores, together.scores, "validation")["cl_score"]
     assert trial.values == (pytest.approx(expected),)
     assert len(list(store.runs())) == 2
+
+
+def test_the_papers_choices_are_presets_at_its_scale():
+    rehearsal, ewc = (resolve(Request("clvqa", name, scale="paper")).algorithms[0] for name in ("rehearsal", "ewc"))
+    assert rehearsal.count == 10_000
+    assert (ewc.strength, ewc.half) == (100.0, True)
+    assert resolve(Request("clvqa", "rehearsal")).algorithms[0].count == 1000
+
+
+def test_the_plan_searches_as_the_supplement_says():
+    requests = read_plan("clvqa", "paper")
+    grid = {
+        name: sorted({request.settings[key] for request in requests if key in request.settings})
+        for name, key in (("rehearsal", "rehearsal.count"), ("ewc", "ewc.strength"))
+    }
+    assert grid == {"rehearsal": [100, 1000, 10000], "ewc": [100, 1000, 10000]}
+    searches = read_searches("clvqa", "paper", data="CLEVR")
+    assert [search.by for search in searches] == ["cl_score", "cl_score"]
+    groups = [group for search in searches for group in search.groups()]
+    assert len(groups) == 4, "a method in an order"
+    assert all(len(group) == 3 and all(len(runs) == 3 for _, runs in group) for group in groups)
+    assert {run.text() for group in groups for _, runs in group for run in runs} <= {
+        replace(request, data="CLEVR").text() for request in requests
+    }
+    assert read_searches("clvqa") == [], "on synthetic data, each method has one setting"
+
+
+@pytest.mark.thorough
+def test_a_plan_chooses_on_validation_data_and_the_report_shows_what_was_chosen(tmp_path):
+    file = tmp_path / "plan.toml"
+    quick = "\n".join(f'"{name}" = {value}' for name, value in QUICK.items())
+    file.write_text(
+        '[[experiment]]\nbenchmark = "clvqa"\nscale = "tiny"\nalgorithm = "rehearsal"\nchoose = "cl_score"\n'
+        f'[experiment.set]\n{quick}\n"rehearsal.count" = [2, 40]\n'
+    )
+    out = inside("plan", file, "--out", tmp_path / "runs", "--jobs", 1, cwd=tmp_path)
+    assert out.returncode == 0, out.stderr
+    assert "by CL score on validation data" in out.stderr
+    done = [run.record() for run in Store(tmp_path / "runs").runs()]
+    by_count = {r.config["algorithms"][0]["count"]: r for r in done if r.algorithm == "rehearsal"}
+    (together,) = (r for r in done if r.algorithm == "cumulative")
+    scores = {
+        count: protocol.relative(r.scores, together.scores, "validation")["cl_score"] for count, r in by_count.items()
+    }
+    chosen = max(scores, key=lambda count: scores[count])
+    assert {count: bool(r.tuning) for count, r in by_count.items()} == {c: c == chosen for c in by_count}
+    table, _ = report.section(done)
+    rows = {row[0].text: row for row in table.rows}
+    assert rows["rehearsal"][1].number == pytest.approx(100 * by_count[chosen].summary["wh"])
+    assert any(f"count {chosen}, the best of 2" in note for note in table.notes)
+
+
+def test_a_plan_that_chooses_by_an_unknown_measure_is_refused_before_it_runs(tmp_path):
+    file = tmp_path / "plan.toml"
+    table = 'benchmark = "clvqa"\nalgorithm = "rehearsal"\nchoose = "clscore"\nset = { "rehearsal.count" = [2, 4] }\n'
+    file.write_text(f"[[experiment]]\n{table}")
+    out = inside("plan", file, "--out", tmp_path / "runs", cwd=tmp_path)
+    assert out.returncode == 2
+    assert "'clscore' to choose by: did you mean cl_score" in out.stderr
+    assert not (tmp_path / "runs").exists()

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,14 +16,47 @@ from holdfast.cli.options import Compiled, Data, Device, Jobs, Json, Needs, Save
 from holdfast.errors import RunError, UserError, nearest
 
 if TYPE_CHECKING:
+    from holdfast.benchmarks.base import Measure
     from holdfast.experiments.local import Options
     from holdfast.experiments.plan import Plan
+    from holdfast.experiments.planfile import PlanSearch
     from holdfast.experiments.ray import RunResources
     from holdfast.experiments.remote import Remote
     from holdfast.experiments.schedule import PlanResult
     from holdfast.experiments.store import Store
+    from holdfast.experiments.tune import Trial
 
 ENGINES = ("local", "ray")
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """What a search of a plan chose, among its trials."""
+
+    title: str
+    measure: Measure
+    trials: Sequence[Trial]
+    tied: Sequence[Trial]
+
+    @property
+    def settings(self) -> dict[str, str] | None:
+        """The settings of the best point; None if no point has a value."""
+        return dict(self.tied[0].settings) if self.tied else None
+
+    def sentence(self) -> str:
+        """What was chosen, and what the others scored."""
+        values = "; ".join(f"{_words(each.settings)}: {self._shown(each.mean)}" for each in self.trials)
+        if not self.tied:
+            return f"nothing could be chosen by {self.measure.title} on validation data ({values})"
+        others = f" (the first of {len(self.tied)} that tie)" if len(self.tied) > 1 else ""
+        return f"{_words(self.tied[0].settings)}{others}, by {self.measure.title} on validation data ({values})"
+
+    def _shown(self, mean: float) -> str:
+        return "–" if math.isnan(mean) else f"{self.measure.factor * mean:.{self.measure.decimals}f}"
+
+
+def _words(settings: Mapping[str, str]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in settings.items())
 
 
 def register(app: typer.Typer) -> None:
@@ -75,13 +111,15 @@ def plan(
 
     from holdfast.experiments.local import Options
     from holdfast.experiments.plan import graph
-    from holdfast.experiments.planfile import changed, read_plan
+    from holdfast.experiments.planfile import changed, read_plan, read_searches
     from holdfast.experiments.remote import Remote, is_remote, local_copy
     from holdfast.experiments.store import Store
 
     if engine not in ENGINES:
         raise UserError(f"there is no engine {engine!r}: {nearest(engine, ENGINES)}")
     requests = changed(read_plan(file, scale), seeds, data=data, threads=threads)
+    searches = read_searches(file, scale, seeds=seeds, data=data, threads=threads)
+    _refuse_unknown(searches)
     remote = Remote(out) if is_remote(out) else None
     store = local_copy(out) if remote else Store(out)
     with Console(stderr=True, highlight=False).status(f"planning {len(requests)} runs"):
@@ -102,7 +140,46 @@ def plan(
         result = _on_ray(found, store, options, address, share, tries, remote)
     else:
         result = _local(found, store, options, jobs, tries, remote)
-    _tell(result, store, out, as_json)
+    chosen = _choose(searches, found, store, remote)
+    _tell(result, store, out, as_json, chosen)
+
+
+def _refuse_unknown(searches: Sequence[PlanSearch]) -> None:
+    """Raise a UserError, before anything is run, if a search chooses by a measure that there is not."""
+    from holdfast.experiments.config import resolve
+
+    for search in searches:
+        known = resolve(search.requests[0]).benchmark.measures
+        if search.by not in known:
+            raise UserError(f"there is no measure {search.by!r} to choose by: {nearest(search.by, known)}")
+        if known[search.by].higher is None:
+            raise UserError(f"{search.by!r} cannot be used to choose: it is not known whether more is better")
+
+
+def _choose(searches: Sequence[PlanSearch], plan: Plan, store: Store, remote: Remote | None) -> list[Chosen]:
+    """Choose on validation data, and write into the records of what was chosen how that was done."""
+    from holdfast.experiments.remote import LAST
+    from holdfast.experiments.setups import Setups
+    from holdfast.experiments.tune import best, judged, note
+
+    setups, found = Setups(), []
+    for search in searches:
+        for points in search.groups():
+            own = {run for _, requests in points for run in map(plan.run, requests)}
+            needed = own | {other for run in own for other in plan.needs[run].values()}
+            records = {run: record for run in needed if (record := store.folder(run).record()) is not None}
+            measure = plan.configs[next(iter(own))].benchmark.measures[search.by]
+            trials = judged(plan, points, records, search.by, setups)
+            tied = best(trials, bool(measure.higher))
+            how = {"by": search.by, "split": "validation", "trials": len(trials), "seeds": len(points[0][1])}
+            for run in tied[0].runs if tied else ():
+                note(records[run], how, store)
+                if remote is not None:
+                    remote.up(run, store, [LAST])
+            first = plan.configs[plan.run(points[0][1][0])]
+            title = " ".join([first.title, str(getattr(first.benchmark, "order", "") or "")]).strip()
+            found.append(Chosen(title, measure, trials, tied))
+    return found
 
 
 def _local(plan: Plan, store: Store, options: Options, jobs: int, tries: int, remote: Remote | None) -> PlanResult:
@@ -179,7 +256,7 @@ def _print_plan(plan: Plan, store: Store, as_json: bool) -> None:
     print_grid(Grid("plan", ("benchmark", "model", "algorithm", "runs", "done", "each"), rows, tuple(notes)))
 
 
-def _tell(result: PlanResult, store: Store, out: str, as_json: bool) -> None:
+def _tell(result: PlanResult, store: Store, out: str, as_json: bool, chosen: Sequence[Chosen] = ()) -> None:
     """Report what was done and what failed, with the commands that try it again."""
     from rich.console import Console
 
@@ -192,6 +269,7 @@ def _tell(result: PlanResult, store: Store, out: str, as_json: bool) -> None:
                 "runs": len(plan.configs),
                 "tried": len(result.tries),
                 "seconds": result.seconds,
+                "chosen": [{"of": each.title, "settings": each.settings} for each in chosen],
                 "failed": [
                     {
                         "id": each.id,
@@ -208,6 +286,8 @@ def _tell(result: PlanResult, store: Store, out: str, as_json: bool) -> None:
         console = Console(stderr=True, highlight=False, soft_wrap=True)
         done = sum(outcome.status == "done" for outcome in result.outcomes.values())
         console.print(f"{out}: {done} of {len(plan.configs)} runs are done, {len(result.tries)} of them now")
+        for choice in chosen:
+            console.print(f"{choice.title}: {choice.sentence()}", markup=False)
         for each in failed:
             console.print(f"failed: {plan.labels[each.id]}: {each.reason}", markup=False)
             console.print(f"  again: {_repeat(result, each.id, store)}", markup=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -57,6 +57,41 @@ def read_plan(name: str, scale: str | None = None) -> list[Request]:
     return from_tables(found, str(path), scale)
 
 
+@dataclass(frozen=True)
+class PlanSearch:
+    """Runs of an experiment that differ in some settings, among whose values a measure on validation data chooses."""
+
+    by: str
+    names: tuple[str, ...]
+    requests: tuple[Request, ...]
+
+    def groups(self) -> list[list[tuple[dict[str, Any], list[Request]]]]:
+        """What is chosen among, for each method, order and so on: points with their runs, one for each seed."""
+        found: dict[str, dict[str, tuple[dict[str, Any], list[Request]]]] = {}
+        for request in self.requests:
+            point = {name: request.settings[name] for name in self.names if name in request.settings}
+            others = {name: value for name, value in request.settings.items() if name not in self.names}
+            alike = replace(request, seed=0, settings=others).text()
+            found.setdefault(alike, {}).setdefault(repr(point), (point, []))[1].append(request)
+        return [list(points.values()) for points in found.values() if len(points) > 1]
+
+
+def read_searches(name: str, scale: str | None = None, **change: Any) -> list[PlanSearch]:
+    """The searches of a plan file: those of its experiments with `choose`; `change` is as for `changed`."""
+    path = Path(name)
+    path = path if path.exists() else shipped().get(name, path)
+    if path.suffix == ".py":
+        return []
+    tables = tomllib.loads(path.read_text(encoding="utf-8"))["experiment"]
+    found = []
+    for number, table in enumerate([tables] if isinstance(tables, Mapping) else tables, 1):
+        whole = _at_scale(table, scale)
+        if "choose" in whole:
+            requests = changed(_experiment(whole, f"{path}, experiment {number}"), **change)
+            found.append(PlanSearch(whole["choose"], tuple(whole.get("set", {})), tuple(requests)))
+    return found
+
+
 def from_tables(found: Mapping[str, Any], where: str, scale: str | None = None) -> list[Request]:
     """The requests of `[[experiment]]` tables: every combination of the lists of each.
 
@@ -99,7 +134,7 @@ def _at_scale(table: Mapping[str, Any], scale: str | None) -> dict[str, Any]:
 
 
 def _experiment(table: Mapping[str, Any], where: str) -> Iterator[Request]:
-    known = [*LISTS, *LISTS.values(), *ONE, "seeds", "seed", "set"]
+    known = [*LISTS, *LISTS.values(), *ONE, "seeds", "seed", "set", "choose"]
     for name in table:
         if name not in known:
             raise UserError(f"{where}: {name!r} is no part of an experiment: {nearest(name, known)}")
@@ -112,6 +147,8 @@ def _experiment(table: Mapping[str, Any], where: str) -> Iterator[Request]:
             if not isinstance(value, str) and not (slot == "model" and value is None):
                 raise UserError(f"{where}: {slot} is {shown(value)}, and must be text: give a name, such as {example}")
     settings = table.get("set", {})
+    if not isinstance(table.get("choose", ""), str):
+        raise UserError(f"{where}: choose is {shown(table['choose'])}: give the name of a measure, such as cl_score")
     if not isinstance(settings, Mapping) or not all("." in name for name in settings):
         raise UserError(f'{where}: write settings as [experiment.set] and "owner.name" = value')
     points = [dict(zip(settings, point, strict=True)) for point in product(*map(_values, settings.values()))]

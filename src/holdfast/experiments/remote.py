@@ -88,15 +88,17 @@ class Remote:
                 temporary.replace(target)
 
     def up(self, run: str, store: Store, only: Sequence[str] = ()) -> None:
-        """Copy what this machine has of a run, and take away the checkpoints of one that is done."""
+        """Copy what this machine has of a run, and take away the checkpoints that one that is done no longer has."""
         folder, base = store.folder(run).path, f"{self.root}/{run}"
         found = [path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()]
         names = [name for name in found if name not in OURS and not Path(name).name.startswith(".")]
         for name in _record_last(name for name in names if not only or name in only):
             self._try(self.files.makedirs, f"{base}/{name}".rpartition("/")[0], exist_ok=True)
             self._try(self.files.put_file, str(folder / name), f"{base}/{name}")
-        if LAST in names and self._try(self.files.exists, f"{base}/checkpoints"):
-            self._try(self.files.rm, f"{base}/checkpoints", recursive=True)
+        if LAST in names and not only and self._try(self.files.exists, f"{base}/checkpoints"):
+            for path in map(str, self._try(self.files.find, f"{base}/checkpoints")):
+                if path.removeprefix(base).lstrip("/") not in found:
+                    self._try(self.files.rm, path)
 
     def fetch(self, config: Config, store: Store) -> None:
         """Copy down what one run needs: what it did so far, and the weights that it begins with."""

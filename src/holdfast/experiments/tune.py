@@ -17,7 +17,7 @@ from holdfast.experiments.schedule import finish
 from holdfast.experiments.setups import Setups
 from holdfast.experiments.store import Record, Store
 from holdfast.metrics.pooling import doubtful, pool
-from holdfast.types import Score, Stream
+from holdfast.types import Score
 
 Log = tuple[Sequence[Score], Mapping[str, Sequence[Score]]]
 """The scores of a run, and those of the runs that it is compared with, by name."""
@@ -81,16 +81,26 @@ def tune(
     ]
     setups = Setups()
     plan = graph((each for point in requests for each in point), setups=setups)
-    records = carry_out(plan)
-    named = [[plan.run(each) for each in point] for point in requests]
+    return judged(plan, list(zip(points(grid), requests, strict=True)), carry_out(plan), by, setups)
+
+
+def judged(
+    plan: Plan,
+    requests: Sequence[tuple[Mapping[str, str], Sequence[Request]]],
+    records: Mapping[str, Record],
+    by: str,
+    setups: Setups,
+) -> list[Trial]:
+    """The trials of points, each with its requests, from the records of a plan that has been carried out."""
+    named = [[plan.run(each) for each in own] for _, own in requests]
     logs = {
-        run: _validation(plan, run, records, _learned(plan.configs[run], setups.stream(plan.configs[run])))
+        run: _validation(plan, run, records, _learned(plan.configs[run], setups))
         for run in chain(*named)
         if run in records
     }
     values = _values(plan, logs, by)
     trials: dict[tuple[str, ...], Trial] = {}
-    for point, own in zip(points(grid), named, strict=True):
+    for (point, _), own in zip(requests, named, strict=True):
         runs = tuple(own)
         done = (records[run] for run in runs if run in records)
         trials.setdefault(runs, Trial(point, tuple(values.get(run, math.nan) for run in runs), runs, tuple(done)))
@@ -125,8 +135,13 @@ def mark(
     found = [finish(plan, run, store) for run in plan.wanted if run in records]
     for record in found:
         assert record is not None, "it is among the records"
-        write_json(store.folder(record.id).path / "record.json", replace(record, tuning=dict(how)).to_json())
+        note(record, how, store)
     return [record.id for record in found if record is not None]
+
+
+def note(record: Record, how: Mapping[str, Any], store: Store) -> None:
+    """Write into a record how its settings were chosen."""
+    write_json(store.folder(record.id).path / "record.json", replace(record, tuning=dict(how)).to_json())
 
 
 def _validation(plan: Plan, run: str, records: Mapping[str, Record], learned: Collection[str] | None) -> Log:
@@ -155,14 +170,14 @@ def _values(plan: Plan, logs: Mapping[str, Log], by: str) -> dict[str, float]:
     return found
 
 
-def _learned(config: Config, stream: Stream) -> set[str] | None:
+def _learned(config: Config, setups: Setups) -> set[str] | None:
     """The evaluation sets of the stages that a run learns, where it learns only the first of them; else None.
 
     A mean over stages that were never learned would be too low, and say nothing of the settings.
     """
     if config.stages is None:
         return None
-    return {each.name for stage in stream.stages for each in stage.validation} or None
+    return {each.name for stage in setups.stream(config).stages for each in stage.validation} or None
 
 
 def on_validation(scores: Sequence[Score]) -> list[Score]:

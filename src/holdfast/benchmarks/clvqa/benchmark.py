@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from holdfast.benchmarks.base import Benchmark, Measure, Need, Setup
 from holdfast.benchmarks.clvqa import protocol, tasks
@@ -43,6 +43,11 @@ WARMUP = {"tiny": 0.0, "small": 0.25, "large": 0.0, "paper": 0.0}
 """A small model that starts its second task at the full rate loses its vision along with the old answers."""
 RATES = {"tiny": 3e-3, "small": 3e-3, "large": 1e-3, "paper": 5e-4}
 """The paper's rate at its scale; a small model learns faster at a higher one."""
+PAPER: dict[str, dict[str, Any]] = {
+    "rehearsal": {"rehearsal.count": 10_000},
+    "ewc": {"ewc.strength": 100.0, "ewc.half": True},
+}
+"""What the paper's search chose for both orders; EWC has the 1/2 of its equation."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +80,10 @@ class Clvqa(Benchmark):
     def model(self, algorithm: str = "finetune") -> str:
         """The paper's own model at its scale, and a small one otherwise."""
         return "san" if self.scale == "paper" else self.default_model
+
+    def preset(self, model: str, algorithm: str) -> Mapping[str, Any]:
+        """The paper's choices, at its scale."""
+        return PAPER.get(algorithm, {}) if self.scale == "paper" else {}
 
     def needs(self, title: str) -> Mapping[str, Need]:
         """The cumulative run, for intransigence; a task learned alone needs none."""

@@ -34,7 +34,7 @@ def section(records: Sequence[Record]) -> list[Block]:
 
 def _table(records: Sequence[Record]) -> TableBlock:
     columns = [(order, task) for order, tasks in ORDERS.items() for task in tasks]
-    ours = {order: rows_of([r for r in records if _order(r) == order]) for order in ORDERS}
+    ours = {order: _with_choices(rows_of([r for r in records if _order(r) == order])) for order in ORDERS}
     titles = [title for order in ORDERS for title in ours[order]]
     names = [*METHODS.values(), *dict.fromkeys(title for title in titles if title not in METHODS.values())]
     published = {ours_: theirs for theirs, ours_ in METHODS.items()}
@@ -54,9 +54,39 @@ def _table(records: Sequence[Record]) -> TableBlock:
     scale, model = records[0].config["benchmark"].get("scale"), records[0].config["model"]["name"]
     title = f"clvqa, the main table: accuracy after both tasks ({scale}, {model})"
     notes = ["Accuracy in percent on both tasks at the end, with one output layer."]
+    notes += _choices([group for order in ORDERS for name, group in ours[order].items() if name in METHODS.values()])
     notes += [*mixed((record.algorithm, record.config) for record in records), *marked.notes]
     all_rows = (*marked.rows, (Cell("guessing"), *guessed))
     return TableBlock(title, ("method", *heads), all_rows, tuple(notes), caution(records[0]), marked.marks)
+
+
+def _with_choices(rows: dict[str, tuple[Record, ...]]) -> dict[str, tuple[Record, ...]]:
+    """Rows by method, where that with the settings that a search chose on validation data stands for its method."""
+    found = dict(rows)
+    for method in METHODS.values():
+        chosen = [title for title, group in rows.items() if group[0].algorithm == method and _chosen(group)]
+        if method not in rows and len(chosen) == 1:
+            found[method] = found.pop(chosen[0])
+    return found
+
+
+def _chosen(group: Sequence[Record]) -> bool:
+    return all(record.tuning for record in group)
+
+
+def _choices(groups: Sequence[Sequence[Record]]) -> list[str]:
+    """A note on each row whose settings were chosen."""
+    told = []
+    for group in filter(_chosen, groups):
+        (algorithm,) = group[0].config["algorithms"]
+        name = {"rehearsal": "count", "ewc": "strength"}.get(group[0].algorithm, "")
+        how = group[0].tuning
+        asked = " → ".join(TITLES[task] for task in ORDERS[_order(group[0])])
+        told.append(
+            f"{group[0].algorithm}, {asked}: {name} {algorithm.get(name)}, the best of {how.get('trials')} by CL score "
+            "on validation data."
+        )
+    return told
 
 
 def _cell(group: Sequence[Record], method: str, order: str, task: str) -> Cell:
