@@ -4,6 +4,7 @@
 CACHE/world/<dataset>-<scale>-<seed>-v<version>/   the world's files
 CACHE/tables/<hash>...                             prepared tables and vocabularies
 CACHE/regions/<hash>/   CACHE/<benchmark>/<hash>   region features, and what a benchmark makes for itself
+CACHE/frozen/<hash>/                               what frozen parts of models give for examples
 CACHE/stores/<hash>/                               this machine's copies of stores that lie elsewhere
 CACHE/<kind>/.<name>.about.json                    the note: the versions of the code, and the folders that were read
 ```
@@ -33,6 +34,7 @@ from holdfast.data.prepared import files_fingerprint
 
 STORES = "stores"
 NAMES = {
+    "frozen": "[0-9a-f]{32}",
     "regions": "[0-9a-f]{32}",
     "stores": "[0-9a-f]{16}",
     "tables": "[0-9a-f]{32}",
@@ -151,10 +153,9 @@ def remove(path: Path) -> None:
 
 
 def size(path: Path) -> int:
-    """The bytes of a file, or of all files under a folder."""
-    if path.is_file():
-        return path.stat().st_size
-    return sum(os.lstat(Path(root, name)).st_size for root, _, names in os.walk(path) for name in names)
+    """The bytes of a file, or of all files under a folder, without what was never written in a file with holes."""
+    files = [path] if path.is_file() else [Path(root, name) for root, _, names in os.walk(path) for name in names]
+    return sum(min(state.st_size, 512 * state.st_blocks) for state in map(os.lstat, files))
 
 
 def _entry(path: Path, paths: Sequence[Path]) -> CacheEntry | None:

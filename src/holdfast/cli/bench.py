@@ -22,6 +22,7 @@ def register(app: typer.Typer) -> None:
     group.command()(algorithms)
     group.command()(plans)
     group.command()(epoch)
+    group.command()(frozen)
     group.command()(calibration)
     for family in registry.families():
         own = getattr(registry.part(family, "commands"), "register_bench", None)
@@ -229,6 +230,47 @@ def epoch(
     )
     columns = ("form", "bare s", "ours s", "speed-up", "start-up s", f"within {limit:g} s")
     print_grid(Grid(f"an epoch over {images:,} images", columns, rows))
+
+
+def frozen(
+    examples: Annotated[int, typer.Option(metavar="N", min=64, help="Training examples.")] = 512,
+    repeats: Annotated[int, typer.Option(metavar="N", min=1, help="Repetitions; their median counts.")] = 3,
+    device: Device = "cpu",
+    as_json: Json = False,
+) -> None:
+    """Time training with frozen layers computed once.
+
+    A ViLT of 12 layers, 8 epochs, beside the same run without the cache.
+    """
+    from holdfast.bench.frozen import frozen as measure
+    from holdfast.cli.screen import print_grid, print_json
+    from holdfast.experiments.runner import find_device
+    from holdfast.reports.tables import Grid
+
+    found = measure(examples, repeats, find_device(device))
+    if as_json:
+        print_json([asdict(each) for each in found])
+        return
+    rows = tuple(
+        (
+            f.case,
+            f"{f.anew:.1f}",
+            f"{f.once:.1f}",
+            f"{f.again:.1f}",
+            f"{f.ratio:.2f}",
+            f"{f.later:.2f}",
+            f"{f.limit:g}",
+            f"{f.difference:.0e}",
+            "yes" if f.ratio >= f.limit else "NO",
+        )
+        for f in found
+    )
+    columns = ("frozen", "off, s", "first, s", "later, s", "faster", "later", "bar", "differ", "met")
+    notes = (
+        "off: at every step; first: computed once and kept; later: kept by an earlier run.",
+        "differ: the largest difference between outputs after training, relative to the largest output.",
+    )
+    print_grid(Grid(f"8 epochs over {examples} examples", columns, rows, notes))
 
 
 def calibration(

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TypeAlias
 
 import numpy as np
@@ -52,6 +53,9 @@ class Shared:
 
 
 Column: TypeAlias = Tensor | Shared | ImageFileColumn
+Around: TypeAlias = Callable[[Tensor, Callable[[], dict[str, Tensor]]], Mapping[str, Tensor]]
+"""From the numbers of rows and a function that reads their inputs, to the inputs of a part."""
+NONE_AROUND: Mapping[int, Around] = {}
 
 
 @dataclass(frozen=True)
@@ -163,25 +167,33 @@ class Data:
         """The same data with all tables on a device."""
         return Data([t.to(device) for t in self.tables], self.arrangement)
 
-    def fetch(self, ids: Ids, device: torch.device, rank: int = 0, size: int = 1) -> Batch:
+    def fetch(
+        self, ids: Ids, device: torch.device, rank: int = 0, size: int = 1, around: Mapping[int, Around] = NONE_AROUND
+    ) -> Batch:
         """Gather this rank's tensors for a batch: one part for each table that it touches.
 
         Each rank has at least one row of each part, with weight 0 if it has no row of its own, so that every rank runs
-        the same graph, and a gradient is unused on all ranks or on none.
+        the same graph, and a gradient is unused on all ranks or on none. `around` has, by a table's number, what stands
+        between a part and its inputs.
         """
         if len(self._inner) == 0:
-            return Batch(ids, (self._part(0, ids, device, rank, size),))
+            return Batch(ids, (self._part(0, ids, device, rank, size, around.get(0)),))
         which = np.searchsorted(self._inner, ids, side="right")
         first = int(which[0])
         if (which == first).all():
-            return Batch(ids, (self._part(first, ids, device, rank, size),))
+            return Batch(ids, (self._part(first, ids, device, rank, size, around.get(first)),))
         touched = np.unique(which)
-        return Batch(ids, tuple(self._part(int(i), ids[which == i], device, rank, size) for i in touched))
+        return Batch(
+            ids, tuple(self._part(int(i), ids[which == i], device, rank, size, around.get(int(i))) for i in touched)
+        )
 
-    def prefetch(self, ids: Ids, rank: int = 0, size: int = 1) -> None:
-        """Start to decode this rank's images of a batch that will be fetched soon; the result does not change."""
+    def prefetch(self, ids: Ids, rank: int = 0, size: int = 1, known: Collection[int] = ()) -> None:
+        """Start to decode this rank's images of a batch that will be fetched soon; the result does not change.
+
+        Those of the tables in `known` will not be asked for.
+        """
         which = np.searchsorted(self._inner, ids, side="right")
-        for index in np.unique(which):
+        for index in set(np.unique(which).tolist()).difference(known):
             rows = ids[which == index][rank::size] - self.offsets[index]
             for column in self.tables[index].inputs.values():
                 if isinstance(column, ImageFileColumn):
@@ -190,7 +202,12 @@ class Data:
     def _rows(self, index: int, ids: Ids) -> Tensor:
         return torch.from_numpy(ids - self.offsets[index] if index else ids)
 
-    def _part(self, index: int, ids: Ids, device: torch.device, rank: int, size: int) -> Part:
+    def by_table(self, ids: Ids) -> dict[int, Ids]:
+        """The rows of examples, by the number of the table that they are in."""
+        which = np.searchsorted(self._inner, ids, side="right")
+        return {int(index): ids[which == index] - self.offsets[index] for index in np.unique(which)}
+
+    def _part(self, index: int, ids: Ids, device: torch.device, rank: int, size: int, around: Around | None) -> Part:
         source, weights = self.tables[index], None
         if size > 1:
             own = ids[rank::size]
@@ -200,14 +217,8 @@ class Data:
         rows = here = self._rows(index, ids)
         if source.targets.is_cuda:
             rows = sent(rows, device)
-        inputs, found = {}, dict[int, Tensor]()  # columns that share an index look it up once
-        for name, column in source.inputs.items():
-            if isinstance(column, Shared):
-                if (shown := found.get(id(column.index))) is None:
-                    shown = found[id(column.index)] = column.index.index_select(0, rows)
-                inputs[name] = column.at(shown).to(device, non_blocking=True)
-            else:
-                inputs[name] = _gather(column, here if isinstance(column, ImageFileColumn) else rows, device)
+        read = partial(_inputs, source, rows, here, device)
+        inputs = read() if around is None else around(here, read)
         return Part(source.task, inputs, _gather(source.targets, rows, device), weights)
 
     def fingerprint(self) -> str:
@@ -226,6 +237,19 @@ class Data:
                     for start in range(0, len(content), _HASHED):  # a call that takes a minute cannot be interrupted
                         digest.update(content[start : start + _HASHED])
         return digest.hexdigest()
+
+
+def _inputs(source: Table, rows: Tensor, here: Tensor, device: torch.device) -> dict[str, Tensor]:
+    """The columns of some rows on a device; `here` are the rows' numbers on the CPU."""
+    inputs, found = {}, dict[int, Tensor]()  # columns that share an index look it up once
+    for name, column in source.inputs.items():
+        if isinstance(column, Shared):
+            if (shown := found.get(id(column.index))) is None:
+                shown = found[id(column.index)] = column.index.index_select(0, rows)
+            inputs[name] = column.at(shown).to(device, non_blocking=True)
+        else:
+            inputs[name] = _gather(column, here if isinstance(column, ImageFileColumn) else rows, device)
+    return inputs
 
 
 def _contents(column: Column) -> Sequence[Tensor]:

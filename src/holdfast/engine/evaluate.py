@@ -79,9 +79,9 @@ def _answers(learner: Learner, name: str, ids: Ids, reached: Callable[[int], Non
     with torch.inference_mode():
         for start in range(0, len(rows), size):
             reached(int(rows[start]))
-            batch = learner.data.fetch(ids[rows[start : start + size]], learner.device)
+            batch = learner.data.fetch(ids[rows[start : start + size]], learner.device, around=learner.around)
             if learner.data.reads_ahead:
-                learner.data.prefetch(ids[rows[start + size : start + 2 * size]])
+                learner.data.prefetch(ids[rows[start + size : start + 2 * size]], known=learner.known)
             for output, part in zip(learner.forward(batch), batch.parts, strict=True):
                 broken.append(~(output.flatten(1).amax(1) < torch.inf))  # also of NaN
                 found.append(task.predictions(output, part))

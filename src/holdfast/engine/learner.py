@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
@@ -15,7 +15,8 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from holdfast.algorithms.base import Algorithm
 from holdfast.data.augment import augmented
 from holdfast.data.order import mix
-from holdfast.data.table import Data
+from holdfast.data.table import Around, Data
+from holdfast.engine.once import Keep, Once
 from holdfast.engine.optimiser import Optimiser
 from holdfast.engine.ranks import Averaging, Ranks
 from holdfast.engine.stepper import Call, choose
@@ -40,6 +41,7 @@ class Learner:
         autocast: torch.dtype | None = None,
         compiled: bool = False,
         settings: Model | None = None,
+        keep: Keep | None = None,
     ) -> None:
         self.settings = settings
         """What its model was built from."""
@@ -55,6 +57,10 @@ class Learner:
             raise UserError(f"several ranks cannot train this model: {why}. Train it on one")
         self.autocast = autocast
         self.stepper = choose(self, compiled)
+        self.once = Once(self, keep) if keep is not None and not compiled else None
+        """What is frozen, computed once and kept."""
+        self.around: Mapping[int, Around] = {}
+        """What stands between a batch and its inputs now, by the number of a table."""
         self.epoch = 0
         self.examples_forward = 0
         self.examples_backward = 0
@@ -124,14 +130,28 @@ class Learner:
 
     def fetch(self, ids: Ids, augment: bool = True) -> Batch:
         """The batch of these examples, with this rank's tensors; images are augmented as the stage's training says."""
-        batch = self.data.fetch(ids, self.device, self.ranks.rank, self.ranks.size)
+        batch = self.data.fetch(ids, self.device, self.ranks.rank, self.ranks.size, self.around)
         if augment and self._augment != "none":
             batch = augmented(batch, self._augment)
         return batch
 
     def prefetch(self, ids: Ids) -> None:
         """Start to decode the images of these examples, which the next step will fetch."""
-        self.data.prefetch(ids, self.ranks.rank, self.ranks.size)
+        self.data.prefetch(ids, self.ranks.rank, self.ranks.size, self.known)
+
+    @property
+    def known(self) -> list[int]:
+        """The numbers of the tables whose inputs a batch does not ask for now, since all of the encoder is known."""
+        return [index for index, around in self.around.items() if getattr(around, "whole", False)]
+
+    def lending(
+        self, asked: Sequence[tuple[Ids, int]], check: Callable[[], None], augment: str = "none"
+    ) -> AbstractContextManager[None]:
+        """Within a block, compute what is frozen once for each example, if `asked` says that this pays.
+
+        `asked` has examples, and how often they will be passed through; see `Once`.
+        """
+        return nullcontext() if self.once is None else self.once.lending(asked, augment, check)
 
     def outputs(self, batch: Batch) -> tuple[Tensor, ...]:
         """The model's output for each part of a batch, counted as a pass of training."""

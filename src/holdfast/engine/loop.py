@@ -315,14 +315,18 @@ class Loop:
         if not at.fitting:
             self.begin_fit(stage, start)
         self.waiting.clear()
-        while at.epoch < training.epochs:
-            self.epoch(stage)
-            self.check_health(weights=False)
-            if training.patience is not None:
-                self.choose(stage)
-            at.epoch, at.step = at.epoch + 1, 0
-            if training.patience is not None and self.choice.waited >= training.patience:
-                break
+        asked = [(stage.train, training.epochs)]
+        if training.patience is not None:
+            asked += [(validation.ids, training.epochs) for validation in stage.validation]
+        with self.learner.lending(asked, self.leave, training.augment):
+            while at.epoch < training.epochs:
+                self.epoch(stage)
+                self.check_health(weights=False)
+                if training.patience is not None:
+                    self.choose(stage)
+                at.epoch, at.step = at.epoch + 1, 0
+                if training.patience is not None and self.choice.waited >= training.patience:
+                    break
         if self.choice.weights is not None:
             self.learner.model.load_state_dict(self.choice.weights)
         at.fitting = False
@@ -412,7 +416,9 @@ class Loop:
         """Take all scores of the protocol, and log them at once."""
         self.check_health()
         self.at.scoring = True
-        results = self.evaluated(self.protocol.evaluations, self.scoring)
+        asked = [(evaluation.ids, len(self.stream.stages)) for evaluation in self.protocol.evaluations]
+        with self.learner.lending(asked, self.leave):
+            results = self.evaluated(self.protocol.evaluations, self.scoring)
         scores = list[tuple[Score, Array]]()
         for evaluation, result in zip(self.protocol.evaluations, results, strict=True):
             split, count = evaluation.split, len(evaluation.ids)
@@ -424,11 +430,15 @@ class Loop:
             self.log.add(scores)
         self.at.scoring = False
 
+    def leave(self) -> None:
+        """Stop between two blocks of examples that are computed for a fit or for scores, if requested."""
+        if self.learner.ranks.size == 1 and self.watch.stopping:
+            self.stop()
+
     def scoring(self, name: str) -> None:
         """Stop before a batch of an evaluation if requested: the resumed run takes all of these scores again."""
         self.watch.evaluating(name)
-        if self.learner.ranks.size == 1 and self.watch.stopping:
-            self.stop()
+        self.leave()
 
 
 class _AgreedStop:

@@ -28,6 +28,7 @@ from holdfast.engine.ranks import Ranks
 from holdfast.engine.stepper import forget_earlier_runs
 from holdfast.engine.stopping import Interrupt
 from holdfast.errors import RunError, Stopped, UserError
+from holdfast.experiments import frozen
 from holdfast.experiments.config import Config
 from holdfast.experiments.size import bounded, free_memory, refuse_too_large
 from holdfast.experiments.start import begin_with, start_file
@@ -139,7 +140,7 @@ def _first_rank(
     record = Record(
         id=config.id,
         config=config.content,
-        environment=here,
+        environment=here | ({"frozen": list(learner.once.noted)} if learner.once and learner.once.noted else {}),
         **_measured(config.benchmark, _counted(scores, config.benchmark, config.stages), None),
         scores=scores,
         cost={
@@ -263,6 +264,7 @@ def make_learner(
         autocast=autocast,
         compiled=compiled,
         settings=config.recipe,
+        keep=frozen.keep(config),
     )
 
 

@@ -13,6 +13,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 from holdfast.errors import UserError
 from holdfast.models.adapters import Attachable
+from holdfast.models.frozen_part import Lent
 from holdfast.models.heads import ChooseHead, ClassifyHead, Linear, PhraseHead
 from holdfast.models.prefixes import Prefix
 from holdfast.types import Head, Inputs, Wants
@@ -43,6 +44,10 @@ class Encoder(nn.Module, ABC):
     @abstractmethod
     def layers(self) -> Sequence[nn.Module]:
         """The layers from the bottom up."""
+
+    def towers(self) -> Sequence[nn.Module]:
+        """Networks within it that see an example side by side, such as one for images and one for texts."""
+        return ()
 
     def blocks(self) -> Sequence[Attachable]:
         """The places for adapters, from the bottom up: transformer blocks of ours, or what stands for a foreign one."""
@@ -116,6 +121,10 @@ class Network(nn.Module):
 
     def plain(self, inputs: Mapping[str, Tensor], head: str) -> Tensor:
         """The outputs of one head, with whatever is switched on."""
+        if isinstance(inputs, Lent) and inputs.part.encoder is self.encoder:  # a copy of it may have other weights
+            with inputs.part.given(inputs.columns):
+                known: Tensor = self.heads[head](self.encoder, inputs)
+                return known
         if self.choose is None:
             output: Tensor = self.heads[head](self.encoder, inputs)
             return output
@@ -161,6 +170,8 @@ class Network(nn.Module):
         So batch normalisation sees the whole batch, and many heads cost no more than one. None where rows do not matter
         to each other, where each head has an encoder of its own, or where the inputs cannot stand in one column.
         """
+        if any(isinstance(part, Lent) and part.part.whole for part in parts):
+            return None
         columns = [{name: (column.shape[1:], column.dtype) for name, column in part.items()} for part in parts]
         if not self.encoder.mixes_rows() or self._blocks or any(other != columns[0] for other in columns):
             return None
@@ -173,6 +184,11 @@ class Network(nn.Module):
             return output
 
         return model
+
+    @property
+    def extended(self) -> bool:
+        """Whether anything is added to the encoder."""
+        return bool(self._blocks)
 
     def switch(self, name: str) -> None:
         """Switch one set of added modules on, unless another is set to be active."""
