@@ -27,6 +27,9 @@ def test_it_has_what_it_promises_and_nothing_else():
     assert all(isinstance(getattr(holdfast, name), type) for name in TYPES)
     assert all(callable(getattr(holdfast, name)) for name in FUNCTIONS)
     assert all(getattr(holdfast, name).__doc__ for name in {*TYPES, *FUNCTIONS, *ROOMS})
+    for room in (getattr(holdfast, name) for name in ROOMS):
+        assert dir(room) == sorted(room.__all__)
+        assert all(hasattr(room, name) for name in dir(room))
     with pytest.raises(AttributeError, match="no attribute 'traim'"):
         _ = holdfast.traim
 
@@ -36,7 +39,10 @@ def test_its_rooms_have_every_built_in_class(room, kind):
     module = getattr(holdfast, room)
     found = {each for name in dir(module) if isinstance(each := getattr(module, name), type)}
     built_in = {entry.load() for entry in registry.entries(kind).values() if entry.origin == "built-in" and entry.place}
-    assert {each for each in built_in if isinstance(each, type)} == found - {getattr(module, "Finetune", None)}
+    made_of = {"Finetune", "Attachable", "Encoder", "Network", "TransformerBlock", "Wants"}
+    assert {each for each in built_in if isinstance(each, type)} == {
+        each for each in found if each.__name__ not in made_of
+    }
     with pytest.raises(AttributeError, match=f"holdfast.{room}' has no attribute 'Replya'"):
         _ = module.Replya
 

@@ -1,23 +1,96 @@
-"""A progress bar for work of more than a moment, whichever part of the library does it."""
+"""Progress bars for work of more than a moment, whichever part of the library does it: in terminals and notebooks."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import html
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
+SECONDS = 0.2
+"""Bars in a notebook are drawn anew this often at most: each time is a message to the browser."""
+
 
 @contextmanager
 def progress_bar(title: str) -> Iterator[Callable[[int, int], None]]:
-    """Show a progress bar on standard error if that is a terminal; call the result with what is done and the total.
+    """Show a progress bar in a notebook, or on standard error if that is a terminal.
+
+    Call the result with what is done and the total.
 
     >>> with progress_bar("reading") as progress:
     ...     progress(1, 2)
     """
+    if in_notebook():
+        with notebook_bars() as show:
+            show([NotebookBar(title)])
+            yield lambda done, total: show([NotebookBar(title, done / max(total, 1), f"{done:,} of {total:,}")])
+        return
     console = Console(stderr=True)
     columns = TextColumn("{task.description}"), BarColumn(bar_width=24), TimeElapsedColumn()
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task(title, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+@dataclass(frozen=True)
+class NotebookBar:
+    """One bar of a notebook."""
+
+    title: str
+    share: float | None = None
+    """How much is done, from 0 to 1; None: unknown."""
+    note: str = ""
+
+
+class NotebookBars:
+    """Bars as a notebook shows them.
+
+    >>> NotebookBars([NotebookBar("reading", 0.5, "1 of 2")])
+    reading  50 %  1 of 2
+    """
+
+    def __init__(self, bars: Sequence[NotebookBar]) -> None:
+        self.bars = tuple(bars)
+
+    def __repr__(self) -> str:
+        shares = ("" if bar.share is None else f"{100 * bar.share:.0f} %" for bar in self.bars)
+        rows = zip(self.bars, shares, strict=True)
+        return "\n".join("  ".join(filter(None, (bar.title, share, bar.note))) for bar, share in rows)
+
+    def _repr_html_(self) -> str:
+        return "".join(
+            f"<div><progress{'' if bar.share is None else f' value={bar.share:.3f}'}></progress> "
+            f"{html.escape(bar.title)} <small>{html.escape(bar.note)}</small></div>"
+            for bar in self.bars
+        )
+
+
+def in_notebook() -> bool:
+    """Whether a Jupyter notebook runs this."""
+    ipython = sys.modules.get("IPython")
+    shell = None if ipython is None else ipython.get_ipython()
+    return getattr(shell, "kernel", None) is not None
+
+
+@contextmanager
+def notebook_bars() -> Iterator[Callable[[Sequence[NotebookBar]], None]]:
+    """Show bars below a notebook's cell; they vanish in the end. It needs no extension of the browser."""
+    display: Any = sys.modules["IPython"].display.display
+    handle, last = display(NotebookBars([]), display_id=True), 0.0
+
+    def show(bars: Sequence[NotebookBar]) -> None:
+        nonlocal last
+        if time.monotonic() >= last + SECONDS:
+            last = time.monotonic()
+            handle.update(NotebookBars(bars))
+
+    try:
+        yield show
+    finally:
+        handle.update(NotebookBars([]))

@@ -138,3 +138,7 @@ def _built(kind: type[Benchmark], settings: Mapping[str, Any], where: str, **obj
             raise UserError(f"{where} takes no {name!r}: {nearest(name, known)}")
     checked = {name: convert(value, known[name], name) for name, value in settings.items()}
     return kind(**checked, **objects)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TaskProgressColumn, TextColumn, TimeRemainingColumn
@@ -18,11 +17,10 @@ from holdfast.engine.ranks import Ranks
 from holdfast.engine.stopping import Interrupt, interruptible, saves
 from holdfast.errors import RunError, UserError
 from holdfast.experiments.carry import carry_here, make
+from holdfast.experiments.following import read_progress
 from holdfast.experiments.local import Options, Workers, devices
 from holdfast.experiments.remote import LAST, LIGHT, Remote
 from holdfast.experiments.schedule import TRIES, Engine, Outcome, PlanResult, carry_out
-from holdfast.experiments.store import read_json
-from holdfast.experiments.trackers import PROGRESS
 
 if TYPE_CHECKING:
     from holdfast.experiments.config import Config
@@ -138,7 +136,7 @@ class _Lines:
         for run in [run for run in self.tasks if run not in runs]:
             self.progress.remove_task(self.tasks.pop(run))
         for run in runs:
-            if (told := read_progress(self.store.folder(run).path)) is None:
+            if "stage" not in (told := read_progress(self.store.folder(run).path)):
                 continue
             if run not in self.tasks:
                 self.tasks[run] = self.progress.add_task(self.plan.labels[run], total=1.0, note="")
@@ -146,15 +144,6 @@ class _Lines:
             self.progress.update(self.tasks[run], completed=share, note=f"{told['stage']} {told['evaluating']}".strip())
         count = f"{int(self.progress.tasks[0].completed)} of {len(self.plan.configs)}"
         self.progress.update(self.whole, note=count)
-
-
-def read_progress(folder: Path) -> dict[str, Any] | None:
-    """Where a run stands, by what it wrote last; None where it has written nothing."""
-    try:
-        found: dict[str, Any] = read_json(folder / PROGRESS)
-    except UserError:
-        return None
-    return found if isinstance(found, dict) and "stage" in found else None
 
 
 class _Shown:

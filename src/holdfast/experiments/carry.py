@@ -18,6 +18,7 @@ from holdfast.engine.stopping import Interrupt, interruptible, saves
 from holdfast.errors import RunError, UserError
 from holdfast.experiments.carried import pack
 from holdfast.experiments.config import Config
+from holdfast.experiments.following import followed
 from holdfast.experiments.launch import launch
 from holdfast.experiments.local import Here, Options, Workers, devices
 from holdfast.experiments.plan import Plan
@@ -62,7 +63,9 @@ def carry_here(
 def carry(
     plan: Plan, store: Store, options: Options, setups: Setups, *, needs: bool = True, jobs: int = 1, ranks: int = 1
 ) -> list[Record]:
-    """Carry a plan out for a program: quietly, in this process, in `jobs` workers, or on `ranks`; return its records.
+    """Carry a plan out for a program, in this process, in `jobs` workers, or on `ranks`; return its records.
+
+    Nothing is printed; in a notebook, bars show how far it is.
 
     What goes wrong is a UserError, or a RunError that names the run, raised once every other run was tried; what is
     done is in the store all the same. Ctrl-C saves, and is raised once that is done; the same call goes on.
@@ -73,18 +76,19 @@ def carry(
     def told(config: Config, outcome: Outcome, again: bool) -> None:
         errors[config.id] = outcome.error
 
-    if "RANK" in os.environ:  # torchrun started the program, once for each rank
-        result = carry_on(plan, store, options, setups, told)
-    elif ranks > 1:
-        result = _on_ranks(plan, store, options, needs, ranks)
-    elif jobs != 1 and len(plan.configs) > 1:
-        make(store)
-        places = min(jobs or len(devices(options.device, threads=plan.threads)), len(plan.configs))
-        with interruptible() as interrupt, saves(), Workers(store, options, places) as workers:
-            result = carry_out(plan, store, workers, stopping=lambda: interrupt.asked, told=told)
-    else:
-        with interruptible() as interrupt:
-            result = carry_here(plan, store, options, setups, interrupt, told=told)
+    with followed(plan, store):
+        if "RANK" in os.environ:  # torchrun started the program, once for each rank
+            result = carry_on(plan, store, options, setups, told)
+        elif ranks > 1:
+            result = _on_ranks(plan, store, options, needs, ranks)
+        elif jobs != 1 and len(plan.configs) > 1:
+            make(store)
+            places = min(jobs or len(devices(options.device, threads=plan.threads)), len(plan.configs))
+            with interruptible() as interrupt, saves(), Workers(store, options, places) as workers:
+                result = carry_out(plan, store, workers, stopping=lambda: interrupt.asked, told=told)
+        else:
+            with interruptible() as interrupt:
+                result = carry_here(plan, store, options, setups, interrupt, told=told)
     if result.stopped and not result.failed():
         raise KeyboardInterrupt(f"stopped and saved in {store.path}: the same call goes on")
     if failed := sorted(result.failed(), key=lambda each: each.status == "left"):

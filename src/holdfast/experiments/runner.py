@@ -30,10 +30,11 @@ from holdfast.engine.stopping import Interrupt
 from holdfast.errors import RunError, Stopped, UserError
 from holdfast.experiments import frozen
 from holdfast.experiments.config import Config
+from holdfast.experiments.following import PROGRESS
 from holdfast.experiments.size import bounded, free_memory, refuse_too_large
 from holdfast.experiments.start import begin_with, start_file
 from holdfast.experiments.store import Record, RunFolder, ScoreFile, Store
-from holdfast.experiments.trackers import PROGRESS, Progress, Several, TrackedLog, Tracker, open_trackers
+from holdfast.experiments.trackers import Progress, Several, TrackedLog, Tracker, open_trackers
 from holdfast.types import Score
 from holdfast.version import __version__
 

@@ -34,6 +34,7 @@ from holdfast import checksums
 from holdfast.benchmarks.base import Measure
 from holdfast.checksums import DamagedError, sealed
 from holdfast.errors import RunError, Stopped, UserError, nearest, printable
+from holdfast.experiments.drawn import Drawn
 from holdfast.files import Bounds, FileError, open_inside, open_own, open_regular, read_inside
 from holdfast.types import Array, Score
 
@@ -47,8 +48,8 @@ FEW = 10
 """So many ids of runs, at the most, are named in one sentence."""
 
 
-@dataclass(frozen=True)
-class Record:
+@dataclass(frozen=True, repr=False)
+class Record(Drawn):
     """What one run did and scored, as data."""
 
     id: str

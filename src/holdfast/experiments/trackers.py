@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any
 from holdfast.engine.files import temporary_name
 from holdfast.engine.loop import Log, Watch
 from holdfast.errors import UserError, missing_extra, nearest
+from holdfast.experiments.following import PROGRESS
 from holdfast.settings import shown
 from holdfast.types import Array, Score, Stage
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-PROGRESS = "progress.json"
 SECONDS = 1.0
 """How often progress is told at most."""
 

@@ -37,3 +37,7 @@ __all__ = [
     "TargetBalanced",
     "refuse_small",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

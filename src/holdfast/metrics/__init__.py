@@ -78,3 +78,7 @@ __all__ = [
     "vqa_accuracy",
     "vqa_score",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

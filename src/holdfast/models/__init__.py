@@ -1,4 +1,8 @@
-"""The built-in models, as classes whose fields are their sizes, and what they are made of."""
+"""The built-in models, as classes whose fields are their sizes, and what a model of your own is made of.
+
+`Encoder`, `TransformerBlock`, `Attachable` and `Wants` are for a model of your own; `of` makes a `Model` of a module,
+its class or a function that builds one, and `Network` is what a `Model` builds: see docs/add-a-model.md.
+"""
 
 from __future__ import annotations
 
@@ -6,28 +10,36 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from holdfast.models.adapters import Attachable
+    from holdfast.models.base import Encoder, Network
     from holdfast.models.bert import Bert, TinyBert
     from holdfast.models.efficientnet import EfficientNetLite0
     from holdfast.models.huggingface import HuggingFace
     from holdfast.models.lxmert import Lxmert, TinyLxmert
     from holdfast.models.modular import ModularPerceptron, ModularResNet18, ModularVit
+    from holdfast.models.module import of
     from holdfast.models.perceptron import Perceptron
     from holdfast.models.resnet import ResNet18, TinyResNet18
     from holdfast.models.san import San, TinySan
+    from holdfast.models.transformer import TransformerBlock
     from holdfast.models.uniter import TinyUniter, Uniter
     from holdfast.models.vault import TinyVault, Vault
     from holdfast.models.vilt import TinyVilt, Vilt
     from holdfast.models.vit import TinyVit, Vit
     from holdfast.models.vlbert import TinyVLBert, VLBert
+    from holdfast.types import Wants
 
 _PLACES = {
+    "Attachable": "adapters",
     "Bert": "bert",
     "EfficientNetLite0": "efficientnet",
+    "Encoder": "base",
     "HuggingFace": "huggingface",
     "Lxmert": "lxmert",
     "ModularPerceptron": "modular",
     "ModularResNet18": "modular",
     "ModularVit": "modular",
+    "Network": "base",
     "Perceptron": "perceptron",
     "ResNet18": "resnet",
     "San": "san",
@@ -40,21 +52,27 @@ _PLACES = {
     "TinyVault": "vault",
     "TinyVilt": "vilt",
     "TinyVit": "vit",
+    "TransformerBlock": "transformer",
     "Uniter": "uniter",
     "VLBert": "vlbert",
     "Vault": "vault",
     "Vilt": "vilt",
     "Vit": "vit",
+    "Wants": "base",
+    "of": "module",
 }
 
 __all__ = [
+    "Attachable",
     "Bert",
     "EfficientNetLite0",
+    "Encoder",
     "HuggingFace",
     "Lxmert",
     "ModularPerceptron",
     "ModularResNet18",
     "ModularVit",
+    "Network",
     "Perceptron",
     "ResNet18",
     "San",
@@ -67,11 +85,14 @@ __all__ = [
     "TinyVault",
     "TinyVilt",
     "TinyVit",
+    "TransformerBlock",
     "Uniter",
     "VLBert",
     "Vault",
     "Vilt",
     "Vit",
+    "Wants",
+    "of",
 ]
 
 

@@ -8,3 +8,7 @@
 from holdfast.papers.published import Cell, Column, PublishedTable, papers, table, tables
 
 __all__ = ["Cell", "Column", "PublishedTable", "papers", "table", "tables"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.errors import UserError
+from holdfast.experiments.following import read_progress
 from holdfast.experiments.store import RunFolder, Store
-from holdfast.reports.runs import Run, read_progress, read_run
+from holdfast.reports.runs import Run, read_run
 
 QUIET = 15.0
 """A run that has told nothing for so many seconds is said to be silent."""

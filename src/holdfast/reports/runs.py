@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 from holdfast.errors import UserError, missing_extra, printable
-from holdfast.experiments.store import Record, RunFolder, algorithm_of, local_folder, read_json
+from holdfast.experiments.drawn import Drawn
+from holdfast.experiments.store import Record, RunFolder, algorithm_of, local_folder
 from holdfast.types import Score
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ class Run:
         return self.record.scores if self.record else ()
 
     def row(self) -> dict[str, Any]:
-        """The run as a row of a table: what it was, its measures, and its cost."""
+        """The run as a row of a table: what it was, its measures, its cost, and every setting."""
         named = self.config.get("benchmark", {})
         record = self.record
         return {
@@ -79,11 +80,28 @@ class Run:
             "seed": self.seed,
             **self.summary,
             **({f"cost_{name}": value for name, value in record.cost.items()} if record else {}),
+            **self.settings,
         }
 
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Every setting by its owner and name, such as `replay.capacity`; a list where stages differ in it."""
+        if not self.config:
+            return {}
+        owners = [("benchmark", self.config["benchmark"]), ("model", self.config["model"])]
+        owners += [(each["name"], each) for each in self.config["algorithms"]]
+        found = {f"{owner}.{name}": value for owner, own in owners for name, value in own.items() if name != "name"}
+        stages = self.config["training"]
+        for name in dict.fromkeys(name for each in stages for name in each):
+            values = [each.get(name) for each in stages]
+            found[f"train.{name}"] = values[0] if all(value == values[0] for value in values) else values
+        plain = (bool, int, float, str, list, type(None))
+        rest = {name: value for name, value in self.config.items() if isinstance(value, plain) and name not in _OWN}
+        return found | {"transforms": "+".join(self.config["transforms"])} | rest
 
-class Runs(Sequence[Run]):
-    """The runs of a store, the oldest first."""
+
+class Runs(Drawn, Sequence[Run]):
+    """The runs of a store, the oldest first. Printed, or shown in a notebook, they are tables."""
 
     def __init__(self, runs: Sequence[Run], path: Path) -> None:
         self._runs, self.path = tuple(runs), path
@@ -100,9 +118,6 @@ class Runs(Sequence[Run]):
     def __getitem__(self, index: slice) -> Runs: ...
     def __getitem__(self, index: int | slice) -> Run | Runs:
         return Runs(self._runs[index], self.path) if isinstance(index, slice) else self._runs[index]
-
-    def __repr__(self) -> str:
-        return f"<{len(self)} runs in {self.path}>"
 
     @property
     def records(self) -> list[Record]:
@@ -121,7 +136,7 @@ class Runs(Sequence[Run]):
         return Runs([run for run, row in rows if all(row[name] == value for name, value in wanted.items())], self.path)
 
     def to_pandas(self) -> pandas.DataFrame:
-        """A row for each run: what it was, its measures, its cost."""
+        """A row for each run: what it was, its measures, its cost, and every setting."""
         return _pandas().DataFrame([run.row() for run in self])
 
     def scores_to_pandas(self) -> pandas.DataFrame:
@@ -234,6 +249,8 @@ def _check_record(record: Record, name: str) -> None:
 
 
 _NAMED = ("benchmark", "model")
+_OWN = ("seed", "benchmark", "model", "algorithms", "training", "transforms", "parts")
+"""Entries of a configuration that `Run.row` shows by themselves, or that are no settings."""
 
 
 def _pandas() -> Any:
@@ -242,12 +259,3 @@ def _pandas() -> Any:
     except ImportError:
         raise missing_extra("to_pandas() needs pandas", "pandas") from None
     return pandas
-
-
-def read_progress(path: Path) -> Mapping[str, Any]:
-    """Where a run that is being worked on stands; empty where it has not told, or not in whole."""
-    try:
-        found = read_json(path / "progress.json")
-    except UserError:
-        return {}
-    return found if isinstance(found, dict) else {}

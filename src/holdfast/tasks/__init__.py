@@ -27,3 +27,7 @@ __all__ = [
     "sigmoid_divergence",
     "softmax_divergence",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -9,4 +9,4 @@ class DotsNet(nn.Module):
         self.net = nn.Sequential(nn.Flatten(), nn.Linear(36, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU())
 
     def forward(self, image):
-        return self.net(image.float() / 127.5 - 1)
+        return self.net(2 * image - 1)
