@@ -164,15 +164,12 @@ _DATASETS = {
     "region_features": "features of boxes, as HDF5 and as TSV",
     "cgqa": "CFST's published pairs of concepts, from GQA",
     "cobj": "CFST's published pairs of objects, from Objects365",
+    "cpin": "CFST's parts of things, from PartImageNet, as its authors lay them out",
 }
 
-DATASETS: dict[str, Entry] = {
-    name: Entry(f"holdfast.datasets.{name}:DATASET", summary) for name, summary in _DATASETS.items()
-}
+DATASETS: dict[str, Entry] = {n: Entry(f"holdfast.datasets.{n}:DATASET", told) for n, told in _DATASETS.items()}
 
-WRITERS: dict[str, Entry] = {
-    name: Entry(f"holdfast.world.writers.{name}:write", summary) for name, summary in _DATASETS.items()
-}
+WRITERS: dict[str, Entry] = {n: Entry(f"holdfast.world.writers.{n}:write", told) for n, told in _DATASETS.items()}
 
 MODELS: dict[str, Entry] = {
     "perceptron": Entry("holdfast.models.perceptron:Perceptron", "fully connected layers over pixels"),

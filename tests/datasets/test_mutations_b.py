@@ -14,7 +14,7 @@ from holdfast.datasets.base import Reading
 from holdfast.errors import UserError
 
 TEXT = ["imdb", "sst2", "hellaswag", "commonsenseqa", "piqa", "imagenet", "places365"]
-JSON = ["inaturalist2019", "clevr", "gqa", "objects365", "partimagenet", "cgqa", "cobj"]
+JSON = ["inaturalist2019", "clevr", "gqa", "objects365", "partimagenet", "cgqa", "cobj", "cpin"]
 BINARY = ["cifar100", "region_features"]
 DEEP = json.loads("[" * 200 + "]" * 200)
 JUNK = [

@@ -55,6 +55,7 @@ _RATES = {
     "region_features": _Rate(1.9, 12_000),
     "cgqa": _Rate(0, 334, 2.1, 2_461),
     "cobj": _Rate(0, 161, 3.4, 4_409),
+    "cpin": _Rate(0, 480, 3.0, 2_600),
 }
 # A larger picture costs less than its number of pixels suggests: measured from 64 to 256 pixels a side.
 _TIME_POWER, _BYTES_POWER = 0.62, 0.75

@@ -13,7 +13,7 @@ from holdfast import registry
 from holdfast.algorithms.replay import Replay
 from holdfast.benchmarks.cfst import benchmark as cfst
 from holdfast.benchmarks.cfst import fewshot, protocol, tasks
-from holdfast.benchmarks.cfst.combinations import drawn_order, listed
+from holdfast.benchmarks.cfst.combinations import drawn_order, in_drawn_order, listed
 from holdfast.benchmarks.synthetic import world
 from holdfast.engine.loop import NoLog, train
 from holdfast.errors import Stopped, UserError
@@ -217,6 +217,29 @@ def test_the_tests_end_every_kind_of_run(tmp_path, monkeypatch):
     assert learned.summary["Asys"] is not None
 
 
+def test_cpins_archive_is_read_as_the_authors_lay_it_out():
+    folder = world("cpin", "tiny")
+    setup = cfst.Cpin(scale="tiny", data=str(folder)).setup(WANTS)
+    records = json.loads((folder / "PIN/PIN/continual.json").read_text())
+    known = sorted({tuple(sorted(record["label"])) for record in records})
+    shuffled = np.arange(len(known))
+    np.random.RandomState(1234).shuffle(shuffled)
+    order = [known[number] for number in shuffled]
+    assert [len(stage.train) for stage in setup.stream.stages] == [8 * 3, 8 * 3]
+    learned = np.concatenate([stage.train for stage in setup.stream.stages])
+    own = cfst.Cpin(scale="tiny", data=str(folder), side=48).setup(WANTS)
+    shown = own.data.fetch(learned[[0]], "cpu").parts[0].inputs["image"][0].numpy()
+    target = int(own.data.targets(learned[[0]])[0])
+    labels = []
+    for record in records:
+        with Image.open(folder / "PIN/PIN" / record["newFileName"]) as picture:
+            if np.array_equal(np.asarray(picture.convert("RGB")).transpose(2, 0, 1), shown):
+                labels.append(tuple(sorted(record["label"])))
+    assert labels == [order[target]]
+    tests = {test.name: test.way for test in setup.finish.tests if "(" not in test.name}
+    assert tests == {"sys": 6, "pro": 6, "non": 6, "noc": 6}
+
+
 @pytest.mark.slow
 def test_cpin_is_built_of_the_worlds_pictures(monkeypatch):
     monkeypatch.setattr(cfst, "BUILT", {"tiny": (2, 1, 20)})
@@ -333,7 +356,7 @@ def test_the_order_of_classes_depends_on_the_seed_in_the_authors_protocol():
     setup = cfst.Cgqa(scale="tiny", side=48, fidelity="released", seed=7).setup(WANTS)
     records = archive("train")
     shown = {tuple(sorted(r["comb"])) for r in records}
-    drawn = [each for each in listed("cgqa").drawn_order(7) if each in shown]
+    drawn = [each for each in in_drawn_order(listed("cgqa").trained, 7) if each in shown]
     assert drawn != [each for each in listed("cgqa").trained if each in shown]
     ids = setup.stream.stages[1].train
     image, target = setup.data.fetch(ids[:1], "cpu").parts[0].inputs["image"][0], int(setup.data.targets(ids[:1])[0])

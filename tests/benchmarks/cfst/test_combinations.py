@@ -116,12 +116,16 @@ def test_cobj_takes_the_most_frequent_of_each_kind():
 
 def test_cpin_is_drawn_evenly_after_the_papers_examples():
     paper = listed("cpin")
-    parts = {concept: 50 for each in (*paper.trained, *paper.noc) for concept in each}
-    others = {f"Fish {part}": 90 - number for number, part in enumerate(("Head", "Body", "Fin", "Tail"))}
+    assert len(paper.concepts) == 37, "as in the authors' code"
+    assert {concept for each in paper.trained for concept in each} <= set(paper.concepts)
+    parts = dict.fromkeys([*paper.concepts, *(concept for each in paper.noc for concept in each)], 50)
+    others = {"Fish Tail": 90, "Quadruped Tail": 1000}
     others |= {f"{thing} {part}": 99 for thing in UNSEEN_GROUPS for part in ("A", "B")}
     cpin = drawn(parts | others)
     assert cpin == drawn(dict(reversed((parts | others).items())))
-    assert set(cpin.concepts) == {*paper.concepts, "Fish Head", "Fish Body"}
+    assert cpin.concepts == paper.concepts, "no other part, however frequent"
+    few = drawn({name: count for name, count in (parts | others).items() if not name.startswith("Ursidae")})
+    assert set(few.concepts) >= {"Fish Tail", "Quadruped Tail"}, "in the place of parts that are not there"
     assert [len(task) for task in cpin.tasks] == [10] * 10
     for found, sizes in ((cpin.trained, {5}), (cpin.sys, {5}), (cpin.noc, {5}), (cpin.pro, {6, 7, 8, 9})):
         assert len(set(found)) == len(found) == 100

@@ -20,7 +20,7 @@ from holdfast.benchmarks.base import Benchmark, Measure, Setup
 from holdfast.benchmarks.cache import place, version_of
 from holdfast.benchmarks.cfst import combinations, fewshot, paper, protocol, stream, tasks
 from holdfast.benchmarks.cfst.build import MARK, READERS, build
-from holdfast.benchmarks.cfst.combinations import ORDER_SEED, of_folder
+from holdfast.benchmarks.cfst.combinations import ORDER_SEED, Combination, Combinations, of_folder
 from holdfast.benchmarks.cfst.plan import LAYOUTS
 from holdfast.benchmarks.cfst.stream import Rows
 from holdfast.benchmarks.cfst.testing import FewShotTest, FewShotTests
@@ -31,6 +31,7 @@ from holdfast.data.prepared import class_numbers, files_fingerprint
 from holdfast.data.sampling import cut
 from holdfast.data.table import Data, Table
 from holdfast.datasets.base import DataError, Reading
+from holdfast.datasets.cpin import DATASET as ARCHIVE
 from holdfast.errors import UserError
 from holdfast.types import Between, EvaluationSet, Inputs, Protocol, Score, Stage, Stream, Training, Wants
 
@@ -196,7 +197,7 @@ class Composed(Cfst):
         source = self._source()
         built = of_folder(source.folder / LAYOUTS[self.name].root, self.name)
         listed = built or combinations.listed(self.name)
-        trained = listed.drawn_order(self.seed) if self.released else listed.trained
+        trained = self._order(source, listed)
         side = max(wants.side or paper.SIDES["resnet"], LEAST)
         side = self.side or min(side, MOST.get(self.scale, side))
         ordered = replace(source, dataset=stream.by_list(source.dataset, trained))
@@ -238,6 +239,10 @@ class Composed(Cfst):
         source = self._source()
         examples = source.examples(mode, Reading(skip=self.skip_bad))
         return {int(str(example.target)): ", ".join(tasks.combination(example)) for example in examples}
+
+    def _order(self, source: Source, listed: Combinations) -> tuple[Combination, ...]:
+        """The training combinations, in the order in which they are learned."""
+        return combinations.in_drawn_order(listed.trained, self.seed) if self.released else listed.trained
 
     def _with_tests(
         self,
@@ -307,9 +312,13 @@ class Cobj(Composed):
 
 @dataclass(frozen=True)
 class Cpin(Composed):
-    """Parts of the things of PartImageNet. There is no published archive, so the dataset is built."""
+    """Parts of the things of PartImageNet: a built dataset, or an archive in the layout of the authors' code."""
 
     name: ClassVar[str] = "cpin"
+
+    def reads(self) -> tuple[str, ...]:
+        """The reader of built datasets, which have the layout of CGQA, and that of the authors' layout."""
+        return (READERS[self.name].name, ARCHIVE.name)
 
     def _source(self) -> Source:
         reader = READERS[self.name]
@@ -318,7 +327,19 @@ class Cpin(Composed):
         for folder in (Path(self.data), Path(self.data) / self.name):
             if of_folder(folder, self.name) is not None:
                 return Source(reader, folder, self.skip_bad)
-        raise UserError(f"{self.data} contains no cpin: build it from PartImageNet with `holdfast data build cpin`")
+            if ARCHIVE.holds(folder):
+                return Source(ARCHIVE, folder, self.skip_bad)
+        raise UserError(
+            f"{self.data} contains no cpin: unpack its archive there, or build it from PartImageNet with "
+            "`holdfast data build cpin`"
+        )
+
+    def _order(self, source: Source, listed: Combinations) -> tuple[Combination, ...]:
+        """As the list has them; an archive has no list, and its own are drawn as those of the other benchmarks are."""
+        if source.dataset is not ARCHIVE:
+            return super()._order(source, listed)
+        known = {tasks.combination(example) for example in source.examples("val", Reading(skip=self.skip_bad))}
+        return combinations.in_drawn_order(known, self.seed if self.released else ORDER_SEED)
 
     def _built(self) -> Path:
         """The dataset built from the synthetic PartImageNet, once."""

@@ -28,7 +28,7 @@ from holdfast.datasets.base import Dataset
 from holdfast.errors import RunError, UserError, nearest
 from holdfast.processes import working
 
-VERSION = 1
+VERSION = 2
 MARK = "holdfast-build.json"
 """The file that records what a folder was built from, and its contents."""
 MARKS = ".building"

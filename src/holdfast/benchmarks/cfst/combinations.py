@@ -35,8 +35,9 @@ UNSEEN_GROUPS = ("Bicycle", "Aeroplane", "Boat", "Bottle")
 COBJ_TESTS = {"sys": 30, "pro": 30, "noc": 100}
 """The number of combinations in each test of COBJ. The paper does not give one for `pro`."""
 COBJ_UNSEEN = 19
-CPIN_CONCEPTS, CPIN_SIZE, CPIN_LARGEST, CPIN_COUNT, CPIN_TASK = 21, 5, 9, 100, 10
-"""Like CGQA, except for the sizes: five concepts per combination, and six to nine for `pro`."""
+CPIN_CONCEPTS, CPIN_SIZE, CPIN_LARGEST, CPIN_COUNT, CPIN_TASK = 37, 5, 9, 100, 10
+"""The concepts of the authors' code; the rest is as for CGQA, except for the sizes: five concepts per combination, and
+six to nine for `pro`."""
 
 
 @dataclass(frozen=True)
@@ -101,16 +102,6 @@ class Combinations:
         """
         allowed = frozenset(concepts)
         return tuple(each for each in self.of(mode) if allowed.issuperset(each))
-
-    def drawn_order(self, seed: int) -> tuple[Combination, ...]:
-        """The training combinations in the order that the authors' code draws with a seed.
-
-        >>> cgqa = listed("cgqa")
-        >>> cgqa.drawn_order(ORDER_SEED) == cgqa.trained, cgqa.drawn_order(1) == cgqa.trained
-        (True, False)
-        """
-        known = sorted(self.trained)
-        return tuple(known[number] for number in drawn_order(len(known), seed))
 
     def in_tasks_of(self, size: int) -> Combinations:
         """The same order, cut into tasks of a different size.
@@ -177,8 +168,9 @@ def most_frequent(seen: Counter[Combination], unseen: Counter[Combination], pool
 def drawn(counts: Mapping[str, int]) -> Combinations:
     """CPIN's combinations: drawn so that each concept occurs about equally often, starting with the paper's examples.
 
-    `counts` has the number of pictures of each concept. The available concepts of the paper's figure are supplemented
-    by the most frequent others; the parts of things that occur in no training picture are for `noc`.
+    `counts` has the number of pictures of each concept. The concepts are those 37 of the authors' code that are
+    available, supplemented by the most frequent others; the parts of things that occur in no training picture are for
+    `noc`.
 
     >>> cpin = drawn({f"{thing} {part}": 5 for thing in ("Bird", "Fish", "Boat") for part in "ABCD"})
     >>> len(cpin.concepts), len(cpin.trained), {len(each) for each in cpin.trained}, cpin.unseen
@@ -237,6 +229,17 @@ def drawn_order(classes: int, seed: int = ORDER_SEED) -> list[int]:
     [40, 35, 81, 61, 98]
     """
     return [int(number) for number in np.random.RandomState(seed).permutation(classes)]
+
+
+def in_drawn_order(combinations: Iterable[Combination], seed: int = ORDER_SEED) -> tuple[Combination, ...]:
+    """Combinations in the order that the authors' code draws with a seed.
+
+    >>> trained = listed("cgqa").trained
+    >>> in_drawn_order(trained) == trained, in_drawn_order(trained, 1) == trained
+    (True, False)
+    """
+    known = sorted(combinations)
+    return tuple(known[number] for number in drawn_order(len(known), seed))
 
 
 def _cut(trained: Sequence[Combination], size: int) -> tuple[tuple[Combination, ...], ...]:

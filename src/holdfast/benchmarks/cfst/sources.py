@@ -17,7 +17,8 @@ from holdfast.errors import UserError
 from holdfast.types import Example
 
 # CPIN's concepts distinguish animals by family, whereas PartImageNet's names only distinguish how they move. A family
-# is a range of WordNet's numbers, which ImageNet's classes have (hyenas come between dogs and foxes).
+# is a range of WordNet's numbers, which ImageNet's classes have (hyenas come between dogs and foxes). In the published
+# list of ImageNet's 1,000 classes, each range contains all members of its family and nothing else.
 _FAMILIES = (
     ("Testudines", 1662784, 1674464),
     ("Lacertilia", 1674464, 1696633),

@@ -45,14 +45,18 @@ def read_combinations(
     more: Mapping[str, type],
     reading: Reading,
     remedy: str,
+    own: Callable[[dict[str, Any]], bool] = lambda record: True,
 ) -> Iterator[Example]:
     """The images of an archive's file; the target is the rank of a combination among those of the file `source`.
 
-    `place(record)` returns an image's id and the name of its picture; `more` are fields to be included in `extra`.
+    `place(record)` returns an image's id and the name of its picture; `more` are fields to be included in `extra`;
+    `own` tells the records that are read from the others of the file.
     """
     classes = classes_of(source, field)
     seen: set[str] = set()
     for position, record in stream_objects(path, reading, "image"):
+        if not own(record):
+            continue
         where = f"image at position {position}"
         try:
             name, file = place(record)
