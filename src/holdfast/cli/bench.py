@@ -24,6 +24,7 @@ def register(app: typer.Typer) -> None:
     group.command()(epoch)
     group.command()(frozen)
     group.command()(calibration)
+    group.command()(soak)
     for family in registry.families():
         own = getattr(registry.part(family, "commands"), "register_bench", None)
         if own is not None:
@@ -315,6 +316,38 @@ def calibration(
     notes = tuple(f"{f.dataset}: {f.reason}." for f in found if f.score is None)
     columns = ("dataset", "scale", "score", "guessing", "band", "within", "s")
     print_grid(Grid("each dataset alone", columns, rows, notes))
+
+
+def soak(
+    steps: Annotated[int, typer.Option(metavar="N", min=0, help="Steps of one stage; 0 leaves this load out.")] = 10**6,
+    stages: Annotated[int, typer.Option(metavar="N", min=0, help="Stages of one run; 0 leaves this load out.")] = 300,
+    runs: Annotated[int, typer.Option(metavar="N", min=0, help="Runs in workers; 0 leaves this load out.")] = 2000,
+    as_json: Json = False,
+) -> None:
+    """Look for growth over long use.
+
+    Fits slopes to memory, open files, threads and time over a million steps, 300 stages and 2,000 runs of the
+    smallest model, and compares the disk that is used with a prediction.
+    """
+    from holdfast.bench.soak import Growth
+    from holdfast.bench.soak import soak as measure
+    from holdfast.cli.screen import print_grid, print_json
+    from holdfast.reports.tables import Grid
+
+    found = measure(steps, stages, runs, lambda load: typer.echo(f"{load} ...", err=True))
+    growths = [each for each in found if isinstance(each, Growth)]
+    others = [each for each in found if not isinstance(each, Growth)]
+    if as_json:
+        print_json({"growth": [asdict(each) for each in growths], "disk": [asdict(each) for each in others]})
+        return
+    rows = tuple(
+        (g.load, g.what, f"{g.level:.3g}", f"{g.growth:+.3g} ±{g.interval:.2g}", "yes" if g.flat else "NO")
+        for g in growths
+    )
+    notes = ("Growth over the whole load, with a 95 % interval; flat: the interval has 0, or it is below a hundredth.",)
+    print_grid(Grid("growth", ("load", "what", "median", "growth", "flat"), rows, notes))
+    used = tuple((d.load, d.what, f"{d.found:,.0f}", f"{d.predicted:,.0f}") for d in others)
+    print_grid(Grid("disk", ("load", "what", "found", "predicted"), used))
 
 
 def plans(

@@ -27,7 +27,7 @@ class ReadData(OwnData):
     reader: str = ""
     """The dataset: a built-in name, or your own as `file.py:NAME`; `holdfast list datasets` names all."""
     data: str = ""
-    """The folder of its files; without one, the world's small data of a built-in dataset."""
+    """The folder of its files; without one, small synthetic data of a built-in dataset."""
     by: str = "class"
     """What a stage brings: new classes, or the examples with another value of this entry of `extra`."""
 

@@ -65,7 +65,9 @@ class OwnData(Benchmark):
     length: Annotated[int, Between(3)] | None = None
     """The most word pieces of a text; longer texts lose their ends."""
     skip_bad: Annotated[int, Between(0)] = 0
+    """How many bad records may be skipped; they are listed. With more than that, the run is refused."""
     seed: int = 0
+    """Of what is drawn at random; a run gives its own."""
 
     @property
     @abstractmethod
