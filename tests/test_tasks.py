@@ -12,6 +12,7 @@ from holdfast.algorithms.lwf import LwF
 from holdfast.errors import UserError
 from holdfast.metrics import vqa_accuracy
 from holdfast.tasks import Choose, Classify, MaskedPhrase, MultiLabel, SoftLabel
+from holdfast.tasks.pairs import details, filled
 from holdfast.types import Part, Task
 from smallest import prepared, trained
 
@@ -76,7 +77,8 @@ def test_several_labels_are_scored_by_the_counts_of_all_classes_together():
 
 def test_every_kind_is_final_and_says_how_it_is_distilled():
     kinds = [kind for kind in vars(tasks).values() if isinstance(kind, type) and not isabstract(kind)]
-    assert len(kinds) == 5
+    kinds = [kind for kind in kinds if issubclass(kind, Task)]
+    assert len(kinds) == 7
     for kind in kinds:
         assert all(isabstract(base) for base in kind.__bases__)
         assert kind.divergence is not Task.divergence
@@ -136,3 +138,74 @@ def test_a_kind_without_a_divergence_is_refused_before_training():
         trained(of_kind(Near()), [LwF()])
     with pytest.raises(UserError, match="task 'patterns' cannot be distilled"):
         Near().divergence(None, None, None, 1.0, None)
+
+
+# Images and texts compared
+
+PROMPTS = tasks.Prompts(np.ones((4, 1, 3), np.int32), np.full((4, 1), 3, np.int32))
+
+
+def test_prompts_are_filled_and_bad_ones_refused():
+    assert filled(["cat"], ["a {}.", "the {}!"], "pets") == [["a cat.", "the cat!"]]
+    with pytest.raises(UserError, match="pets: class 1 has no name"):
+        filled(["cat", " "], ["a {}."], "pets")
+    with pytest.raises(UserError, match="the template 'a cat' has no slot"):
+        filled(["cat"], ["a cat"], "pets")
+    with pytest.raises(UserError, match="pets has no templates"):
+        filled(["cat"], [], "pets")
+
+
+def test_candidates_decide_which_classes_compete():
+    logits, part = torch.tensor([[9.0, 1.0, 3.0, 0.0]]), Part("own", {}, torch.tensor([1]))
+    own = tasks.Prompted("own", "head", 4, 0.5, PROMPTS, 1, 2)
+    every = replace(own, candidates="all")
+    assert own.predictions(logits, part).tolist() == [2]
+    assert every.predictions(logits, part).tolist() == [0]
+    assert own.losses(logits, part).item() == pytest.approx(-logits[0, 1:3].log_softmax(-1)[0].item())
+    assert every.losses(logits, part).item() == pytest.approx(-logits[0].log_softmax(-1)[1].item())
+    assert replace(own, candidates="seen").reads.growing
+    assert own.units(part.targets).tolist() == [1, 2]
+    taught = logits + torch.tensor([[0.0, 0.0, 0.0, 5.0]])
+    assert own.divergence(taught, logits, part, 2.0, torch.tensor([1, 2])).item() == pytest.approx(0, abs=1e-6)
+
+
+def paired(rows=3, texts=2, width=4):
+    draw = torch.Generator().manual_seed(4)
+    return torch.randn(rows, 1 + texts, width, generator=draw, dtype=torch.float64)
+
+
+@pytest.mark.parametrize("pairing", ["softmax", "sigmoid"])
+def test_the_contrastive_losses_are_those_of_the_papers(pairing):
+    output, total = paired(), torch.zeros(3, dtype=torch.float64)
+    for text in range(2):
+        logits = output[:, 0] @ output[:, 1 + text].T
+        for row in range(3):
+            if pairing == "softmax":
+                by_image, by_text = logits[row].log_softmax(0)[row], logits[:, row].log_softmax(0)[row]
+                total[row] -= (by_image + by_text) / 2 / 2
+            else:
+                signs = torch.tensor([1.0 if row == other else -1.0 for other in range(3)])
+                total[row] -= (signs * logits[row]).sigmoid().log().sum() / 2
+    task = tasks.Retrieve("pairs", "head", 0, 0.0, pairing=pairing)
+    found = task.losses(output, Part("pairs", {}, torch.arange(3)))
+    torch.testing.assert_close(found, total)
+
+
+def test_retrieval_is_distilled_in_both_directions():
+    task, part, output, taught = (
+        tasks.Retrieve("pairs", "head", 0, 0.0),
+        Part("pairs", {}, torch.arange(3)),
+        paired(),
+        paired() * 2,
+    )
+    rows = torch.zeros(3, dtype=torch.float64)
+    for text in range(2):
+        for way in (lambda logits: logits, lambda logits: logits.T):
+            old, new = (way(each[:, 0] @ each[:, 1 + text].T) / 1.5 for each in (taught, output))
+            rows += (old.softmax(-1) * (old.log_softmax(-1) - new.log_softmax(-1))).sum(-1) / 4
+    torch.testing.assert_close(task.divergence(taught, output, part, 1.5, torch.arange(0)), rows)
+    assert task.divergence(output, output, part, 1.5, torch.arange(0)).abs().max() < 1e-9
+    found = details("set")(output.numpy(), np.arange(3))
+    assert found["set/text R@10"] == (3, 1.0)
+    assert found["set/image R@10"] == (6, 1.0)
+    assert task.score(output.numpy(), np.arange(3)) == pytest.approx(np.mean([value for _, value in found.values()]))

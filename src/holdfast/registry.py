@@ -197,6 +197,8 @@ MODELS: dict[str, Entry] = {
         "holdfast.models.modular:ModularPerceptron", "a perceptron of modules, the smallest such"
     ),
     "vit-tiny": Entry("holdfast.models.vit:TinyVit", "the same for two CPU cores"),
+    "dual": Entry("holdfast.models.dual:Dual", "an image tower and a text tower in one space, as in CLIP"),
+    "dual-tiny": Entry("holdfast.models.dual:TinyDual", "the same for two CPU cores"),
     "hf": Entry("holdfast.models.huggingface:HuggingFace", "any encoder in Hugging Face's format: hf:FOLDER, hf:NAME"),
 }
 

@@ -85,12 +85,14 @@ class Wants:
 
 @dataclass(frozen=True)
 class Head:
-    """What a task needs from a model: `classify` the example, `choose` one of its texts, or fill in a `phrase`.
+    """What a task needs from a model.
+
+    It is to `classify` the example, `choose` one of its texts, fill in a `phrase`, or `compare` images with texts.
 
     A `growing` head knows only the classes that have appeared in some stage so far.
     """
 
-    kind: Literal["classify", "choose", "phrase"]
+    kind: Literal["classify", "choose", "phrase", "compare"]
     outputs: int
     images: int = 1
     growing: bool = False

@@ -35,8 +35,10 @@ from holdfast.memory import (
     TargetBalanced,
 )
 from holdfast.models.base import Encoder, Model
+from holdfast.models.dual import Dual
 from holdfast.models.module import of
 from holdfast.settings import build, fields
+from holdfast.tasks import Retrieve
 from holdfast.types import Head, Inputs, Part, Score, Stream, Training
 from smallest import prepared
 
@@ -62,6 +64,7 @@ MODELS: dict[str, list[tuple[str, Inputs, dict[str, Any]]]] = {
     "resnet18": [(start, IMAGE, {"start": start}) for start in ("medium", "cifar", "imagenet")],
     "vit": [("default", IMAGE, {})],
     "efficientnet-lite0": [("default", IMAGE, {})],
+    "dual": [("default", Inputs(image=(3, 32, 32), **TEXT), {"image": "vit-tiny", "text": "bert-tiny", "width": 8})],
     "hf": [("shipped", Inputs(image=(3, 64, 64), text=8, vocabulary=3000), {"weights": "holdfast/vilt-tiny"})],
     "modular-resnet18": [("branches", IMAGE, {}), ("stages", IMAGE, {"parts": "stages"})],
     "modular-vit": [("branches", IMAGE, {}), ("stages", IMAGE, {"parts": "stages"})],
@@ -190,9 +193,30 @@ def of_head(kind: str, growing: bool) -> Outcome:
     return Outcome(parts.versions(parts.HEADS[kind]), {"outputs": output.flatten().tolist(), **model_values(head)})
 
 
+def of_comparison(prompted: bool, growing: bool) -> Outcome:
+    """The head that compares, on small towers: with prompts, or with an example's own texts."""
+    inputs = Inputs(image=(3, 32, 32), **TEXT)
+    prompts = columns(Inputs(**TEXT), 3 if prompted else 0)
+    with exactly():
+        torch.manual_seed(2)
+        recipe = Dual(image="vit-tiny", text="bert-tiny", width=8, temperature=0.3, bias=-0.5)
+        model = recipe.build(inputs, {"head": Head("compare", 3, growing=growing)})
+        model.double()
+        model.open_classes([0, 2])
+        given = columns(inputs) | {
+            "prompts": prompts["text"][:, None],
+            "prompts_length": prompts["text_length"][:, None],
+        }
+        _descend(model, lambda: model(given, "head").clamp(min=-10).square().mean())
+        with torch.no_grad():
+            output = model.eval()(given, "head")
+    return Outcome(parts.versions(parts.HEADS["compare"]), {"outputs": output.flatten().tolist()})
+
+
 def of_task(task: Any) -> Outcome:
     table = table_of(task, np.random.default_rng(6))
-    shape = (len(table), 2, task.outputs) if task.reads.kind == "phrase" else (len(table), task.outputs)
+    width = {"phrase": (2,), "compare": (3,) if isinstance(task, Retrieve) else ()}.get(task.reads.kind, ())
+    shape = (len(table), *width, task.outputs)
     drawn = torch.from_numpy(np.random.default_rng(8).standard_normal(shape))
     part = Part(task.name, table.inputs, table.targets)
     output = task.forward(lambda inputs, head: drawn.requires_grad_(), part)

@@ -14,7 +14,7 @@ from torch import Tensor
 from holdfast.benchmarks.base import Setup
 from holdfast.data.table import Data, Table
 from holdfast.models.bert import Bert
-from holdfast.tasks import Choose, Classify, MaskedPhrase, MultiLabel, SoftLabel
+from holdfast.tasks import Choose, Classify, MaskedPhrase, MultiLabel, Prompted, Prompts, Retrieve, SoftLabel
 from holdfast.types import EvaluationSet, Inputs, Protocol, Stage, Stream, Task, Training
 from smallest import Ready, prepare, request, trained
 
@@ -40,6 +40,13 @@ TASKS: dict[str, Task] = {
         Classify("classify", "classify", 4, 0.25),
     )
 }
+PROMPTS = Prompts(np.ones((4, 1, 3), np.int32), np.full((4, 1), 3, np.int32))
+PAIRS: tuple[Task, ...] = (
+    Prompted("own", "pairs", 4, 0.25, PROMPTS, 0, 4),
+    Prompted("all", "pairs", 4, 0.25, PROMPTS, 1, 2, candidates="all"),
+    Retrieve("softmax", "pairs", 4, 0.1),
+    Retrieve("sigmoid", "pairs", 4, 0.1, pairing="sigmoid"),
+)
 PHRASES: dict[str, Task] = {"phrase": MaskedPhrase("phrase", "phrase", VOCABULARY, 0.0)}
 
 

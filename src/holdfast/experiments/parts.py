@@ -36,7 +36,12 @@ KINDS = {
 """What the classes of a room are, the more particular rooms first."""
 CODE = "code of"
 """How the parts that are not ours are named: their hashes stand in the place of versions."""
-HEADS = {"classify": heads.ClassifyHead, "choose": heads.ChooseHead, "phrase": heads.PhraseHead}
+HEADS = {
+    "classify": heads.ClassifyHead,
+    "choose": heads.ChooseHead,
+    "phrase": heads.PhraseHead,
+    "compare": heads.CompareHead,
+}
 
 
 def versions(*kinds: type) -> dict[str, int]:

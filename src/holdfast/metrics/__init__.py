@@ -25,6 +25,7 @@ from holdfast.metrics.phrases import (
     perplexity_forgetting,
     phrase_log_perplexities,
 )
+from holdfast.metrics.retrieval import recalls
 from holdfast.metrics.statistics import (
     PairedBootstrap,
     Summary,
@@ -68,6 +69,7 @@ __all__ = [
     "paired_bootstrap",
     "perplexity_forgetting",
     "phrase_log_perplexities",
+    "recalls",
     "related_score",
     "remembering",
     "soft_targets",

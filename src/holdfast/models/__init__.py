@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from holdfast.models.adapters import Attachable
     from holdfast.models.base import Encoder, Network
     from holdfast.models.bert import Bert, TinyBert
+    from holdfast.models.dual import Dual, TinyDual
     from holdfast.models.efficientnet import EfficientNetLite0
     from holdfast.models.huggingface import HuggingFace
     from holdfast.models.lxmert import Lxmert, TinyLxmert
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 _PLACES = {
     "Attachable": "adapters",
     "Bert": "bert",
+    "Dual": "dual",
     "EfficientNetLite0": "efficientnet",
     "Encoder": "base",
     "HuggingFace": "huggingface",
@@ -44,6 +46,7 @@ _PLACES = {
     "ResNet18": "resnet",
     "San": "san",
     "TinyBert": "bert",
+    "TinyDual": "dual",
     "TinyLxmert": "lxmert",
     "TinyResNet18": "resnet",
     "TinySan": "san",
@@ -65,6 +68,7 @@ _PLACES = {
 __all__ = [
     "Attachable",
     "Bert",
+    "Dual",
     "EfficientNetLite0",
     "Encoder",
     "HuggingFace",
@@ -77,6 +81,7 @@ __all__ = [
     "ResNet18",
     "San",
     "TinyBert",
+    "TinyDual",
     "TinyLxmert",
     "TinyResNet18",
     "TinySan",

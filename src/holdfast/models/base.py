@@ -14,7 +14,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from holdfast.errors import UserError
 from holdfast.models.adapters import Attachable
 from holdfast.models.frozen_part import Lent
-from holdfast.models.heads import ChooseHead, ClassifyHead, Linear, PhraseHead
+from holdfast.models.heads import ChooseHead, ClassifyHead, CompareHead, Linear, PhraseHead
 from holdfast.models.prefixes import Prefix
 from holdfast.types import Head, Inputs, Wants
 
@@ -86,6 +86,10 @@ class Encoder(nn.Module, ABC):
 
     def head(self, asked: Head) -> nn.Module:
         """A new head on this encoder."""
+        if asked.kind == "compare":
+            raise UserError(
+                f"{type(self).__name__} compares no images with texts: choose a dual encoder, such as dual-tiny"
+            )
         if asked.kind == "choose":
             return ChooseHead(self.width)
         if asked.kind == "phrase":
@@ -121,8 +125,9 @@ class Network(nn.Module):
 
     def plain(self, inputs: Mapping[str, Tensor], head: str) -> Tensor:
         """The outputs of one head, with whatever is switched on."""
-        if isinstance(inputs, Lent) and inputs.part.encoder is self.encoder:  # a copy of it may have other weights
-            with inputs.part.given(inputs.columns):
+        part = inputs.part.within(self.encoder) if isinstance(inputs, Lent) else None
+        if part is not None and isinstance(inputs, Lent):
+            with part.given(inputs.columns):
                 known: Tensor = self.heads[head](self.encoder, inputs)
                 return known
         if self.choose is None:
@@ -170,10 +175,13 @@ class Network(nn.Module):
         So batch normalisation sees the whole batch, and many heads cost no more than one. None where rows do not matter
         to each other, where each head has an encoder of its own, or where the inputs cannot stand in one column.
         """
+        comparing = any(isinstance(head, CompareHead) for head in self.heads.values())
+        if not self.encoder.mixes_rows() or self._blocks or comparing:
+            return None
         if any(isinstance(part, Lent) and part.part.whole for part in parts):
             return None
         columns = [{name: (column.shape[1:], column.dtype) for name, column in part.items()} for part in parts]
-        if not self.encoder.mixes_rows() or self._blocks or any(other != columns[0] for other in columns):
+        if any(other != columns[0] for other in columns):
             return None
         sizes = [len(next(iter(part.values()))) for part in parts]
         features = self.encoder({name: torch.cat([part[name] for part in parts]) for name in parts[0]}).split(sizes)
@@ -212,7 +220,7 @@ class Network(nn.Module):
     def open_classes(self, classes: Sequence[int] | None) -> None:
         """Tell growing heads which classes a stage brings; None is all."""
         for module in self.heads.modules():
-            if isinstance(module, Linear):
+            if isinstance(module, Linear | CompareHead):
                 module.open_classes(classes)
 
 

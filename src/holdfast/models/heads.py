@@ -11,6 +11,7 @@ from torch.nn import functional
 
 if TYPE_CHECKING:
     from holdfast.models.base import Encoder
+    from holdfast.models.dual import DualEncoder
 
 CLOSED = -1e4
 """The logit of a class that no stage has brought yet: its probability is 0 and, unlike -inf, 0 times it is 0."""
@@ -103,3 +104,36 @@ class PhraseHead(nn.Module):
         chosen = states.gather(1, places.unsqueeze(-1).expand(-1, -1, states.shape[-1]))
         hidden = self.norm(functional.gelu(self.transform(chosen)))
         return functional.linear(hidden, encoder.word_embedding().weight, self.bias)
+
+
+class CompareHead(nn.Module):
+    """Images compared with texts by a dual encoder: with the prompts of classes, or each with its own texts.
+
+    `prompts` (classes, templates, length) are the classes' word pieces, and `prompts_length` their lengths. Where there
+    are none, an example's image and texts are given as vectors whose products are the comparisons.
+    """
+
+    version: ClassVar[int] = 1
+
+    def __init__(self, outputs: int, growing: bool = False) -> None:
+        super().__init__()
+        self.register_buffer("closed", torch.ones(outputs, dtype=torch.bool) if growing else None)
+        self.closed: Tensor | None
+
+    def open_classes(self, classes: Sequence[int] | None) -> None:
+        """A stage brings these classes."""
+        if self.closed is not None:
+            self.closed[slice(None) if classes is None else torch.as_tensor(classes)] = False
+
+    def forward(self, encoder: DualEncoder, inputs: Mapping[str, Tensor]) -> Tensor:
+        """Logits (rows, classes), or vectors (rows, 1 + texts, shared + 1): the image's, then those of its texts."""
+        images = encoder.images(inputs)
+        factor, prompts = encoder.scale.exp(), inputs["prompts"]
+        if len(prompts):
+            classes = encoder.classes(prompts, inputs["prompts_length"])
+            logits = factor * images @ classes.T + encoder.bias
+            return logits if self.closed is None else logits.masked_fill(self.closed, CLOSED)
+        texts = encoder.texts(inputs)
+        texts = texts if texts.ndim == 3 else texts.unsqueeze(1)
+        images = torch.cat([factor * images, encoder.bias.expand(len(images), 1)], 1).unsqueeze(1)
+        return torch.cat([images, torch.cat([texts, texts.new_ones(*texts.shape[:2], 1)], 2)], 1)

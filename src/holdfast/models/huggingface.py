@@ -161,23 +161,7 @@ def _quiet() -> Iterator[None]:
 
 def pretrained(folder: Path, inputs: Inputs) -> Pretrained:
     """The model of a folder, as a module that takes our columns."""
-    try:
-        import transformers
-    except ImportError:
-        raise missing_extra("hf: needs the library transformers", "hf") from None
-    if not weights.weight_files(folder):
-        raise UserError(f"{folder} has no weights: it needs model.safetensors, or pytorch_model.bin")
-    with _quiet():
-        try:
-            model, found = transformers.AutoModel.from_pretrained(
-                folder, local_files_only=True, dtype=torch.float32, output_loading_info=True
-            )
-        except Exception as error:  # what it cannot read makes the library fail in a dozen ways
-            raise UserError(f"{folder} cannot be loaded: {str(error).splitlines()[0]}") from error
-    missing = sorted(name for name in found["missing_keys"] if "pooler" not in name)
-    if missing:
-        raise UserError(f"{folder} lacks {missing[0]}: give the weights of a whole {type(model).__name__}")
-    pools = not found["missing_keys"]
+    model, pools = loaded(folder)
     if model.config.is_encoder_decoder:
         model = model.get_encoder()
     reads = inspect.signature(model.forward).parameters
@@ -194,6 +178,27 @@ def pretrained(folder: Path, inputs: Inputs) -> Pretrained:
     if lacks:
         raise UserError(f"{folder} holds a {type(model).__name__}, which needs {lacks}, and this benchmark has none")
     return kind(model, folder, inputs, pools)
+
+
+def loaded(folder: Path) -> tuple[Any, bool]:
+    """The library's model of a folder, and whether the folder has the weights of what pools."""
+    try:
+        import transformers
+    except ImportError:
+        raise missing_extra("hf: needs the library transformers", "hf") from None
+    if not weights.weight_files(folder):
+        raise UserError(f"{folder} has no weights: it needs model.safetensors, or pytorch_model.bin")
+    with _quiet():
+        try:
+            model, found = transformers.AutoModel.from_pretrained(
+                folder, local_files_only=True, dtype=torch.float32, output_loading_info=True
+            )
+        except Exception as error:  # what it cannot read makes the library fail in a dozen ways
+            raise UserError(f"{folder} cannot be loaded: {str(error).splitlines()[0]}") from error
+    missing = sorted(name for name in found["missing_keys"] if "pooler" not in name)
+    if missing:
+        raise UserError(f"{folder} lacks {missing[0]}: give the weights of a whole {type(model).__name__}")
+    return model, not found["missing_keys"]
 
 
 class Pretrained(nn.Module, ABC):

@@ -289,13 +289,18 @@ def save(
         for name, part in zip(theirs, weight.detach().cpu().chunk(len(theirs)), strict=True):
             # The parts of one projection share memory, and a GPU may want another order: safetensors refuses both.
             state[name] = part.clone(memory_format=torch.contiguous_format)
+    write(folder, state, config)
+    if vocabulary is not None and vocabulary != folder / VOCABULARY:
+        shutil.copyfile(vocabulary, folder / VOCABULARY)
+
+
+def write(folder: Path, state: dict[str, Tensor], config: Mapping[str, Any]) -> None:
+    """Write tensors and their configuration into a folder."""
     folder.mkdir(parents=True, exist_ok=True)
     partial = folder / f"{_WHOLE}.partial"
     save_file(state, partial, metadata={"format": "pt"})
     partial.replace(folder / _WHOLE)
     (folder / "config.json").write_text(json.dumps(dict(config), indent=2, sort_keys=True) + "\n", encoding="utf-8")
-    if vocabulary is not None and vocabulary != folder / VOCABULARY:
-        shutil.copyfile(vocabulary, folder / VOCABULARY)
 
 
 def vocabulary_file(folder: Path) -> Path | None:

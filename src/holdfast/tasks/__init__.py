@@ -7,11 +7,14 @@
 | `SoftLabel`    | several answers, each right to a degree: VQA     | `several.py`     |
 | `MultiLabel`   | any number of right classes                      | `several.py`     |
 | `MaskedPhrase` | words that are hidden in its caption             | `phrase.py`      |
+| `Prompted`     | one right class, known by its name in prompts    | `pairs.py`       |
+| `Retrieve`     | an image and its own texts                       | `pairs.py`       |
 """
 
 from holdfast.tasks.base import OfHead
 from holdfast.tasks.distillation import sigmoid_divergence, softmax_divergence
 from holdfast.tasks.one_right import Choose, Classify, OneRight
+from holdfast.tasks.pairs import Prompted, Prompts, Retrieve
 from holdfast.tasks.phrase import MaskedPhrase, phrase_losses
 from holdfast.tasks.several import MultiLabel, SoftLabel
 
@@ -22,6 +25,9 @@ __all__ = [
     "MultiLabel",
     "OfHead",
     "OneRight",
+    "Prompted",
+    "Prompts",
+    "Retrieve",
     "SoftLabel",
     "phrase_losses",
     "sigmoid_divergence",
