@@ -55,9 +55,9 @@ class Ends(Algorithm):
     def learn(self, learner, stage, fit):
         inner, read = learner.data.fetch, set()
 
-        def fetch(ids, *rest):
+        def fetch(ids, *rest, **named):
             read.update(ids.tolist())
-            return inner(ids, *rest)
+            return inner(ids, *rest, **named)
 
         learner.data.fetch = fetch
         fit()

@@ -107,3 +107,8 @@ def test_what_it_cannot_learn_is_said_before_anything_is_trained(settings, messa
     given = {name: value.format(word=word) for name, value in settings.items()}
     with pytest.raises(UserError, match=message):
         ReadData(**given).setup(Wants())
+
+
+def test_a_folder_without_the_dataset_is_named(tmp_path):
+    with pytest.raises(UserError, match=f"{tmp_path} has no example of cifar100 with a class"):
+        prepare(Request("dataset", data=tmp_path, settings={"benchmark.reader": "cifar100"}))

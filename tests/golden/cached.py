@@ -159,7 +159,7 @@ def measured(worlds: Path, tables: Path) -> dict[str, Golden]:
     _prepare(folders)
     without = [str(each) for folder in (tables, worlds) for each in (folder, folder.resolve())]
     for entry in kept.entries():
-        if entry.kind == "world" and not entry.title.startswith("cpin"):
+        if any(path.name == folder.name for path in entry.paths for folder in folders.values()):
             continue
         about = next(path for path in entry.paths if path.name.endswith(".about.json"))
         seen = Seen([*without, *(path.name for path in entry.paths)])

@@ -18,7 +18,7 @@ SECONDS = 30
 STARTS = ("subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.fork", "os.forkpty", "socket.connect")
 LISTS = ("os.listdir", "os.scandir")
 seen: list[str] = []
-OUTSIDE = os.path.realpath(sys.argv[2])
+OUTSIDE = os.path.realpath(sys.argv[2]) if len(sys.argv) > 2 else os.devnull
 
 
 def watch(event: str, given: tuple) -> None:

@@ -14,6 +14,7 @@ BY_HAND = {
     ("climb", "order"): "2",
     ("climb:lowshot", "task"): "imdb",
     ("climb:lowshot", "shots"): "4",
+    ("dataset", "reader"): "sst2",
     ("viscoll:coco", "tagger"): "another",
     ("viscoll:flickr", "tagger"): "another",
 }

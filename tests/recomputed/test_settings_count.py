@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from holdfast import registry
+from holdfast.benchmarks.synthetic import world
 from holdfast.experiments.config import resolve
 from holdfast.experiments.request import Request
 from holdfast.settings import build, fields
@@ -49,10 +50,14 @@ def test_the_id_follows_each_setting_of_a_benchmark(name, field):
     Features from files are read by a reader of their own, whose version counts.
     """
     kind = registry.BENCHMARKS[name].load()
-    value = other(name, kind, field)
-    one = identity(name)
-    another = identity(name, seed=1) if field == "seed" else identity(name, settings={f"benchmark.{field}": value})
-    same_readers = build(kind, {field: value}, name).reads() == build(kind, {}, name).reads()
+    value, base = other(name, kind, field), {"reader": "cifar100"} if name == "dataset" else {}
+    if (name, field) == ("dataset", "data"):
+        value = str(world("cifar100", "tiny"))
+    settings = {f"benchmark.{key}": each for key, each in base.items()}
+    one = identity(name, settings=settings)
+    changed = {"seed": 1} if field == "seed" else {"settings": settings | {f"benchmark.{field}": value}}
+    another = identity(name, **({"settings": settings} | changed))
+    same_readers = build(kind, base | {field: value}, name).reads() == build(kind, base, name).reads()
     assert (one == another) == (field in kind.places and same_readers)
 
 

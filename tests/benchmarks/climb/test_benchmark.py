@@ -243,6 +243,8 @@ def test_one_command_has_transfer_complete(tmp_path):
 
 def test_called_from_python_a_run_has_all_that_its_measures_need(tmp_path):
     asked = vars(request(order="snli-ve>nlvr2"))
+    asked["algorithms"] = asked.pop("algorithm")
+    asked.pop("objects")
     record = holdfast.run(**asked, out=tmp_path)
     assert list(record.others) == ["direct/snli-ve", "direct/nlvr2"]
     assert all(Store(tmp_path).folder(run).status() == "done" for run in record.others.values())

@@ -43,7 +43,10 @@ class ReadData(OwnData):
     @property
     def sees(self) -> Literal["image", "text", "both"]:
         """What its first example has."""
-        image, text = _parts(next(self._examples())[1], self.title)
+        _, first = next(self._examples(), (None, None))
+        if first is None:
+            raise UserError(f"{self.data or self.title} has no example of {self.title} with a class: choose its folder")
+        image, text = _parts(first, self.title)
         return "both" if image is not None and text else "text" if text else "image"
 
     def listing(self) -> Listed:
