@@ -1,6 +1,8 @@
 """Sizes from the meta device: of every model as it is built, and refused at once where they cannot fit."""
 
 import json
+import subprocess
+import sys
 import time
 
 import pytest
@@ -13,6 +15,7 @@ from holdfast.experiments import size
 from holdfast.experiments.size import bounded, estimate, refuse_unbuildable
 from holdfast.experiments.store import Store
 from holdfast.models.bert import Bert
+from processes import environment
 from smallest import make_learner, prepared, run
 
 OURS = [name for name in registry.MODELS if name != "hf"]
@@ -100,3 +103,15 @@ def test_a_dry_run_shows_sizes_and_makes_no_run(tmp_path):
     assert not (tmp_path / "runs").exists()
     made = run(prepared(), Store(tmp_path / "store"))
     assert made.cost["parameters"] == estimate(prepared().config, prepared().setup).parameters
+
+
+def test_measuring_a_model_imports_no_compiler():
+    """On the meta device, torch computes many functions in Python, and imports its compiler and sympy to do so."""
+    code = (
+        "import sys\nfrom holdfast import registry\nfrom holdfast.experiments.size import refuse_unbuildable\n"
+        f"for name in {[name for name in OURS if 'vault' not in name]}:\n"
+        "    refuse_unbuildable(registry.MODELS[name].load()())\n"
+        "print([name for name in ('torch._dynamo', 'sympy') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], env=environment(), capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

@@ -168,24 +168,29 @@ class Data:
         return Data([t.to(device) for t in self.tables], self.arrangement)
 
     def fetch(
-        self, ids: Ids, device: torch.device, rank: int = 0, size: int = 1, around: Mapping[int, Around] = NONE_AROUND
+        self,
+        ids: Ids,
+        device: torch.device,
+        rank: int = 0,
+        size: int = 1,
+        around: Mapping[int, Around] = NONE_AROUND,
+        trim: bool = False,
     ) -> Batch:
         """Gather this rank's tensors for a batch: one part for each table that it touches.
 
         Each rank has at least one row of each part, with weight 0 if it has no row of its own, so that every rank runs
         the same graph, and a gradient is unused on all ranks or on none. `around` has, by a table's number, what stands
-        between a part and its inputs.
+        between a part and its inputs. With `trim`, the texts of a part end where the longest of them ends.
         """
+        part = partial(self._part, device=device, rank=rank, size=size, trim=trim)
         if len(self._inner) == 0:
-            return Batch(ids, (self._part(0, ids, device, rank, size, around.get(0)),))
+            return Batch(ids, (part(0, ids, around=around.get(0)),))
         which = np.searchsorted(self._inner, ids, side="right")
         first = int(which[0])
         if (which == first).all():
-            return Batch(ids, (self._part(first, ids, device, rank, size, around.get(first)),))
+            return Batch(ids, (part(first, ids, around=around.get(first)),))
         touched = np.unique(which)
-        return Batch(
-            ids, tuple(self._part(int(i), ids[which == i], device, rank, size, around.get(int(i))) for i in touched)
-        )
+        return Batch(ids, tuple(part(int(i), ids[which == i], around=around.get(int(i))) for i in touched))
 
     def prefetch(self, ids: Ids, rank: int = 0, size: int = 1, known: Collection[int] = ()) -> None:
         """Start to decode this rank's images of a batch that will be fetched soon; the result does not change.
@@ -207,7 +212,9 @@ class Data:
         which = np.searchsorted(self._inner, ids, side="right")
         return {int(index): ids[which == index] - self.offsets[index] for index in np.unique(which)}
 
-    def _part(self, index: int, ids: Ids, device: torch.device, rank: int, size: int, around: Around | None) -> Part:
+    def _part(
+        self, index: int, ids: Ids, device: torch.device, rank: int, size: int, around: Around | None, trim: bool
+    ) -> Part:
         source, weights = self.tables[index], None
         if size > 1:
             own = ids[rank::size]
@@ -218,7 +225,8 @@ class Data:
         if source.targets.is_cuda:
             rows = sent(rows, device)
         read = partial(_inputs, source, rows, here, device)
-        inputs = read() if around is None else around(here, read)
+        # What `around` knows of a part has the length of the longest text of the data.
+        inputs = (trimmed(read()) if trim else read()) if around is None else around(here, read)
         return Part(source.task, inputs, _gather(source.targets, rows, device), weights)
 
     def fingerprint(self) -> str:
@@ -250,6 +258,19 @@ def _inputs(source: Table, rows: Tensor, here: Tensor, device: torch.device) -> 
         else:
             inputs[name] = _gather(column, here if isinstance(column, ImageFileColumn) else rows, device)
     return inputs
+
+
+def trimmed(inputs: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The inputs of a part without the padding that all its texts share.
+
+    >>> inputs = {"text": torch.tensor([[7, 8, 0, 0], [9, 0, 0, 0]]), "text_length": torch.tensor([2, 1])}
+    >>> trimmed(inputs)["text"].tolist()
+    [[7, 8], [9, 0]]
+    """
+    if "text_length" not in inputs:
+        return inputs
+    longest = max(int(inputs["text_length"].max()), 1)
+    return {**inputs, "text": inputs["text"][..., :longest].contiguous()}
 
 
 def _contents(column: Column) -> Sequence[Tensor]:

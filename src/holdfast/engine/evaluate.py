@@ -79,7 +79,8 @@ def _answers(learner: Learner, name: str, ids: Ids, reached: Callable[[int], Non
     with torch.inference_mode():
         for start in range(0, len(rows), size):
             reached(int(rows[start]))
-            batch = learner.data.fetch(ids[rows[start : start + size]], learner.device, around=learner.around)
+            chosen = ids[rows[start : start + size]]
+            batch = learner.data.fetch(chosen, learner.device, around=learner.around, trim=learner.trims)
             if learner.data.reads_ahead:
                 learner.data.prefetch(ids[rows[start + size : start + 2 * size]], known=learner.known)
             for output, part in zip(learner.forward(batch), batch.parts, strict=True):

@@ -23,6 +23,7 @@ from holdfast.engine.stepper import Call, choose
 from holdfast.errors import UserError
 from holdfast.models.base import Model, Network
 from holdfast.models.normalise import SharesBatch, shared_batch
+from holdfast.models.transformer import drops
 from holdfast.types import Batch, Ids, Part, Task, Training
 
 
@@ -57,6 +58,7 @@ class Learner:
             raise UserError(f"several ranks cannot train this model: {why}. Train it on one")
         self.autocast = autocast
         self.stepper = choose(self, compiled)
+        self._any_shape = self.device.type == "cpu" and not compiled
         self.once = Once(self, keep) if keep is not None and not compiled else None
         """What is frozen, computed once and kept."""
         self.around: Mapping[int, Around] = {}
@@ -66,6 +68,7 @@ class Learner:
         self.examples_backward = 0
         self.optimiser: Optimiser
         self._frozen: list[nn.Module] = []
+        self._dropouts: list[nn.Module] | None = None
         self.parameters: dict[str, nn.Parameter] = {}
         """The parameters that the optimiser moves, by name: those trainable when the fit began, looked up only then."""
         self._averaging = Averaging(self.ranks, ())
@@ -109,6 +112,7 @@ class Learner:
         self._factors, self._rate = _Schedule(training, steps), training.learning_rate
         self._augment, self._accumulate = training.augment, training.accumulate
         self._modules = tuple(self.model.modules())
+        self._dropouts = None
         self._norms = [module for module in self._modules if isinstance(module, SharesBatch)]
         self.optimiser = Optimiser(training, self.parameters.values())
         self._averaging.close()
@@ -130,10 +134,23 @@ class Learner:
 
     def fetch(self, ids: Ids, augment: bool = True) -> Batch:
         """The batch of these examples, with this rank's tensors; images are augmented as the stage's training says."""
-        batch = self.data.fetch(ids, self.device, self.ranks.rank, self.ranks.size, self.around)
+        batch = self.data.fetch(ids, self.device, self.ranks.rank, self.ranks.size, self.around, self.trims)
         if augment and self._augment != "none":
             batch = augmented(batch, self._augment)
         return batch
+
+    @property
+    def trims(self) -> bool:
+        """Whether the padding that all texts of a batch share is left out: on the CPU, if no result depends on it.
+
+        Dropout draws a number for each place, so texts keep their length while an encoder drops out. On a GPU, and
+        where passes are compiled, varying shapes cost more than the padding.
+        """
+        if not self._any_shape or not self.model.encoder.masks_text:
+            return False
+        if self._dropouts is None:
+            self._dropouts = [module for module in self.model.encoder.modules() if drops(module)]
+        return not any(module.training for module in self._dropouts)
 
     def prefetch(self, ids: Ids) -> None:
         """Start to decode the images of these examples, which the next step will fetch."""

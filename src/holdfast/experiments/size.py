@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import nn
 from torch.nn.modules.module import register_module_parameter_registration_hook
+from torch.overrides import TorchFunctionMode
 
 from holdfast.benchmarks.base import Setup
 from holdfast.errors import UserError, in_bytes
@@ -136,12 +138,27 @@ def free_memory() -> int:
     return max(free, 0)
 
 
+class _Undrawn(TorchFunctionMode):
+    """Leaves weights without numbers: on the meta device, drawing them imports `torch._dynamo`, which takes a second."""
+
+    def __torch_function__(
+        self, function: Callable[..., Any], types: Any, args: Sequence[Any] = (), named: Any = None
+    ) -> Any:
+        named = named or {}
+        if function is torch.Tensor.normal_ or getattr(function, "__module__", "") == nn.init.__name__:
+            return args[0] if args else named["tensor"]
+        if function is torch.randn:
+            return torch.empty(*args, **named)
+        return function(*args, **named)
+
+
 @contextmanager
 def _unbuilt() -> Iterator[None]:
     """Build modules without their values, and without a trace in the random numbers of what follows."""
     with (
         torch.random.fork_rng(devices=[]),
         torch.device("meta"),
+        _Undrawn(),
         warnings.catch_warnings(action="ignore"),
     ):
         yield

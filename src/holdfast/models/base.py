@@ -37,6 +37,10 @@ class Encoder(nn.Module, ABC):
     changes between two steps of a fit, such as a random number that is no tensor, and waits for nothing. Hooks
     before it are not called then. Each class says so for itself."""
 
+    masks_text: ClassVar[bool] = False
+    """Whether it ignores the padding of texts, so that a batch's texts may end where the longest of them ends. Each
+    class says so for itself."""
+
     @abstractmethod
     def stem(self) -> Sequence[nn.Module]:
         """What comes before the first layer: embeddings."""

@@ -91,6 +91,7 @@ class BertEncoder(Encoder):
     """Text alone; its vector is the pooled first place, through a layer and tanh."""
 
     recordable = True
+    masks_text = True
 
     def __init__(self, recipe: Bert, vocabulary: int, epsilon: float = 1e-12, pooled: bool = True) -> None:
         super().__init__()

@@ -84,6 +84,7 @@ class LxmertEncoder(Encoder):
     """Two encoders that meet; an example's vector is its first word's, through a tanh layer."""
 
     recordable = True
+    masks_text = True
 
     def __init__(self, recipe: Lxmert, vocabulary: int, features: int) -> None:
         super().__init__()

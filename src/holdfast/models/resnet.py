@@ -45,7 +45,8 @@ class Normalise(nn.Module):
 
     def __init__(self, means: Sequence[float] = MEAN, deviations: Sequence[float] = DEVIATION) -> None:
         super().__init__()
-        mean, deviation = (torch.tensor(values).view(3, 1, 1) for values in (means, deviations))
+        # On the CPU, also if the model is only measured: see `experiments/size.py`.
+        mean, deviation = (torch.tensor(values, device="cpu").view(3, 1, 1) for values in (means, deviations))
         self.register_buffer("mean", 255 * mean, persistent=False)
         self.register_buffer("scale", 1 / (255 * deviation), persistent=False)
 

@@ -123,6 +123,8 @@ class CellAttention(nn.Module):
 class SanEncoder(Encoder):
     """Questions about images, or about maps of their features, to vectors: each look adds to the query what it saw."""
 
+    masks_text = True
+
     def __init__(self, recipe: San, inputs: Inputs) -> None:
         super().__init__()
         self.width, width = recipe.hidden, recipe.recurrent
@@ -155,12 +157,14 @@ class SanEncoder(Encoder):
 class ApartEncoder(Encoder):
     """Questions about images, or about maps of their features, to vectors: each look is for words of its own."""
 
+    masks_text = True
+
     def __init__(self, recipe: San, inputs: Inputs) -> None:
         super().__init__()
         self.width, width = recipe.hidden, recipe.recurrent
         self.question = QuestionEncoder(inputs.vocabulary, recipe.embedding, width, recipe.recurrent_layers)
         self.trunk, (channels, _, _) = _trunk(recipe, inputs)
-        slopes = torch.linspace(-SLOPE, SLOPE, recipe.looks).tolist()
+        slopes = torch.linspace(-SLOPE, SLOPE, recipe.looks, device="cpu").tolist()
         self.reads = nn.ModuleList(WordAttention(width, slope) for slope in slopes)
         self.look = CellAttention(recipe.embedding, channels, recipe.attention)
         self.sights = nn.Linear(channels * (recipe.looks + 1), recipe.hidden)

@@ -170,6 +170,15 @@ class TransformerBlock(Attachable):
         return x if second is None else second(x)
 
 
+def drops(module: nn.Module) -> bool:
+    """Whether a module draws random numbers in training.
+
+    >>> drops(nn.Dropout(0.1)), drops(nn.Dropout(0.0))
+    (True, False)
+    """
+    return (isinstance(module, nn.Dropout) and module.p > 0) or (isinstance(module, Attention) and module.dropout > 0)
+
+
 def deviation(width: int) -> float:
     """BERT's 0.02 at its width, and as much more in a narrower model as keeps the size of what a layer gives.
 

@@ -104,6 +104,7 @@ class UniterEncoder(Encoder):
     """One transformer over words and regions; an example's vector is its first word's, through a tanh layer."""
 
     recordable = True
+    masks_text = True
 
     def __init__(self, recipe: Uniter, vocabulary: int, features: int) -> None:
         super().__init__()

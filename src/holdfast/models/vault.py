@@ -32,6 +32,7 @@ class VaultEncoder(Encoder):
     """
 
     recordable = True
+    masks_text = True
 
     def __init__(self, bert: BertEncoder, vilt: ViltEncoder) -> None:
         super().__init__()

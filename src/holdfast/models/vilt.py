@@ -133,6 +133,7 @@ class ViltEncoder(Encoder):
     """Text and image in one sequence; the vector is the pooled first word, through a layer and tanh."""
 
     recordable = True
+    masks_text = True
 
     def __init__(self, recipe: Vilt, vocabulary: int, epsilon: float = 1e-12) -> None:
         super().__init__()
@@ -332,6 +333,8 @@ class Vilt(Model):
         check_heads(self.width, self.heads)
 
     def _load(self, encoder: ViltEncoder, folder: Path, places: int) -> None:
+        if weights.measured():
+            return
         state = weights.encoder_state(weights.read_state(folder), NAMES)
         (kinds,), (table,) = NAMES.theirs("modality.weight"), NAMES.theirs("text.positions.weight")
         if kinds in state and len(state[kinds]) == 2:  # a second image starts like the first

@@ -101,6 +101,7 @@ class VLBertEncoder(Encoder):
     """One transformer over words and boxes; an example's vector is its first word's."""
 
     recordable = True
+    masks_text = True
 
     def __init__(self, recipe: VLBert, vocabulary: int, features: int) -> None:
         super().__init__()

@@ -146,7 +146,7 @@ def read_state(folder: Path) -> dict[str, Tensor]:
         try:
             open_regular(path).close()
             if path.name == _OLD:
-                state |= torch.load(path, map_location="meta" if _measured() else "cpu", weights_only=True)
+                state |= torch.load(path, map_location="meta" if measured() else "cpu", weights_only=True)
             else:
                 state |= _load(path)
         except FileNotFoundError:
@@ -163,14 +163,14 @@ def read_state(folder: Path) -> dict[str, Tensor]:
     return state
 
 
-def _measured() -> bool:
+def measured() -> bool:
     """Whether models are built on the meta device, which has no values: see `experiments/size.py`."""
     return torch.get_default_device().type == "meta"
 
 
 def _load(path: Path) -> dict[str, Tensor]:
     """The weights of a file; their shapes alone if the model is only measured."""
-    if not _measured():
+    if not measured():
         return load_file(path)
     with safe_open(path, framework="pt") as file:
         return {name: torch.empty(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118
@@ -244,6 +244,8 @@ def encoder_state(state: Mapping[str, Tensor], names: Names) -> dict[str, Tensor
 
 def load(module: nn.Module, state: Mapping[str, Tensor], names: Names, where: object) -> None:
     """Give a module the weights of an encoder's state, or say which one is missing, unexpected or of another shape."""
+    if measured():  # they are checked when it is built in earnest
+        return
     loaded: dict[str, Tensor] = {}
     used: set[str] = set()
     for ours, own in module.state_dict().items():
@@ -260,7 +262,7 @@ def load(module: nn.Module, state: Mapping[str, Tensor], names: Names, where: ob
             if tuple(state[name].shape) != _part(own, len(theirs)):
                 found, needed = tuple(state[name].shape), _part(own, len(theirs))
                 raise UserError(f"{where}: {name} has the shape {found}, and this model needs {needed}")
-            if not state[name].is_meta and not state[name].isfinite().all():
+            if not state[name].isfinite().all():
                 raise UserError(f"{where}: {name} holds numbers that are not finite: give weights that are whole")
         parts = [state[name].to(own.dtype) for name in theirs]
         loaded[ours] = parts[0] if len(parts) == 1 else torch.cat(parts)
