@@ -139,7 +139,7 @@ def free_memory() -> int:
 
 
 class _Undrawn(TorchFunctionMode):
-    """Leaves weights without numbers: on the meta device, drawing them imports `torch._dynamo`, which takes a second."""
+    """Leaves weights without numbers: on the meta device, drawing imports `torch._dynamo`, which takes a second."""
 
     def __torch_function__(
         self, function: Callable[..., Any], types: Any, args: Sequence[Any] = (), named: Any = None
