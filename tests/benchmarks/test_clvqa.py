@@ -133,6 +133,11 @@ def test_guessing_scores_what_the_paper_prints(tiny_clevr):
     assert found["yn"] == published["yn"]
     setup = Clvqa(scale="tiny").setup(WANTS)
     assert setup.chance["yn"] == pytest.approx(0.25, abs=0.02)
+    for order, other in (("wh", "yn"), ("yn", "wh")):
+        alone = Clvqa(scale="tiny", order=order).setup(WANTS)
+        assert alone.chance == {order: pytest.approx(2 * setup.chance[order]), other: 0}
+        printed = table("clvqa", "main").value("accuracy", method="random", setup=order, task=order)
+        assert alone.chance[order] == pytest.approx(printed, abs=0.025)
 
 
 def test_the_measures_of_a_worked_example():

@@ -13,7 +13,7 @@ import pytest
 # Rows of each table; the whole folder is listed, so a table too many fails as well as one too few.
 ROWS: dict[str, dict[str, int]] = {
     "viscoll": {"01": 2, "02": 48, "03": 40, "04": 24, "05": 9},
-    "clvqa": {**{f"{number:02d}": 40 for number in range(1, 11)}, "main": 20},
+    "clvqa": {**{f"{number:02d}": 40 for number in range(1, 11)}, "main": 24},
     "cfst": {"01": 14, "02": 14, "03": 14, "04": 14, "05": 14, "06": 14, "07": 11, "08": 14},
 }
 TABLES = [(paper, number) for paper, tables in ROWS.items() for number in tables]
@@ -149,6 +149,10 @@ SPOT: list[tuple[str, str, tuple[str | None, ...], list[float | str | None]]] = 
     ("clvqa", "10", ("ewc", "yn-wh", "equal_shape", "query_material"), [1326]),
     ("clvqa", "10", ("ewc", "yn-wh", "equal_size", "query_material"), [1674]),
     ("clvqa", "10", ("ewc", "yn-wh", "equal_material", "query_material"), [3065]),
+    ("clvqa", "main", ("random", "wh", "wh"), [0.09]),
+    ("clvqa", "main", ("random", "yn", "yn"), [0.50]),
+    ("clvqa", "main", ("independent", "wh", "wh"), [0.81]),
+    ("clvqa", "main", ("independent", "yn", "yn"), [0.52]),
     ("clvqa", "main", ("random", "wh-yn", "wh"), [0.04]),
     ("clvqa", "main", ("ewc", "yn-wh", "wh"), [0.83]),
     ("clvqa", "main", ("rehearsal", "wh-yn", "wh"), [0.75]),

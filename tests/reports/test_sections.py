@@ -107,6 +107,7 @@ def test_clvqa_has_both_orders_beside_each_other():
         ("cumulative", "two", "", {"wh": 0.9, "yn": 0.7}),
         ("mas", "two", "", {"wh": 0.3, "yn": 0.5}),
         ("mas", "types", "", {"wh": 0.4, "yn": 0.5}),
+        ("finetune", "two", "wh", {"wh": 0.7, "yn": 0.0}),
     ]
     runs = [
         made("clvqa", algorithm, seed=seed, model="san-tiny", setting=setting, order=order, summary=summary)
@@ -125,6 +126,12 @@ def test_clvqa_has_both_orders_beside_each_other():
     assert [naive[second.format(t)].paper for t in ("Wh", "Y/N")] == pytest.approx([81, 0])
     assert not found["cumulative"][first.format("Wh")].best  # it sees all data
     assert found["mas"][first.format("Wh")].best
+    alone, guessed = found["independent (one task alone)"], found["guessing, one task alone"]
+    for order in (first, second):
+        assert alone[order.format("Wh")].number == pytest.approx(70)
+        assert alone[order.format("Y/N")].number is None, "was not run"
+        assert [alone[order.format(t)].paper for t in ("Wh", "Y/N")] == [81, 52]
+        assert [guessed[order.format(t)].paper for t in ("Wh", "Y/N")] == [9, 50]
     assert "no reproduction" in table.warning
 
 

@@ -54,7 +54,7 @@ PAPER: dict[str, dict[str, Any]] = {
 class Clvqa(Benchmark):
     """Wh- and yes/no-questions on CLEVR, one after the other, with one output layer for all answers."""
 
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     default_model: ClassVar[str] = "san-tiny"
     measures: ClassVar[Mapping[str, Measure]] = protocol.MEASURES
 
@@ -180,7 +180,7 @@ class Clvqa(Benchmark):
             warmup=WARMUP[self.scale],
         )
         stages = tuple(Stage(name, rows[name], training, (sets["validation", name],)) for name in order)
-        answers = {name: data.targets(rows[name]).numpy() for name in names}
+        answers = {name: data.targets(rows[name]).numpy() for name in order}
         chance = tasks.random_scores(answers, {n: data.targets(sets["test", n].ids).numpy() for n in names})
         return Setup(
             data,

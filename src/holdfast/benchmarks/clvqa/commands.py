@@ -71,7 +71,7 @@ def tsne(
     out: Out = Path("runs"),
     data: Data = "",
     picture: Picture = Path("tsne.png"),
-    count: Annotated[int, typer.Option(metavar="N", min=50, help="Draw at most N test questions.")] = 2000,
+    count: Annotated[int, typer.Option(metavar="N", min=50, help="Draw at most N test questions.")] = 512,
 ) -> None:
     """Draw a t-SNE of the penultimate layer.
 

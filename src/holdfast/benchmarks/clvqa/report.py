@@ -1,4 +1,4 @@
-"""The section on clvqa: the paper's main table, with both orders of the tasks side by side."""
+"""The section on clvqa: the paper's main table, with each task alone and both orders of the tasks side by side."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ def section(records: Sequence[Record]) -> list[Block]:
     groups: dict[str, list[Record]] = {}
     for record in records:
         settings = record.config["benchmark"]
-        if settings.get("setting") == "two" and _order(record) in ORDERS:
+        if settings.get("setting") == "two":
             plain = {name: value for name, value in settings.items() if name not in ("seed", "order")}
             groups.setdefault(f"{plain} {record.config['model']} {caution(record)}", []).append(record)
-    return [block for group in groups.values() for block in (_table(group), _bars(group))]
+    return [block for group in groups.values() for block in (_table(group), *_bars(group))]
 
 
 def _table(records: Sequence[Record]) -> TableBlock:
@@ -45,18 +45,19 @@ def _table(records: Sequence[Record]) -> TableBlock:
     asked = [f"{' → '.join(TITLES[t] for t in ORDERS[order])}: {TITLES[task]}" for order, task in columns]
     ranks = [None if name == "cumulative" else "" for name in names]
     marked = mark_best(rows, asked, [True] * len(columns), ranks)
-    chances = {order: [r.chance for group in ours[order].values() for r in group] for order in ORDERS}
-    guessed = [
-        replace(mean_cell([c.get(task) for c in chances[order][:1]], 100.0, 0), paper=_paper("random", order, task))
-        for order, task in columns
-    ]
+    alone = {task: rows_of([r for r in records if _order(r) == task]).get("finetune", ()) for task in TITLES}
+    below = {
+        "guessing": [_guessed(records, order, task) for order, task in columns],
+        "independent (one task alone)": [_cell(alone[task], "independent", task, task) for _, task in columns],
+        "guessing, one task alone": [_guessed(records, task, task) for _, task in columns],
+    }
     heads = tuple(headed(title, True) for title in asked)
     scale, model = records[0].config["benchmark"].get("scale"), records[0].config["model"]["name"]
     title = f"clvqa, the main table: accuracy after both tasks ({scale}, {model})"
-    notes = ["Accuracy in percent on both tasks at the end, with one output layer."]
+    notes = ["Accuracy in percent on both tasks at the end, with one output layer; below, of models of one task alone."]
     notes += _choices([group for order in ORDERS for name, group in ours[order].items() if name in METHODS.values()])
     notes += [*mixed((record.algorithm, record.config) for record in records), *marked.notes]
-    all_rows = (*marked.rows, (Cell("guessing"), *guessed))
+    all_rows = (*marked.rows, *((Cell(name), *cells) for name, cells in below.items()))
     return TableBlock(title, ("method", *heads), all_rows, tuple(notes), caution(records[0]), marked.marks)
 
 
@@ -93,6 +94,11 @@ def _cell(group: Sequence[Record], method: str, order: str, task: str) -> Cell:
     return replace(measured(group, task, Measure(TITLES[task], decimals=0)), paper=_paper(method, order, task))
 
 
+def _guessed(records: Sequence[Record], order: str, task: str) -> Cell:
+    chances = [record.chance.get(task) for record in records if _order(record) == order]
+    return replace(mean_cell(chances[:1], 100.0, 0), paper=_paper("random", order, task))
+
+
 def _paper(method: str, order: str, task: str) -> float | None:
     rows = papers.table("clvqa", "main").select(method=method, setup=order.replace(">", "-"), task=task)
     values: list[Mapping[str, object]] = list(rows)
@@ -100,14 +106,15 @@ def _paper(method: str, order: str, task: str) -> float | None:
     return 100 * value if isinstance(value, int | float) else None
 
 
-def _bars(records: Sequence[Record]) -> Bars:
+def _bars(records: Sequence[Record]) -> list[Bars]:
     found = [
         bar_series(f"{title}, {' → '.join(TITLES[t] for t in ORDERS[order])}", group, TITLES)
         for order in ORDERS
         for title, group in rows_of([r for r in records if _order(r) == order]).items()
     ]
     series = tuple(each for each in found if each is not None)
-    return Bars("What is left of both tasks at the end", "accuracy, %", tuple(TITLES.values()), series)
+    title, groups = "What is left of both tasks at the end", tuple(TITLES.values())
+    return [Bars(title, "accuracy, %", groups, series)] if series else []
 
 
 def _order(record: Record) -> str:
