@@ -104,6 +104,7 @@ def test_counts_of_the_other_papers():
     assert count("clvqa", "row-total") == {str(n): (8, int(str(n) in wrong)) for n in range(1, 11)}
     harmonic = {str(n): (42, 0) for n in range(1, 7)} | {"7": (33, 0)}
     assert count("cfst", "harmonic-mean") == harmonic
+    assert count("cfst", "related-score") == {"fig7": (24, 0)}
 
 
 def test_every_rule_is_explained_and_used():

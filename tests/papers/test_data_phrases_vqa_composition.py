@@ -14,7 +14,7 @@ import pytest
 ROWS: dict[str, dict[str, int]] = {
     "viscoll": {"01": 2, "02": 48, "03": 40, "04": 24, "05": 9},
     "clvqa": {**{f"{number:02d}": 40 for number in range(1, 11)}, "main": 24},
-    "cfst": {"01": 14, "02": 14, "03": 14, "04": 14, "05": 14, "06": 14, "07": 11, "08": 14},
+    "cfst": {"01": 14, "02": 14, "03": 14, "04": 14, "05": 14, "06": 14, "07": 11, "08": 14, "fig7": 12},
 }
 TABLES = [(paper, number) for paper, tables in ROWS.items() for number in tables]
 
@@ -242,6 +242,10 @@ SPOT: list[tuple[str, str, tuple[str | None, ...], list[float | str | None]]] = 
         [76.15, 57.83, 0.65, 53.11, 0.69, 55.37, 59.00, 0.77, 18.01, 0.53, 27.60, 36.83],
     ),
     ("cfst", "08", ("multitask", "class"), [53.42, 0.30]),
+    ("cfst", "fig7", ("finetune", "class"), [87.10, 70.25, 87.63, 67.65, 0.61, -3.70]),
+    ("cfst", "fig7", ("gem", "class"), [85.62, 71.52, 84.15, 67.70, -1.71, -5.34]),
+    ("cfst", "fig7", ("er", "task"), [87.23, 80.73, 86.70, 74.77, -0.61, -7.39]),
+    ("cfst", "fig7", ("ewc", "task"), [88.42, 77.90, 86.88, 72.80, -1.73, -6.55]),
     ("cfst", "08", ("rpsnet", "class"), [37.07, 1.07]),
     ("cfst", "08", ("finetune", "task"), [46.77, 1.29]),
     ("cfst", "08", ("mntdp", "task"), [66.94, 0.79]),

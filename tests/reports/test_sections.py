@@ -91,6 +91,16 @@ def test_cifar_has_accuracy_alone_and_bars_come_with_few_shot_tests():
     assert any(isinstance(block, Bars) for block in cfst.section([made("cfst:cgqa", model="resnet18", summary=TESTS)]))
 
 
+def test_fresh_and_old_concepts_stand_beside_the_papers_figure_where_it_has_them():
+    summary = TESTS | {"Anon(f)": 0.9, "Anon(o)": 0.8, "Asys(f)": 0.88, "Asys(o)": 0.7, "S(f)": -0.022, "S(o)": -0.125}
+    for benchmark, published in (("cfst:cgqa", -3.70), ("cfst:cpin", None)):
+        table = cfst.section([made(benchmark, model="resnet18", summary=summary)])[-1]
+        found = rows(table)["finetune · class" if published else "finetune"]
+        cell = found["S(o) ↑" if published else "S(o)"]
+        assert (cell.number, cell.paper) == (pytest.approx(-12.5), published)
+        assert any("only concepts of the last stage" in note for note in table.notes)
+
+
 def test_real_data_is_compared_at_the_papers_scale_alone():
     for given, scale, warned in (
         ("", "paper", "no reproduction"), (" --data d", "small", "not comparable"), (" --data d", "paper", ""),

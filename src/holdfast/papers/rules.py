@@ -6,7 +6,7 @@ import collections
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from holdfast.metrics import forgetting_transfer, harmonic_mean, knowledge_transfer, low_shot_transfer
+from holdfast.metrics import forgetting_transfer, harmonic_mean, knowledge_transfer, low_shot_transfer, related_score
 from holdfast.papers.published import Cell, PublishedTable
 from holdfast.papers.rounding import Printed, between, exactly, printed, recompute
 
@@ -19,6 +19,7 @@ RULES = {
     "low-shot-transfer": "100 (score - direct) / (direct - chance) of low-shot scores, chance as above",
     "chance": "100 / the number of answers to choose from",
     "harmonic-mean": "the harmonic mean of accuracies: hn of sys, pro (and sub), hr of non and noc, ha of all",
+    "related-score": "100 (sys - non) / non, on fresh (f) or on old (o) concepts",
     "row-total": "the number of questions of one type, as in most tables of the paper: all use the same test set",
     "mean-per-task": "the instances of all splits together / tasks; the paper does not say which splits it means",
     "repeated": "the same quantity in an earlier table",
@@ -193,15 +194,19 @@ def clvqa(library: Library) -> Iterator[Check]:
 
 
 def cfst(library: Library) -> Iterator[Check]:
-    """The harmonic means of CFST over novel, reference and all few-shot tests.
+    """The harmonic means of CFST over novel, reference and all few-shot tests, and Figure 7's related scores.
 
     >>> from holdfast.papers import tables
     >>> checks = list(cfst({each.number: each for each in tables("cfst")}))
     >>> sorted({check.column for check in checks})
-    ['ha', 'hn', 'hr']
+    ['ha', 'hn', 'hr', 's_f', 's_o']
     """
     for table in library.values():
         names = [column.name for column in table.columns]
+        for group in [name[-1] for name in names if name in ("s_f", "s_o")]:
+            for row in table:
+                inputs = [_cell(table, row, f"{part}_{group}") for part in ("sys", "non")]
+                yield _derived(table, row, f"s_{group}", "related-score", _related_score, *inputs)
         if "ha" not in names:  # Split-CIFAR100 has no few-shot tests
             continue
         novel = [name for name in ("sys", "pro", "sub") if name in names]
@@ -238,6 +243,10 @@ def _answers(decision: str) -> int:
 
 def _harmonic_mean(*values: float) -> float:
     return float(harmonic_mean(values))
+
+
+def _related_score(novel: float, seen: float) -> float:
+    return 100 * float(related_score(novel, seen))
 
 
 def _number(cell: Cell) -> float:

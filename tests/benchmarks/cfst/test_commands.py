@@ -50,6 +50,8 @@ def test_maps_of_two_runs_are_one_picture(done, tmp_path):
     assert "50 pictures" in shown.stdout, "ten of each of the five tests"
     with Image.open(picture) as found:
         assert min(found.size) > 900
+    shown = holdfast("maps", first, second, "--out", store, "--picture", picture, "--concepts")
+    assert int(shown.stdout.split()[0]) % 10 == 0, "five of each of two classes, on fresh or on old concepts"
     with pytest.raises(UserError, match="do not share the same pictures"):
         holdfast("maps", first, other, "--out", store, "--picture", picture)
 

@@ -48,6 +48,12 @@ def test_a_map_points_at_what_makes_the_class():
         assert heat.max() == 1
         assert heat[~lit].mean() < 0.1
     assert maps(grid, data, [test], names.__getitem__, seed=1)[0].maps.tobytes() == shown.maps.tobytes()
+    (more,) = maps(grid, data, [test], names.__getitem__, seed=1, samples=3)
+    assert sorted(more.titles) == ["blue"] * 3 + ["red"] * 3
+    assert len({image.tobytes() for image in more.images}) > 2, "several pictures of a class"
+    assert more.images[::3].tobytes() == shown.images.tobytes()
+    for title, image, heat in zip(more.titles, more.images, more.maps, strict=True):
+        assert (image[..., 0 if title == "red" else 2] == 255)[np.unravel_index(heat.argmax(), heat.shape)]
 
 
 def test_long_titles_wrap_and_move_the_pictures_down():

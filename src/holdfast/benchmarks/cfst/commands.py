@@ -169,6 +169,9 @@ def maps(
     data: Annotated[str, typer.Option(metavar="DIR", help="The folder of the archive, if the runs had one.")] = "",
     picture: Picture = Path("maps.png"),
     seed: Annotated[int, typer.Option(metavar="N", min=0, help="Draws the few-shot task of each test.")] = 0,
+    concepts: Annotated[
+        bool, typer.Option("--concepts", help="Show the tests on fresh and on old concepts, five pictures of a class.")
+    ] = False,
 ) -> None:
     """Draw class activation maps.
 
@@ -177,7 +180,7 @@ def maps(
     """
     from holdfast.benchmarks.cfst.maps import sheet
 
-    shown = {name: found for run in runs for name, found in [_maps_of(run, out, data, seed)]}
+    shown = {name: found for run in runs for name, found in [_maps_of(run, out, data, seed, concepts)]}
     tasks = {name: [each.images.tobytes() for each in found] for name, found in shown.items()}
     if len({tuple(images) for images in tasks.values()}) > 1:
         raise UserError(f"{', '.join(runs)} do not share the same pictures: specify runs of one benchmark and size")
@@ -185,7 +188,7 @@ def maps(
     typer.echo(f"{sum(len(each.titles) for each in next(iter(shown.values())))} pictures in {picture}")
 
 
-def _maps_of(run: str, out: Path, data: str, seed: int) -> tuple[str, list[TaskMaps]]:
+def _maps_of(run: str, out: Path, data: str, seed: int, concepts: bool) -> tuple[str, list[TaskMaps]]:
     from holdfast import registry
     from holdfast.benchmarks.cfst.maps import maps as look
     from holdfast.benchmarks.cfst.testing import FewShotTests
@@ -217,9 +220,14 @@ def _maps_of(run: str, out: Path, data: str, seed: int) -> tuple[str, list[TaskM
         raise UserError(f"the algorithm of run {folder.id} has added to its model: maps need a plain one") from None
     model.eval()
     assert isinstance(setup.finish, FewShotTests)
-    tests = [test for test in setup.finish.tests if "(" not in test.name]
+    tests = [test for test in setup.finish.tests if ("(" in test.name) == concepts]
+    if not tests:
+        raise UserError(
+            f"run {folder.id} has too few combinations of fresh or of old concepts to test: omit --concepts"
+        )
+    samples = 5 if concepts else 1
     star = "*" if config["benchmark"]["setting"] == "task" else ""
-    shown = look(model.encoder.grid, setup.data, tests, cache(benchmark.titles), seed, setup.finish.shots)
+    shown = look(model.encoder.grid, setup.data, tests, cache(benchmark.titles), seed, setup.finish.shots, samples)
     return f"{algorithm_of(config)}{star} {folder.id[:6]}", shown
 
 

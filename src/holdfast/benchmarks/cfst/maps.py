@@ -29,14 +29,14 @@ TILE, GAP, MARGIN, LINE = 84, 6, 96, 12
 
 @dataclass(frozen=True)
 class TaskMaps:
-    """One few-shot task: for each of its classes a query picture, its map, and whether the head was right."""
+    """One few-shot task: for each of its classes some query pictures, their maps, and whether the head was right."""
 
     test: str
     titles: tuple[str, ...]
     images: NDArray[np.uint8]
-    """(classes, height, width, 3)."""
+    """(pictures, height, width, 3)."""
     maps: NDArray[np.float32]
-    """(classes, height, width): 1 where the picture has most evidence for its class, 0 where it has none."""
+    """(pictures, height, width): 1 where the picture has most evidence for its class, 0 where it has none."""
     right: NDArray[np.bool_]
 
 
@@ -56,25 +56,27 @@ def maps(
     titles: Callable[[str], Mapping[int, str]],
     seed: int,
     shots: int = fewshot.SHOT,
+    samples: int = 1,
 ) -> list[TaskMaps]:
-    """The maps of one few-shot task of each test; `grid` computes the last feature map of pictures.
+    """The maps of one few-shot task of each test, of so many pictures of each class.
 
-    `titles` gives the titles of a test's classes by their numbers.
+    `grid` computes the last feature map of pictures; `titles` gives the titles of a mode's classes by their numbers.
     """
     found = []
     for test in tests:
-        known = titles(test.name)
+        known = titles(test.name.partition("(")[0])
         random = np.random.default_rng([seed, *test.name.encode()])
         drawn = fewshot.draw(test.labels, random, tasks=1, way=test.way, shot=shots)
         chosen = test.mode[test.rows]
         support = _grids(grid, data, chosen[drawn.support[0].reshape(-1)]).mean((-2, -1))
         heads = fewshot.new_heads(1, test.way, support.shape[1], random)
         weights, biases = fewshot.trained(support.unsqueeze(0), drawn.targets[0], heads)
-        queries = drawn.query[0, :, 0]  # one of each class, in the order of the head's classes
+        queries = drawn.query[0, :, :samples].reshape(-1)  # in the order of the head's classes
+        classes = torch.arange(test.way).repeat_interleave(samples)
         images = _images(data, chosen[queries])
         last = _grids(grid, data, chosen[queries])
         logits = functional.linear(last.mean((-2, -1)), weights[0], biases[0])
-        shown = activations(last, weights[0] - weights[0].mean(0)).clamp(min=0)
+        shown = activations(last, (weights[0] - weights[0].mean(0))[classes]).clamp(min=0)
         shown = functional.interpolate(shown.unsqueeze(1), images.shape[-2:], mode="bilinear").squeeze(1)
         shown = shown / shown.amax((-2, -1), keepdim=True).clamp(min=torch.finfo(shown.dtype).tiny)
         found.append(
@@ -83,7 +85,7 @@ def maps(
                 tuple(known[int(test.labels[row])] for row in queries),
                 images.permute(0, 2, 3, 1).numpy(),
                 shown.float().numpy(),
-                (logits.argmax(1) == torch.arange(test.way)).numpy(),
+                (logits.argmax(1) == classes).numpy(),
             )
         )
     return found

@@ -18,7 +18,15 @@ METHODS = {"joint": "multitask", "replay": "er"}
 """The paper's names, if they differ from those in this library."""
 TESTS = {"sys": "Asys", "pro": "Apro", "sub": "Asub", "non": "Anon", "noc": "Anoc"}
 MEANS = {"hn": "Hn", "hr": "Hr", "ha": "Ha"}
-CONCEPTS = ("Anon(f)", "Anon(o)", "Asys(f)", "Asys(o)", "S(f)", "S(o)")
+CONCEPTS = {
+    "Anon(f)": "non_f",
+    "Anon(o)": "non_o",
+    "Asys(f)": "sys_f",
+    "Asys(o)": "sys_o",
+    "S(f)": "s_f",
+    "S(o)": "s_o",
+}
+"""The measures of E.4, and their columns in the table of Figure 7."""
 COBJ_TASKS = {10: "2", 5: "3", 3: "4"}
 WAYS = {"2": 3, "3": 6}
 """The classes of a few-shot task in the paper's tables, where they are not ten."""
@@ -82,7 +90,8 @@ def method(record: Record) -> tuple[str, str]:
 
 def _blocks(records: Sequence[Record]) -> list[Block]:
     blocks: list[Block] = []
-    if number := table_number(records[0]):
+    number = table_number(records[0])
+    if number:
         published = papers.table("cfst", number)
         there = {column.name for column in published.columns}
         columns = [Beside("Acon", "accuracy" if number == "8" else "acon", "Acon", interval="accuracy_ci")]
@@ -94,7 +103,7 @@ def _blocks(records: Sequence[Record]) -> list[Block]:
         beside = side_by_side(published, records, columns, method, ("method", "setting"))
         notes = (*beside.notes, *_intervals(beside), *_sizes(records), *_other_tests(records, number))
         blocks.append(replace(beside, notes=notes))
-    return [*blocks, *_bars(records), *_concepts(records)]
+    return [*blocks, *_bars(records), *_concepts(records, number)]
 
 
 def _intervals(table: TableBlock) -> tuple[str, ...]:
@@ -148,7 +157,7 @@ def _bars(records: Sequence[Record]) -> list[Block]:
     return [Bars("Composition: few-shot accuracy of the frozen extractor", "%", tuple(TESTS), series, notes)]
 
 
-def _concepts(records: Sequence[Record]) -> list[Block]:
+def _concepts(records: Sequence[Record], number: str) -> list[Block]:
     rows = [
         (Cell(title), *(mean_cell([r.summary.get(m) for r in group], 100.0) for m in CONCEPTS))
         for title, group in _rows(records)
@@ -157,6 +166,12 @@ def _concepts(records: Sequence[Record]) -> list[Block]:
     if not rows:
         return []
     notes = ("(f): only concepts of the last stage; (o): none of them. S: how far sys falls behind non, in percent.",)
+    if number == "1":  # CGQA with ResNet-18
+        columns = [Beside(measure, name, measure) for measure, name in CONCEPTS.items()]
+        published = papers.table("cfst", "fig7")
+        title = f"cfst, figure 7: {published.title}"
+        beside = side_by_side(published, records, columns, method, ("method", "setting"), title)
+        return [replace(beside, notes=(*beside.notes, *notes))]
     return [TableBlock("Fresh and old concepts (E.4)", ("method", *CONCEPTS), tuple(rows), notes)]
 
 

@@ -29,7 +29,10 @@ def section(records: Sequence[Record]) -> list[Block]:
         if settings.get("setting") == "two":
             plain = {name: value for name, value in settings.items() if name not in ("seed", "order")}
             groups.setdefault(f"{plain} {record.config['model']} {caution(record)}", []).append(record)
-    return [block for group in groups.values() for block in (_table(group), *_bars(group))]
+    blocks: list[Block] = []
+    for group in groups.values():
+        blocks += [_table(group), *_bars(group)]
+    return blocks
 
 
 def _table(records: Sequence[Record]) -> TableBlock:
