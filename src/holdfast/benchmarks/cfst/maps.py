@@ -58,7 +58,7 @@ def maps(
     shots: int = fewshot.SHOT,
     samples: int = 1,
 ) -> list[TaskMaps]:
-    """The maps of one few-shot task of each test, of so many pictures of each class.
+    """The maps of one few-shot task of each test, with `samples` pictures of each class.
 
     `grid` computes the last feature map of pictures; `titles` gives the titles of a mode's classes by their numbers.
     """
