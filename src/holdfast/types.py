@@ -191,6 +191,9 @@ class Training:
     """The optimiser; it starts afresh in each stage."""
     learning_rate: Annotated[float, Between(0)] = 1e-3
     """The highest learning rate: after the warm-up, and before the schedule lowers it."""
+    rates: tuple[str, ...] = ()
+    """Learning rates for some of the parameters, as PATTERN=RATE: `encoder.*=1e-5`. The first pattern that matches a
+    parameter's name counts; the others have `learning_rate`."""
     weight_decay: Annotated[float, Between(0)] = 0.0
     """The weight decay; biases and normalisation weights do not decay."""
     momentum: Annotated[float, Between(0, 1)] = 0.0

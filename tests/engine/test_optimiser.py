@@ -1,4 +1,5 @@
 import copy
+from dataclasses import replace
 
 import pytest
 import torch
@@ -6,6 +7,7 @@ from torch import nn
 from torch.testing import assert_close
 
 from holdfast.engine.optimiser import Optimiser
+from holdfast.errors import UserError
 from holdfast.types import Training
 
 TRAININGS = {
@@ -37,6 +39,10 @@ def parameters() -> list[nn.Parameter]:
     return [nn.Parameter(torch.randn(shape, dtype=kind)) for shape, kind in zip(shapes, kinds, strict=True)]
 
 
+def named(parameters: list[nn.Parameter]) -> dict[str, nn.Parameter]:
+    return {str(number): parameter for number, parameter in enumerate(parameters)}
+
+
 def give_gradients(all_parameters: list[nn.Parameter], step: int) -> None:
     """Gradients of the step; in each, another parameter goes without, the second until the third step."""
     draw = torch.Generator().manual_seed(step)
@@ -51,7 +57,7 @@ def test_steps_are_torchs_to_the_bit(name):
     """Against another kernel than torch's fused one, to rounding."""
     tolerance = {"rtol": 1e-6, "atol": 1e-7} if name == "momentum" else {"rtol": 0, "atol": 0}
     own, other = parameters(), parameters()
-    optimiser, reference = Optimiser(TRAININGS[name], own), torchs(TRAININGS[name], other)
+    optimiser, reference = Optimiser(TRAININGS[name], named(own)), torchs(TRAININGS[name], other)
     for step in range(12):
         give_gradients(own, step)
         give_gradients(other, step)
@@ -73,7 +79,7 @@ def test_steps_are_torchs_to_the_bit(name):
 @pytest.mark.parametrize("name", TRAININGS)
 def test_a_virtual_step_is_the_real_one_and_leaves_no_trace(name):
     own = parameters()
-    optimiser = Optimiser(TRAININGS[name], own)
+    optimiser = Optimiser(TRAININGS[name], named(own))
     for step in range(6):
         give_gradients(own, step)
         before = copy.deepcopy([(p.detach(), optimiser.state(p)) for p in own])
@@ -88,9 +94,33 @@ def test_a_virtual_step_is_the_real_one_and_leaves_no_trace(name):
         assert all(torch.equal(one, two) for one, two in zip(virtual, own, strict=True))
 
 
+@pytest.mark.parametrize("name", TRAININGS)
+def test_parameters_have_rates_of_their_own(name):
+    """Each group is torch's with that learning rate; the first pattern that matches counts."""
+    training = replace(TRAININGS[name], rates=("1=0.5", "[12]=0.25", "3=0"))
+    rates = [training.learning_rate, 0.5, 0.25, 0.0, training.learning_rate]
+    own, other = parameters(), parameters()
+    optimiser = Optimiser(training, named(own))
+    alone = [torchs(replace(training, learning_rate=rate), [p]) for rate, p in zip(rates, other, strict=True)]
+    for step in range(4):
+        give_gradients(own, step)
+        give_gradients(other, step)
+        optimiser.step()
+        for each in alone:
+            each.step()
+    for one, two in zip(own, other, strict=True):
+        assert_close(one, two, rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("word", ["encoder.*", "=0.1", "encoder.*=fast", "encoder.*=-1", "encoder.*=inf"])
+def test_a_malformed_rate_is_refused(word):
+    with pytest.raises(UserError, match="write PATTERN=RATE"):
+        Optimiser(Training(rates=(word,)), {})
+
+
 def test_saved_moments_take_the_order_of_the_parameters_numbers():
     parameter = nn.Parameter(torch.randn(2, 3, 4, 4).to(memory_format=torch.channels_last))
-    optimiser = Optimiser(TRAININGS["adamw"], [parameter])
+    optimiser = Optimiser(TRAININGS["adamw"], named([parameter]))
     moments = {"step": torch.tensor(3.0), "exp_avg": torch.randn(2, 3, 4, 4), "exp_avg_sq": torch.rand(2, 3, 4, 4)}
     optimiser.load(parameter, moments)
     found = optimiser.state(parameter)
@@ -100,7 +130,7 @@ def test_saved_moments_take_the_order_of_the_parameters_numbers():
 
 
 def test_nothing_to_move_is_no_mistake():
-    optimiser = Optimiser(Training(), [])
+    optimiser = Optimiser(Training(), {})
     optimiser.step()
     with optimiser.virtual_step():
         pass

@@ -104,7 +104,7 @@ def test_prompts_are_read_once_as_long_as_the_tower_stays(monkeypatch):
         first = model(seen, "head")
         torch.testing.assert_close(model(seen, "head"), first, rtol=0, atol=0)
     assert len(passes) == 1
-    optimiser = Optimiser(Training(learning_rate=0.1), model.parameters())
+    optimiser = Optimiser(Training(learning_rate=0.1), dict(model.named_parameters()))
     model.train()
     model(seen, "head").sum().backward()
     optimiser.step()

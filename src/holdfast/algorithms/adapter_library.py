@@ -14,14 +14,13 @@ import copy
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 
 from holdfast.algorithms.adapters import places, refuse_second_set
-from holdfast.algorithms.base import Algorithm
+from holdfast.algorithms.base import Algorithm, Answer
 from holdfast.data.order import shuffled
 from holdfast.models.adapters import Activation
 from holdfast.types import Between, Stage
@@ -55,6 +54,7 @@ class AdapterLibrary(Algorithm):
     """How many examples the scatter is of."""
     sets: int = field(init=False, repr=False, compare=False)
     """How many sets there are: within a stage, one more than stages are described."""
+    _space: tuple[Tensor, Tensor] = field(init=False, repr=False, compare=False)
 
     def beside(self, algorithms: Sequence[Algorithm]) -> None:
         """Refuse others that add to the same blocks."""
@@ -92,7 +92,13 @@ class AdapterLibrary(Algorithm):
         self.means.append(found.mean(0))
         self.scatter = centred.T @ centred + (0 if self.scatter is None else self.scatter)
         self.described += len(found)
-        self._route(learner)
+        self._space = self._whitened()
+
+    def route(self, learner: Learner, inputs: Mapping[str, Tensor], head: str, answer: Answer) -> Tensor:
+        """The outputs with the set whose stage is nearest; within a stage, with the set that is being trained."""
+        if len(self.means) < self.sets or not self.sets:
+            return answer(inputs, head)
+        return _chosen(learner.model, *self._space, inputs, head)
 
     def memory_bytes(self, learner: Learner) -> int:
         """The means and the scatter."""
@@ -109,8 +115,8 @@ class AdapterLibrary(Algorithm):
         self.means = [mean.to(learner.device) for mean in state["means"]]
         self.scatter = None if state["scatter"] is None else state["scatter"].to(learner.device)
         self.described = state["described"]
-        if self.sets and len(self.means) == self.sets:
-            self._route(learner)
+        if self.means:
+            self._space = self._whitened()
 
     def _add(self, learner: Learner) -> None:
         model, name = learner.model, _name(self.sets)
@@ -118,17 +124,18 @@ class AdapterLibrary(Algorithm):
         library = model.get_submodule("library")
         assert isinstance(library, nn.ModuleDict)
         library[name] = copy.deepcopy(model.heads).requires_grad_(False)
-        model.route, model.active = None, name
+        model.active = name
         self.sets += 1
 
-    def _route(self, learner: Learner) -> None:
+    def _whitened(self) -> tuple[Tensor, Tensor]:
+        """The means of the stages in the whitened space, and the matrix that leads there."""
         assert self.scatter is not None
         covariance = self.scatter / max(self.described - len(self.means), 1)
         diagonal = covariance.diagonal()
         floor = 1e-6 * diagonal.mean() + 1e-12
         covariance = (1 - SHRINK) * covariance + torch.diag(SHRINK * diagonal + floor)
         root = torch.linalg.cholesky(torch.linalg.inv(covariance))
-        learner.model.route = partial(_chosen, learner.model, torch.stack(self.means) @ root, root)
+        return torch.stack(self.means) @ root, root
 
 
 def _name(number: int) -> str:

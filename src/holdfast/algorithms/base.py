@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
 
 from torch import Tensor
 
@@ -11,7 +11,7 @@ from holdfast.errors import UserError, nearest
 from holdfast.types import Batch, Stage, Stream
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Iterator, Sequence
 
     from holdfast.engine.learner import Learner
 
@@ -26,6 +26,10 @@ TRAITS: Mapping[str, str] = {
 }
 """What an algorithm can declare about itself, so that others can tell whether the two are compatible. In messages, the
 text follows the algorithm's name."""
+
+
+Answer: TypeAlias = "Callable[[Mapping[str, Tensor], str], Tensor]"
+"""From inputs and the name of a head to the outputs of that head."""
 
 
 class Fit(Protocol):
@@ -51,7 +55,9 @@ class Algorithm:
     | loss              | sum                         | penalties, distillation                  |
     | grads             | chain                       | projections                              |
     | after             | each (sees new data only)   | memory, separate replay steps            |
-    | learn             | nesting, the first outermost| procedures of several fits               |
+    | learn             | nesting, the first outermost| procedures of several fits, or of none   |
+    | observe           | each in order               | statistics of a stage, without gradients |
+    | route             | nesting, the first outermost| answers in evaluation                    |
 
     `setup` builds all structure, for every stage to come. `begin` and `end` are called only if the stream shows
     boundaries; an algorithm with "boundaries" in `needs` is refused if it does not. A resumed run calls `setup`, then
@@ -138,6 +144,22 @@ class Algorithm:
         the state, and the first `fit` continues from the step that was saved.
         """
         fit()
+
+    def observe(self, learner: Learner, stage: Stage, batches: Iterator[Batch]) -> None:
+        """Look at each example of a stage once more, in evaluation mode and without gradients, after it was trained.
+
+        Each batch has this rank's rows (padding rows have weight 0). Sum what you need in local variables, add them up
+        over the ranks with `learner.ranks.sum`, and change the state only after the last batch: a run that is
+        interrupted begins the pass again. Called on streams without boundaries as well, for their only stage.
+        """
+
+    def route(self, learner: Learner, inputs: Mapping[str, Tensor], head: str, answer: Answer) -> Tensor:
+        """The outputs of a head in evaluation mode: what decides the scores.
+
+        `answer(inputs, head)` is what the algorithms after this one give and, after the last, the network itself.
+        `learner.model.features(inputs)` is what the encoder gives.
+        """
+        return answer(inputs, head)
 
     def memory_bytes(self, learner: Learner) -> int:
         """The size in bytes of everything kept beside the model: examples at their stored size, and tensors."""

@@ -105,13 +105,12 @@ def copies(tensors: Mapping[str, Tensor]) -> Named:
 @contextmanager
 def as_trained(learner: Learner) -> Iterator[None]:
     """Evaluation mode, but with the routing of training: the set being trained answers, not a choice among sets."""
-    model = learner.model
-    route, model.route = model.route, None
-    model.eval()
+    route, learner.route = learner.route, None
+    learner.model.eval()
     try:
         yield
     finally:
-        model.route = route
+        learner.route = route
         learner.train_mode()
 
 

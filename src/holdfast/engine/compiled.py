@@ -109,7 +109,7 @@ class Compiled:
             self.model.switch(head)
             return self._bare(dict(inputs), head)
         model, learns = self.model, torch.is_grad_enabled()
-        if self.mode.how != "graphs" or self._run is None or (model.route is not None and not model.training):
+        if self.mode.how != "graphs" or self._run is None:
             return self._plain(inputs, head)
         shapes = (column.shape for column in inputs.values())
         key = (head, model.active, model.training, learns, torch.is_inference_mode_enabled(), *shapes)

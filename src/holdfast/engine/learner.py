@@ -63,6 +63,8 @@ class Learner:
         """What is frozen, computed once and kept."""
         self.around: Mapping[int, Around] = {}
         """What stands between a batch and its inputs now, by the number of a table."""
+        self.route: Call | None = None
+        """In evaluation mode, what answers in place of the model: see `Algorithm.route`."""
         self.epoch = 0
         self.examples_forward = 0
         self.examples_backward = 0
@@ -114,7 +116,7 @@ class Learner:
         self._modules = tuple(self.model.modules())
         self._dropouts = None
         self._norms = [module for module in self._modules if isinstance(module, SharesBatch)]
-        self.optimiser = Optimiser(training, self.parameters.values())
+        self.optimiser = Optimiser(training, self.parameters)
         self._averaging.close()
         self._averaging = Averaging(self.ranks, self.parameters.values())
         self.model_changed()
@@ -184,7 +186,7 @@ class Learner:
         return self._forward(batch)
 
     def _forward(self, batch: Batch) -> tuple[Tensor, ...]:
-        call: Call = self.stepper.call
+        call: Call = self.stepper.call if self.route is None or self.model.training else self.route
         if len(batch.parts) > 1 and self.model.training:
             with self._shared(batch.parts):
                 call = self.model.together([part.inputs for part in batch.parts]) or call

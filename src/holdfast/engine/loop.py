@@ -5,20 +5,22 @@ from __future__ import annotations
 import math
 import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any, NoReturn, Protocol
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from holdfast.algorithms.base import Algorithm, Fit, check_traits, overridden, overrides
 from holdfast.data.order import shuffled
 from holdfast.engine.checkpoint import Checkpoints
-from holdfast.engine.evaluate import Evaluated, evaluate_all
+from holdfast.engine.evaluate import Evaluated, batch_size, evaluate_all
 from holdfast.engine.health import LARGEST, advice, weight_norm
 from holdfast.engine.learner import Learner
+from holdfast.engine.optimiser import refuse_unmatched
 from holdfast.engine.ranks import Ranks
 from holdfast.engine.stopping import saves
 from holdfast.errors import RunError, Stopped, UserError
@@ -27,6 +29,8 @@ from holdfast.types import Protocol as Evaluations
 
 AGREE_STEPS, AGREE_SECONDS = 16, 0.5
 """With several ranks, the interval (in steps, and in seconds' worth of steps) at which they agree whether to stop."""
+OTHER_RUNS = 2
+"""What is frozen is kept for `observe`, which passes through a stage once: other runs will pass through it, too."""
 NOTHING: Array = np.empty(0)
 """The predictions behind a detail of a score are those behind the score itself."""
 
@@ -90,6 +94,8 @@ class Position:
     step: int = 0
     total: int = 0
     fitting: bool = False
+    observed: int | None = None
+    """How many algorithms have observed the stage, once it is trained; None: it is not."""
     scoring: bool = False
     seconds: float = 0.0
 
@@ -203,6 +209,7 @@ class Loop:
             overridden(self.algorithms, hook) for hook in ("batch", "loss", "grads", "after", "stage")
         )
         self.on_stage = on_stage if stream.boundaries else []
+        self.on_observe = overridden(self.algorithms, "observe")
         self.began = time.monotonic()
 
     # Starting, and resuming from a checkpoint
@@ -213,8 +220,13 @@ class Loop:
         self.learner.draw_at(-1)
         for algorithm in self.algorithms:
             algorithm.setup(self.learner)
+        for algorithm in reversed(overridden(self.algorithms, "route")):
+            answer = self.learner.route or self.learner.stepper.call
+            self.learner.route = partial(algorithm.route, self.learner, answer=answer)
         if any(stage.training.accumulate > 1 for stage in self.stream.stages):
             self.learner.refuse_pieces()
+        for training in {stage.training for stage in self.stream.stages}:
+            refuse_unmatched(training, [name for name, _ in self.learner.model.named_parameters()])
         saved = self.newest()
         if saved is None:
             self.log.cut(0)
@@ -272,6 +284,30 @@ class Loop:
         """Learn one stage: `begin`, the procedure of the algorithms, `end`, a checkpoint, the scores."""
         at, learner, self.given = self.at, self.learner, given
         learner.model.open_classes(given.classes)
+        if at.observed is None:
+            self.fitted(given)
+            self.check_health()
+            at.observed = 0
+        for algorithm in self.on_observe[at.observed :]:
+            self.observe(algorithm, given)
+            at.observed += 1
+        if self.stream.boundaries:
+            learner.draw_at(at.stage, -2)
+            for algorithm in self.algorithms:
+                algorithm.end(learner, given)
+        at.stage, at.epoch, at.step, at.observed, self.choice = at.stage + 1, 0, 0, None, Choice()
+        at.scoring = True
+        if self.checkpoints:  # before the save: a run killed between the two writes the same weights again
+            self.checkpoints.keep(at.stage, learner.model.state_dict())
+        self.save()
+        self.score()
+        self.save_if_due()
+        if self.asked.to_stop(at.total, now=True):
+            self.stop()
+
+    def fitted(self, given: Stage) -> None:
+        """Train on one stage: `begin`, then the procedure of the algorithms."""
+        at, learner = self.at, self.learner
         if self.stream.boundaries and not at.fitting:
             learner.draw_at(at.stage, -1)
             for algorithm in self.algorithms:
@@ -282,20 +318,20 @@ class Loop:
         for algorithm in reversed(overridden(self.algorithms, "learn")):
             procedure = partial(self.nested, algorithm, stage, procedure)
         procedure()
-        self.check_health()
-        if self.stream.boundaries:
-            learner.draw_at(at.stage, -2)
-            for algorithm in self.algorithms:
-                algorithm.end(learner, given)
-        at.stage, at.epoch, at.step, self.choice = at.stage + 1, 0, 0, Choice()
-        at.scoring = True
-        if self.checkpoints:  # before the save: a run killed between the two writes the same weights again
-            self.checkpoints.keep(at.stage, learner.model.state_dict())
-        self.save()
-        self.score()
-        self.save_if_due()
-        if self.asked.to_stop(at.total, now=True):
-            self.stop()
+
+    def observe(self, algorithm: Algorithm, stage: Stage) -> None:
+        """Show the examples of a stage to an algorithm once more."""
+        learner, size = self.learner, batch_size(self.learner, stage.train)
+        with learner.lending([(stage.train, OTHER_RUNS)], self.leave), torch.no_grad():
+            learner.model.eval()
+            algorithm.observe(learner, stage, self.seen(stage.train, size))
+            learner.train_mode()
+
+    def seen(self, ids: Ids, size: int) -> Iterator[Batch]:
+        """Examples in batches, with this rank's tensors as they are stored."""
+        for start in range(0, len(ids), size):
+            self.leave()
+            yield self.learner.fetch(ids[start : start + size], augment=False)
 
     def as_trained(self, stage: Stage) -> Stage:
         """The stage after the `stage` hooks."""

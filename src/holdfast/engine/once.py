@@ -75,7 +75,7 @@ class Once:
 
     def _around(self, asked: Sequence[tuple[Ids, int]], augment: str, check: Callable[[], None]) -> dict[int, Around]:
         model = self._learner.model
-        if model.extended or model.route is not None or model.encoder.structure() is not None:
+        if model.extended or model.encoder.structure() is not None:
             return {}
         if next(candidates(model.encoder), None) is None:
             return {}

@@ -6,22 +6,27 @@ transformer's whole step on a fast GPU. Also, creating its first optimiser takes
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from fnmatch import fnmatchcase
 
 import torch
 from torch import Tensor, nn
 
+from holdfast.errors import UserError
 from holdfast.types import Training
 
 VERSION = 1
 
 
 class ParameterGroup:
-    """Parameters of the same precision and weight decay, with the state of each one that has had a gradient."""
+    """Parameters of one precision, weight decay and learning rate, with the state of each that has had a gradient.
 
-    def __init__(self, parameters: Iterable[nn.Parameter], decay: float) -> None:
-        self.parameters, self.decay = tuple(parameters), decay
+    `share` is its learning rate as a multiple of the run's.
+    """
+
+    def __init__(self, parameters: Iterable[nn.Parameter], decay: float, share: float) -> None:
+        self.parameters, self.decay, self.share = tuple(parameters), decay, share
         self.moments: list[tuple[Tensor, ...] | None] = [None] * len(self.parameters)
         self._columns: tuple[tuple[Tensor, ...], ...] = ()
 
@@ -51,25 +56,27 @@ class Optimiser:
 
     >>> weight = nn.Parameter(torch.ones(2, 1))
     >>> weight.grad = torch.full((2, 1), 0.5)
-    >>> Optimiser(Training(optimiser="sgd", learning_rate=0.1), [weight]).step()
+    >>> Optimiser(Training(optimiser="sgd", learning_rate=0.1), {"weight": weight}).step()
     >>> weight.flatten().tolist()
     [0.949999988079071, 0.949999988079071]
     """
 
-    def __init__(self, training: Training, parameters: Iterable[nn.Parameter]) -> None:
+    def __init__(self, training: Training, parameters: Mapping[str, nn.Parameter]) -> None:
         self.training, self.rate, self.names = training, training.learning_rate, _kept(training)
-        kinds: dict[tuple[torch.dtype, float], list[nn.Parameter]] = {}
-        for parameter in parameters:  # biases and normalisation weights (one-dimensional) do not decay
+        self._named, kinds = dict(parameters), dict[tuple[torch.dtype, float, float], list[nn.Parameter]]()
+        shares = _shares(training)
+        for name, parameter in parameters.items():  # biases and normalisation weights (one-dimensional) do not decay
             decay = training.weight_decay if parameter.ndim > 1 else 0.0
-            kinds.setdefault((parameter.dtype, decay), []).append(parameter)
-        self.groups = tuple(ParameterGroup(found, decay) for (_, decay), found in kinds.items())
+            share = next((share for pattern, share in shares if fnmatchcase(name, pattern)), 1.0)
+            kinds.setdefault((parameter.dtype, decay, share), []).append(parameter)
+        self.groups = tuple(ParameterGroup(found, decay, share) for (_, decay, share), found in kinds.items())
         self._places = {p: (group, index) for group in self.groups for index, p in enumerate(group.parameters)}
         self._spare: dict[Tensor, tuple[Tensor, ...]] = {}
         """For each parameter, memory for its weights and moments: see `virtual_step`."""
 
     def anew(self, training: Training) -> Optimiser:
         """A new optimiser for the same parameters, which has not moved them yet."""
-        return Optimiser(training, (p for group in self.groups for p in group.parameters))
+        return Optimiser(training, self._named)
 
     @torch.no_grad()
     def step(self) -> None:
@@ -94,7 +101,7 @@ class Optimiser:
                 moments[0] if moments else [],
                 weight_decay=group.decay,
                 momentum=how.momentum,
-                lr=self.rate,
+                lr=self.rate * group.share,
                 dampening=0.0,
                 nesterov=False,
                 maximize=False,
@@ -111,7 +118,7 @@ class Optimiser:
             squares,
             [],
             steps,
-            lr=self.rate,
+            lr=self.rate * group.share,
             beta1=how.betas[0],
             beta2=how.betas[1],
             weight_decay=group.decay,
@@ -176,6 +183,36 @@ class Optimiser:
         group, index = self._places[parameter]
         like = _zeros(parameter, self.names)
         group.set(index, tuple(found.copy_(state[name]) for name, found in zip(self.names, like, strict=True)))
+
+
+def _shares(training: Training) -> list[tuple[str, float]]:
+    """The patterns of `train.rates`, each with its rate as a multiple of the learning rate.
+
+    >>> _shares(Training(learning_rate=0.5, rates=("encoder.*=0.1",)))
+    [('encoder.*', 0.2)]
+    """
+    shares = []
+    for word in training.rates:
+        pattern, _, text = word.rpartition("=")
+        try:
+            rate = float(text)
+        except ValueError:
+            rate = -1.0
+        if not pattern or not 0 <= rate < float("inf"):
+            raise UserError(f"train.rates has {word!r}: write PATTERN=RATE, such as encoder.*=1e-5")
+        if not training.learning_rate:
+            raise UserError("train.rates are scheduled with the learning rate, and train.learning_rate is 0: raise it")
+        shares.append((pattern, rate / training.learning_rate))
+    return shares
+
+
+def refuse_unmatched(training: Training, names: Sequence[str]) -> None:
+    """Raise a UserError, before training, for a pattern of `train.rates` that matches no parameter."""
+    for word in training.rates:
+        pattern = word.rpartition("=")[0]
+        if not any(fnmatchcase(name, pattern) for name in names):
+            known = ", ".join(dict.fromkeys(".".join(name.split(".")[:2]) + ".*" for name in names))
+            raise UserError(f"train.rates has {pattern!r}, which matches no parameter: there are {known:.300}")
 
 
 def _zeros(parameter: Tensor, names: tuple[str, ...]) -> tuple[Tensor, ...]:

@@ -114,16 +114,12 @@ class Network(nn.Module):
         self.heads = nn.ModuleDict(dict(heads))
         self.active: str | None = None
         """Which set of added modules is on; None: the one that is named as the head is."""
-        self.route: Callable[[Mapping[str, Tensor], str], Tensor] | None = None
-        """Outside training, a choice among the sets for each example, in place of `plain`."""
         self.choose: Callable[[Mapping[str, Tensor], str], Choice] | None = None
         """Which prefixes of a pool each example has, by its inputs and the head's name: before each pass."""
         self._blocks: list[Attachable] = []
 
     def forward(self, inputs: Mapping[str, Tensor], head: str) -> Tensor:
         """The outputs of one head; what was added to the encoder for that head (adapters) is switched on."""
-        if self.route is not None and not self.training:
-            return self.route(inputs, head)
         self.switch(head)
         return self.plain(inputs, head)
 
@@ -140,6 +136,16 @@ class Network(nn.Module):
         with self._chosen(self.choose(inputs, head)):
             output = self.heads[head](self.encoder, inputs)
             return output
+
+    def features(self, inputs: Mapping[str, Tensor]) -> Tensor:
+        """What the encoder gives, with whatever is switched on, without a head."""
+        part = inputs.part.within(self.encoder) if isinstance(inputs, Lent) else None
+        if part is not None and isinstance(inputs, Lent):
+            with part.given(inputs.columns):
+                known: Tensor = self.encoder(inputs)
+                return known
+        output: Tensor = self.encoder(inputs)
+        return output
 
     def bare(self, inputs: Mapping[str, Tensor]) -> Tensor:
         """What the encoder gives without anything that was added to it: what `choose` may ask."""
