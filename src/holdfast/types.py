@@ -53,7 +53,8 @@ class Inputs:
 
     `image`: pixels in [0, 255], (rows, 3, height, width), or (rows, images, 3, height, width) if `images` is more than
     one; if `padded`, with `image_size` (rows, [images,] 2), the height and width without padding. `text`: word pieces
-    (rows, [choices,] length), with `text_length`, the length without padding. `regions`: features of boxes (rows,
+    (rows, [choices,] length), with `text_length`, the length without padding, and if there are `pairs`, with
+    `text_second`, where the second text of a pair begins. `regions`: features of boxes (rows,
     boxes, width), with `boxes` (rows, boxes, 4), corners as shares of the image's sides, and `region_count`. `grid`: a
     feature map (rows, channels, height, width). `masked`: the positions in the text that are asked for, padded with -1.
     """
@@ -65,6 +66,8 @@ class Inputs:
     """The maximum length of a text in word pieces; 0: no text."""
     vocabulary: int = 0
     """The number of word pieces."""
+    pairs: bool = False
+    """Whether texts are pairs, whose second one is a segment of its own."""
     regions: tuple[int, int] | None = None
     """The maximum number of boxes, and the width of a feature."""
     grid: tuple[int, int, int] | None = None

@@ -2,7 +2,7 @@ import io
 
 import numpy as np
 import pytest
-from PIL import Image
+from PIL import Image, ImageDraw
 
 from holdfast.data.images import GREY, PERSON_COLOURS, Drawing, decode, draw_boxes, mean_image
 from holdfast.errors import UserError
@@ -90,12 +90,33 @@ def test_the_shorter_side_is_set_unless_the_longer_one_gets_too_long(width, heig
     assert decode(image, None, shorter=384, longest=640).shape[:2] == wanted
 
 
+@pytest.mark.parametrize(
+    ("width", "height", "wanted"),
+    [
+        (500, 333, (384, 576)),
+        (333, 500, (576, 384)),
+        (640, 480, (384, 512)),
+        (1920, 800, (256, 608)),
+        (999, 9, (32, 608)),
+    ],
+)
+def test_sides_are_rounded_down_to_multiples_of_a_step(width, height, wanted):
+    image = np.zeros((height, width, 3), np.uint8)
+    assert decode(image, None, shorter=384, longest=639, step=32).shape[:2] == wanted
+
+
+def test_an_image_that_keeps_its_proportions_is_resized_from_all_of_its_pixels(tmp_path):
+    path = save(tmp_path / "large.jpg", Image.fromarray(picture(1200, 800)), "JPEG", quality=95)
+    with Image.open(path) as image:
+        wanted = np.array(image.resize((144, 96), Image.Resampling.BICUBIC))
+    np.testing.assert_array_equal(decode(path, None, shorter=100, longest=200, step=48), wanted)
+
+
 def test_a_jpeg_decoded_small_looks_like_one_decoded_whole(tmp_path):
     large = picture(1200, 800)
     path = save(tmp_path / "large.jpg", Image.fromarray(large), "JPEG", quality=95)
     whole = np.array(Image.fromarray(large).resize((64, 64), Image.Resampling.BICUBIC))
     assert close(decode(path, 64), whole, 2)
-    assert close(decode(path, None, shorter=100), np.array(Image.fromarray(large).resize((150, 100))), 2)
 
 
 def test_the_same_file_gives_the_same_bytes(tmp_path):
@@ -127,13 +148,29 @@ def test_a_person_has_the_colour_of_its_number_and_a_thing_is_grey():
     assert len(set(PERSON_COLOURS)) == 55
     names = ["person"] * 60 + ["diningtable"]
     boxes = [[10, 10, 60, 60, 0.9]] * 61
-    for number, colour in [(0, PERSON_COLOURS[0]), (57, PERSON_COLOURS[2]), (60, GREY)]:
+    for number, colour in [(0, (0, 255, 0)), (1, (255, 0, 0)), (57, PERSON_COLOURS[2]), (60, GREY)]:
         drawn = draw_boxes(np.zeros((80, 80, 3), np.uint8), Drawing.of(boxes, names, [number]))
-        assert tuple(drawn[12, 30]) == colour, "the line"
-        assert tuple(drawn[16, 16]) == colour, "seven pixels wide"
-        assert tuple(drawn[17, 17]) == tuple(round(38 / 255 * c) for c in colour), "the fill"
-        assert not drawn[:10].any(), "nothing outside"
-        assert not drawn[:, 60:].any(), "nothing outside"
+        assert tuple(drawn[7, 30]) == tuple(drawn[13, 13]) == colour, "seven pixels wide, with the edge in the middle"
+        assert tuple(drawn[14, 14]) == tuple(round(38 / 255 * c) for c in colour), "the fill"
+        assert not drawn[:7].any(), "nothing outside"
+        assert not drawn[:, 64:].any(), "nothing outside"
+
+
+@pytest.mark.parametrize("line", [1, 3, 7])
+def test_boxes_are_drawn_as_pillow_draws_them(line):
+    image = picture(90, 70)
+    boxes = [(10.7, 8.2, 60.9, 50.1), (-20, 30, 40, 200), (70, 5, 89, 20), (33, 33, 38, 60)]
+    drawn = draw_boxes(image, Drawing(tuple(boxes), ("person",) * 4, (0, 3, 8, 60), line))
+    expected = Image.fromarray(image).convert("RGBA")
+    for box, number in zip(boxes, (0, 3, 8, 60), strict=True):
+        left, top, right, bottom = (int(side) for side in box)
+        corners = [(left, top), (right, top), (right, bottom), (left, bottom), (left, top)]
+        colour = PERSON_COLOURS[number % 55]
+        overlay = Image.new("RGBA", expected.size, (*colour, 0))
+        ImageDraw.Draw(overlay).polygon(corners, fill=(*colour, 38))
+        ImageDraw.Draw(expected).line(corners, fill=colour, width=line)
+        expected = Image.alpha_composite(expected, overlay)
+    assert np.abs(drawn.astype(int) - np.array(expected.convert("RGB"))).max() <= 1
 
 
 def test_boxes_outside_the_image_empty_or_unknown_do_no_harm():
@@ -141,8 +178,9 @@ def test_boxes_outside_the_image_empty_or_unknown_do_no_harm():
     odd = Drawing.of([[-9, -9, -1, -1], [5, 5, 5, 9], [30, 20, 900, 900]], ["person"] * 3, [0, 1, 2, 3, -1])
     assert odd.numbers == (0, 1, 2)
     drawn = draw_boxes(image, odd)
-    np.testing.assert_array_equal(drawn[:20], image[:20])
-    assert tuple(drawn[-1, -1]) == PERSON_COLOURS[2]
+    np.testing.assert_array_equal(drawn[:17, 10:], image[:17, 10:])
+    assert tuple(drawn[-1, 30]) == tuple(drawn[20, -1]) == PERSON_COLOURS[2], "the sides that are in the image"
+    assert np.abs(drawn[-1, -1] - (217.0 * image[-1, -1] + 38 * np.array(PERSON_COLOURS[2])) / 255).max() <= 1
     with pytest.raises(UserError, match="finite"):
         draw_boxes(image, Drawing(((0, 0, float("nan"), 3),), ("cup",), (0,)))
 

@@ -138,7 +138,13 @@ def test_choices_follow_their_text_and_columns_are_the_caller_s(tmp_path):
     text = prepared.table.inputs["text"]
     assert text.shape == (1500, 2, 12)
     assert tokenizer.decode(text[1200, 1].tolist()) == "goal 1200 do that 1200"
-    assert text[1200, 1].tolist().count(tokenizer.vocabulary.index("[SEP]")) == 2
+    separator = tokenizer.vocabulary.index("[SEP]")
+    assert text[1200, 1].tolist().count(separator) == 2
+    second = prepared.table.inputs["text_second"]
+    assert second[1200, 1] == text[1200, 1].tolist().index(separator) + 1
+    one = prepare("vcr", examples[:3], tmp_path / "joined", tokenizer=tokenizer, length=12, joined=True).table.inputs
+    assert "text_second" not in one
+    assert torch.equal(one["text"][2, 1], text[2, 1])
     assert prepared.table.inputs["number"].tolist() == list(range(1500))
     assert prepared.table.targets[3].tolist() == [1, 0.5]
     alone = [replace(e, text="") for e in examples[:3]]

@@ -105,14 +105,52 @@ def test_long_texts_are_cut_and_pairs_follow():
     numbers, lengths = tokenizer.encode(["red " * 9, "cup"], 5)
     assert numbers.tolist() == [[2, 5, 5, 5, 3], [2, 6, 3, 0, 0]]
     assert lengths.tolist() == [5, 3]
-    numbers, lengths = tokenizer.encode(["red", "cup"], 6, pairs=["cup", "red red red red"])
+    numbers, lengths, second = tokenizer.encode_pairs(["red", "cup"], ["cup", "red red red red"], 6)
     assert numbers.tolist() == [[2, 5, 3, 6, 3, 0], [2, 6, 3, 5, 5, 3]]
+    assert (lengths.tolist(), second.tolist()) == ([5, 6], [3, 3])
     assert tokenizer.encode([], 5)[0].shape == (0, 5)
-    for length, pairs in [(1, None), (2, ["red"])]:
-        with pytest.raises(UserError, match="no room"):
-            tokenizer.encode(["red"], length, pairs)
-    with pytest.raises(UserError, match="as many pairs"):
-        tokenizer.encode(["red"], 8, ["a", "b"])
+    with pytest.raises(UserError, match="no room"):
+        tokenizer.encode(["red"], 1)
+    with pytest.raises(UserError, match="no room"):
+        tokenizer.encode_pairs(["red"], ["red"], 2)
+    for encode in (tokenizer.encode_pairs, tokenizer.encode_joined):
+        with pytest.raises(UserError, match="as many pairs"):
+            encode(["red"], ["a", "b"], 8)
+
+
+@pytest.fixture
+def berts(tmp_path):
+    """Our word pieces, and the same in `transformers`."""
+    transformers = pytest.importorskip("transformers")
+    ours = train([*TEXTS, "Why is Casey pointing at the gray diningtable ? She wants it ."], 120)
+    ours.save(tmp_path / "vocab.txt")
+    return ours, transformers.BertTokenizerFast.from_pretrained(tmp_path)
+
+
+ASKED = ["why is casey pointing at the gray diningtable ?", "why ?", "", "the gray diningtable " * 6]
+ANSWERED = ["she wants it .", "the gray diningtable " * 6, "casey", "the gray diningtable " * 6]
+
+
+@pytest.mark.parametrize("length", [5, 8, 13, 40])
+def test_pairs_are_those_of_transformers(berts, length):
+    ours, theirs = berts
+    numbers, lengths, second = ours.encode_pairs(ASKED, ANSWERED, length)
+    found = theirs(ASKED, ANSWERED, truncation=True, max_length=length, padding="max_length", return_tensors="np")
+    np.testing.assert_array_equal(numbers, found["input_ids"])
+    np.testing.assert_array_equal(lengths, found["attention_mask"].sum(1))
+    at = np.arange(length)
+    segments = (at >= second[:, None]) & (at < lengths[:, None])
+    np.testing.assert_array_equal(segments, found["token_type_ids"])
+
+
+@pytest.mark.parametrize("length", [5, 8, 13, 40])
+def test_joined_texts_are_one_text_with_sep_inside_for_transformers(berts, length):
+    ours, theirs = berts
+    numbers, lengths = ours.encode_joined(ASKED, ANSWERED, length)
+    joined = [f"{asked} [SEP] {answer}" for asked, answer in zip(ASKED, ANSWERED, strict=True)]
+    found = theirs(joined, truncation=True, max_length=length, padding="max_length", return_tensors="np")
+    np.testing.assert_array_equal(numbers, found["input_ids"])
+    np.testing.assert_array_equal(lengths, found["attention_mask"].sum(1))
 
 
 def test_a_vocabulary_file_as_it_is_published(tmp_path):
@@ -158,6 +196,13 @@ def test_importing_needs_neither_torch_nor_the_library():
 
 def test_neutral_names_by_number_and_no_person_lost():
     assert len(set(NEUTRAL_NAMES)) == 50
+    assert [NEUTRAL_NAMES[number] for number in (0, 14, 15, 16, 49)] == [
+        "Casey",
+        "Morgan",
+        "Finley",
+        "Harley",
+        "Dakota",
+    ]
     objects = ["person", "person", "cup", *["person"] * 60]
     assert neutral_text(["Why", "are", [0, 1], "here", "?"], objects) == "Why are Casey and Riley here ?"
     assert (

@@ -283,7 +283,7 @@ def of_pieces() -> Outcome:
     texts = ["A red cup, two red cups.", "The cup isn't there!", "Two théâtres: 12 cups; reds", "red-ish things"]
     pieces = train(texts, 60)
     numbers, lengths = pieces.encode(texts, 12)
-    pairs, _ = pieces.encode(texts, 9, pairs=texts[::-1])
+    pairs, *_ = pieces.encode_pairs(texts, texts[::-1], 9)
     found = [zlib.crc32(" ".join(pieces.vocabulary).encode()), *numbers.flatten(), *lengths, *pairs.flatten()]
     version = {"tokenizer": parts.of_any_data()["tokenizer"]}
     return Outcome(version, {"numbers": [float(each) for each in found]})

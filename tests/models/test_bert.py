@@ -50,6 +50,16 @@ def test_states_and_pooled_vector_equal_those_of_transformers(reference, ours):
     torch.testing.assert_close(ours(inputs), expected.pooler_output, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.parametrize("second", [[3, 1, 2, 6, 0], [7, 7, 7, 7, 7]], ids=["pairs", "one segment"])
+def test_second_segments_are_those_of_transformers(reference, ours, second):
+    inputs, theirs = batch()
+    second = torch.tensor(second)
+    segments = (torch.arange(7) >= second[:, None]).long()
+    expected = reference(**theirs, token_type_ids=segments).pooler_output
+    torch.testing.assert_close(ours(inputs | {"text_second": second.int()}), expected, rtol=1e-9, atol=1e-9)
+    assert segments.any() != torch.allclose(ours(inputs), expected)
+
+
 def test_gradients_equal_those_of_transformers(reference, ours):
     inputs, theirs = batch()
     reference(**theirs).pooler_output.square().sum().backward()

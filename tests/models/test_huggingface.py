@@ -224,14 +224,31 @@ def test_the_processors_size_and_normalisation_count(tmp_path):
     assert HuggingFace(weights=str(tmp_path / "other")).wants().side == 12
 
 
+@pytest.mark.parametrize("name", ["bert", "vilt"])
+def test_segments_are_given_to_models_that_know_them(tmp_path, name):
+    model, given = saved(name, tmp_path), columns(2)
+    given["image"] = given["image"] if name == "vilt" else given["image"][:0]
+    inputs = replace(BOTH, pairs=True, image=BOTH.image if name == "vilt" else None)
+    second = torch.tensor([4, 1], dtype=torch.int32)
+    pixels, text = theirs(given)
+    text["token_type_ids"] = (torch.arange(9) >= second[:, None]).long()
+    with torch.random.fork_rng():
+        expected = model(**text, **({"pixel_values": pixels} if name == "vilt" else {})).pooler_output
+    given = {column: value for column, value in given.items() if len(value)} | {"text_second": second}
+    found = HuggingFace(weights=str(tmp_path)).encoder(inputs).eval()(given)
+    torch.testing.assert_close(found, expected, rtol=0, atol=2e-5)
+    assert not torch.allclose(HuggingFace(weights=str(tmp_path)).encoder(BOTH).eval()(columns(2)), expected, atol=1e-3)
+
+
 def test_the_models_own_tokenizer_cuts_the_texts(tmp_path):
     own = tokenizer(tmp_path)
     loaded = Tokenizer.load(tmp_path / "tokenizer.json")
     reference = AutoTokenizer.from_pretrained(tmp_path)
     texts = ["The red CUP", "nothing known: Ünïcödé", ""]
-    for pairs in (None, ["on a dog", "x", "yes"]):
-        expected = reference(texts, pairs, padding="max_length", truncation=True, max_length=8)
-        numbers, lengths = loaded.encode(texts, 8, pairs)
+    pairs = ["on a dog", "x", "yes"]
+    for given, found in [((texts,), loaded.encode(texts, 8)), ((texts, pairs), loaded.encode_joined(texts, pairs, 8))]:
+        expected = reference(*given, padding="max_length", truncation=True, max_length=8)
+        numbers, lengths = found
         assert numbers.tolist() == expected["input_ids"]
         assert lengths.tolist() == [sum(mask) for mask in expected["attention_mask"]]
     assert loaded.pad == own.token_to_id("<|endoftext|>")

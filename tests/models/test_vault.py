@@ -47,11 +47,13 @@ def batch(rows=4):
 
 def expected(bert, vilt, inputs, mapped=None):
     present = (torch.arange(7) < inputs["text_length"][:, None]).long()
-    states = bert(input_ids=inputs["text"].long(), attention_mask=present).last_hidden_state.detach()
+    segments = (torch.arange(7) >= inputs.get("text_second", torch.full((len(present),), 7))[:, None]).long()
+    given = {"attention_mask": present, "token_type_ids": segments}
+    states = bert(input_ids=inputs["text"].long(), **given).last_hidden_state.detach()
     states = states if mapped is None else states @ mapped.T
     pixels = inputs["image"].double() / 127.5 - 1
     with torch.random.fork_rng():  # ViltModel draws the order of patches, even in evaluation
-        return vilt(inputs_embeds=states, attention_mask=present, pixel_values=pixels).pooler_output
+        return vilt(inputs_embeds=states, pixel_values=pixels, **given).pooler_output
 
 
 @pytest.mark.parametrize("width", [24, 16])
@@ -61,6 +63,15 @@ def test_it_is_vilt_over_the_states_of_bert(tmp_path, width):
     mapped = None if width == 24 else encoder.map.weight
     assert (encoder.map is None) == (width == 24)
     torch.testing.assert_close(encoder(inputs), expected(bert, vilt, inputs, mapped), rtol=1e-9, atol=1e-9)
+
+
+def test_both_read_the_second_text_of_a_pair_as_a_segment_of_its_own(tmp_path):
+    bert, vilt, recipe = published(tmp_path)
+    inputs = batch() | {"text_second": torch.tensor([3, 1, 2, 4])}
+    found = recipe.encoder(INPUTS).double()(inputs)
+    torch.testing.assert_close(found, expected(bert, vilt, inputs), rtol=1e-9, atol=1e-9)
+    inputs.pop("text_second")
+    assert not torch.allclose(found, expected(bert, vilt, inputs), atol=1e-3)
 
 
 def test_gradients_of_vilt_equal_those_of_transformers_and_bert_has_none(tmp_path):

@@ -124,6 +124,17 @@ def test_choices_share_their_image(reference, ours, sizes):
         torch.testing.assert_close(found[:, choice], run(reference, one).pooler_output, rtol=1e-9, atol=1e-9)
 
 
+def test_the_second_text_of_a_pair_is_a_segment_of_its_own(reference, ours):
+    inputs, second = batch(rows=2), torch.tensor([[3, 1], [2, 4]])
+    texts, lengths = batch()["text"].view(2, 2, 7), torch.tensor([[7, 1], [3, 6]])
+    found = ours(inputs | {"text": texts, "text_length": lengths, "text_second": second.int()})
+    for choice in range(2):
+        one = inputs | {"text": texts[:, choice], "text_length": lengths[:, choice]}
+        segments = (torch.arange(7) >= second[:, choice, None]).long()
+        expected = run(reference, one, token_type_ids=segments).pooler_output
+        torch.testing.assert_close(found[:, choice], expected, rtol=1e-9, atol=1e-9)
+
+
 def test_nothing_is_masked_where_nothing_can_be_padded(ours):
     inputs = batch()
     full = inputs | {"text_length": torch.full((4,), 7)}

@@ -31,20 +31,26 @@ class StoredImage:
 @dataclass(frozen=True)
 class ImageFit:
     """How images are brought into a table: to (size, size), or by their shorter and longest sides into the upper left
-    corner of a black (longest, longest); as they are, all of one size, where all three are None.
+    corner of a black (longest, longest), with sides that are multiples of `step`; as they are, all of one size, where
+    the first three are None.
     """
 
     size: int | None = None
     shorter: int | None = None
     longest: int | None = None
+    step: int = 1
 
     def __post_init__(self) -> None:
         if self.shorter is not None and self.longest is None:
             raise UserError("a shorter side needs a longest side as well: the table's images have one size")
 
+    def numbers(self) -> list[int | None]:
+        """The sides, and the step if there is one."""
+        return [self.size, self.shorter, self.longest, *([self.step] if self.step > 1 else [])]
+
     def shape(self, pictures: Sequence[StoredImage]) -> tuple[int, int, int]:
         """The shape of a row, channels first: that of the first picture which can be decoded, where nothing is set."""
-        side = self.size or self.longest
+        side = self.size or (self.longest and max(self.step, self.longest // self.step * self.step))
         if side is not None:
             return 3, side, side
         for picture in pictures:
@@ -120,7 +126,7 @@ def _fill_rows(images: Path, sizes: Path, start: int, pictures: Sequence[StoredI
     bad: dict[int, str] = {}
     for row, picture in enumerate(pictures, start):
         try:
-            pixels = decode(picture.source, fit.size, fit.shorter, fit.longest, picture.drawing)
+            pixels = decode(picture.source, fit.size, fit.shorter, fit.longest, picture.drawing, fit.step)
         except UserError as error:
             bad[row] = str(error)
             continue

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import colorsys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,15 +23,15 @@ GREY: Colour = (145, 145, 145)
 LINE_WIDTH = 7
 FILL = 38 / 255
 
-
-def _person_colours(count: int = 55) -> tuple[Colour, ...]:
-    """Hues a golden ratio apart, so that neighbours in the list differ clearly, at three levels of brightness."""
-    levels = ((0.95, 1.0), (0.65, 0.95), (0.95, 0.65))
-    found = (colorsys.hsv_to_rgb(i * 0.618034 % 1, *levels[i % 3]) for i in range(count))
-    return tuple((round(255 * r), round(255 * g), round(255 * b)) for r, g, b in found)
-
-
-PERSON_COLOURS = _person_colours()
+# The colours with which CLiMB's pictures were drawn (Zellers et al., 2021), as RRGGBB. The drawing script begins with
+# red and green; here the two are exchanged, because CLiMB's text says that the box of [person1] is green.
+_COLOURS = """00FF00 FF0000 ECB01F 0000FF FF00FF AA00FF FFFF00 AA5400 545400 FF7F00 4CBDED AA007F 7D2E8D BEBE00
+A1132E 00AA7F FFAA7F 00547F FF547F AAAAFF AAAA7F 540000 00AA00 00FFFF FFAAFF 54007F FFFF7F AA0000 54FF7F 00007F AA547F
+AA54FF AAAA00 D85218 005400 5400FF FF007F 7F0000 AAFF7F AAFFFF 007F00 0000AA 54AA7F 0071BC 76AB2F 54547F 002A00 5454FF
+54AA00 54AAFF AAFF00 0000D4 00D400 000054 0054FF"""
+PERSON_COLOURS: tuple[Colour, ...] = tuple(
+    (int(code[:2], 16), int(code[2:4], 16), int(code[4:], 16)) for code in _COLOURS.split()
+)
 
 
 @dataclass(frozen=True)
@@ -75,11 +74,12 @@ def decode(
     shorter: int | None = None,
     longest: int | None = None,
     drawing: Drawing | None = None,
+    step: int = 1,
 ) -> Pixels:
     """An image file, or an array, as RGB, optionally resized.
 
     With `size`, it becomes (size, size, 3). Otherwise its shorter side becomes `shorter`, unless the longer side would
-    then exceed `longest`. If all three are None, the size is unchanged.
+    then exceed `longest`, and both are then rounded down to multiples of `step`. If all are left out, the size stays.
 
     A file is identified by its content, whatever its name. Grey, palette, CMYK and transparent images become RGB; a
     rotation noted by the camera is ignored, because the boxes of datasets refer to the pixels as stored.
@@ -89,21 +89,21 @@ def decode(
     """
     if isinstance(source, np.ndarray):
         image = _from_array(source)
-        return _finish(image, size, shorter, longest, drawing)
+        return _finish(image, _size(image.size, size, shorter, longest, step), drawing)
     try:
         with open_image(source) as image:
-            wanted = _size(image.size, size, shorter, longest)
-            if drawing is None:
-                # A JPEG can be decoded at 1/2, 1/4 or 1/8 for much less work; at twice the final size, nobody can tell.
+            wanted = _size(image.size, size, shorter, longest, step)
+            if drawing is None and size is not None:
+                # A JPEG can be decoded at 1/2, 1/4 or 1/8 for much less work, at twice the final size without a visible
+                # difference. Images that keep their proportions are for published weights: these get the exact pixels.
                 image.draft(image.mode, (2 * wanted[0], 2 * wanted[1]))
-            rgb = to_rgb(image)
-            return _resize(rgb, wanted) if drawing is None else _finish(rgb, size, shorter, longest, drawing)
+            return _finish(to_rgb(image), wanted, drawing)
     except Exception as error:  # broken files make the decoder fail in a dozen ways, all the same to a user
         raise _broken(source, error) from None
 
 
 def header_size(
-    file: Path, size: int | None, shorter: int | None = None, longest: int | None = None
+    file: Path, size: int | None, shorter: int | None = None, longest: int | None = None, step: int = 1
 ) -> tuple[int, int]:
     """The width and height of the image that `decode` would return for a file, from its header alone.
 
@@ -113,7 +113,7 @@ def header_size(
     """
     try:
         with open_image(file) as image:
-            return _size(image.size, size, shorter, longest)
+            return _size(image.size, size, shorter, longest, step)
     except Exception as error:
         raise _broken(file, error) from None
 
@@ -143,7 +143,7 @@ def mean_image(sources: Iterable[Source], size: int) -> Pixels:
 
 
 def draw_boxes(image: Pixels, drawing: Drawing) -> Pixels:
-    """The image with a line around each object and a light fill: a person in the colour of its number, others grey.
+    """The image with a line along each box and a light fill: a person in the colour of its number, others grey.
 
     >>> drawn = draw_boxes(np.zeros((40, 40, 3), np.uint8), Drawing(((5, 5, 35, 35),), ("cup",), (2,)))
     >>> drawn[5, 5].tolist(), drawn[20, 20].tolist(), drawn[0, 0].tolist()
@@ -155,43 +155,46 @@ def draw_boxes(image: Pixels, drawing: Drawing) -> Pixels:
         colour = np.array(PERSON_COLOURS[number % len(PERSON_COLOURS)] if name == "person" else GREY, np.float64)
         if not np.isfinite(box).all():
             raise UserError(f"the box of object {number} ({name}) is {box}: it needs four finite numbers")
-        left, right = (int(np.clip(np.rint(x), 0, width)) for x in (box[0], box[2]))
-        top, bottom = (int(np.clip(np.rint(y), 0, height)) for y in (box[1], box[3]))
-        inside = out[top:bottom, left:right]
-        filled = np.rint((1 - FILL) * inside + FILL * colour).astype(np.uint8)
-        line, wide = colour.astype(np.uint8), drawing.line
-        filled[:wide] = filled[-wide:] = line
-        filled[:, :wide] = filled[:, -wide:] = line
-        out[top:bottom, left:right] = filled
+        left, right = (int(np.clip(x, -width, 2 * width)) for x in (box[0], box[2]))
+        top, bottom = (int(np.clip(y, -height, 2 * height)) for y in (box[1], box[3]))
+        inside = out[_span(top, bottom), _span(left, right)]
+        inside[:] = np.rint((1 - FILL) * inside + FILL * colour)
+        before, after = (drawing.line - 1) // 2, drawing.line // 2
+        for y in (top, bottom):
+            out[_span(y - before, y + after), _span(left, right)] = colour
+        for x in (left, right):
+            out[_span(top, bottom), _span(x - before, x + after)] = colour
     return out
 
 
-def _finish(
-    image: Image.Image, size: int | None, shorter: int | None, longest: int | None, drawing: Drawing | None
-) -> Pixels:
+def _span(first: int, last: int) -> slice:
+    """The pixels from the first to the last one, as far as they are in the image."""
+    return slice(max(first, 0), max(last + 1, 0))
+
+
+def _finish(image: Image.Image, wanted: tuple[int, int], drawing: Drawing | None) -> Pixels:
     if drawing is not None:
         image = Image.fromarray(draw_boxes(np.asarray(image), drawing))
-    return _resize(image, _size(image.size, size, shorter, longest))
-
-
-def _resize(image: Image.Image, wanted: tuple[int, int]) -> Pixels:
     if image.size != wanted:
         image = image.resize(wanted, Image.Resampling.BICUBIC)
     return np.array(image)
 
 
 def _size(
-    have: tuple[int, int], size: int | None, shorter: int | None, longest: int | None
+    have: tuple[int, int], size: int | None, shorter: int | None, longest: int | None, step: int
 ) -> tuple[int, int]:  # both are width, height, as in Pillow
     given = [number for number in (size, shorter, longest) if number is not None]
-    if any(number < 1 for number in given) or (size is not None and len(given) > 1):
+    if any(number < 1 for number in (*given, step)) or (size is not None and len(given) > 1):
         raise UserError("an image is resized to a size, or by its shorter and longest sides, of at least one pixel")
     if size is not None:
         return size, size
+    # In two steps, with halves rounded up, as ViLT's processor does it: a side may lie on the edge of a multiple.
     scale = 1.0 if shorter is None else shorter / min(have)
-    if longest is not None:
-        scale = min(scale, longest / max(have))
-    return max(1, round(have[0] * scale)), max(1, round(have[1] * scale))
+    sides = [side * scale for side in have]
+    if longest is not None and max(sides) > longest:
+        sides = [side * (longest / max(sides)) for side in sides]
+    width, height = (max(step, int(side + 0.5) // step * step) for side in sides)
+    return width, height
 
 
 def to_rgb(image: Image.Image) -> Image.Image:

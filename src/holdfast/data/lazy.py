@@ -7,7 +7,7 @@ for ahead of time (`prefetch`) is decoded while the caller does something else; 
 FOLDER/image.path.npy      all paths, one after another, as bytes
 FOLDER/image.path_end.npy  where each path ends
 FOLDER/image.digest.npy    a hash of each file's content
-FOLDER/image.fit.npy       size, shorter and longest side; 0 for none
+FOLDER/image.fit.npy       size, shorter and longest side, 0 for none; the step of sides if there is one
 ```
 """
 
@@ -114,7 +114,7 @@ class ImageFileColumn:
 
     def contents(self) -> list[Array]:
         """What decides every value: the files' contents, how they are resized, and which row shows which."""
-        fit = np.array([self.fit.size or 0, self.fit.shorter or 0, self.fit.longest or 0])
+        fit = np.array([number or 0 for number in self.fit.numbers()])
         return [self.digests, fit, *(() if self.index is None else (self.index,))]
 
     def _decode_here(self, images: Numbers) -> NDArray[np.uint8]:
@@ -174,7 +174,7 @@ def survey(
     np.save(folder / "image.path.npy", np.frombuffer(b"".join(names), np.uint8))
     np.save(folder / "image.path_end.npy", np.cumsum([len(name) for name in names], dtype=np.int64))
     np.save(folder / "image.digest.npy", digests)
-    np.save(folder / "image.fit.npy", np.array([fit.size or 0, fit.shorter or 0, fit.longest or 0]))
+    np.save(folder / "image.fit.npy", np.array([number or 0 for number in fit.numbers()]))
     if fit.longest is not None:
         np.save(folder / "image_size.npy", sizes)
     return bad
@@ -200,10 +200,12 @@ def open_files(folder: Path, workers: int = 1) -> ImageFileColumn:
     )
     if len(ends) != len(digests) or len(paths) != (ends[-1] if len(ends) else 0):
         raise UserError(f"{folder} is broken: its image paths are not all there; prepare it again")
-    size, shorter, longest = (int(number) or None for number in fit)
+    size, shorter, longest, *step = (int(number) or None for number in fit)
     rows = folder / "image.row.npy"
     index = np.load(rows, mmap_mode="r") if rows.exists() else None
-    return ImageFileColumn(paths, ends, digests, ImageFit(size, shorter, longest), index, workers)
+    return ImageFileColumn(
+        paths, ends, digests, ImageFit(size, shorter, longest, step[0] or 1 if step else 1), index, workers
+    )
 
 
 class _DecodeRequest:
@@ -303,7 +305,7 @@ def _decode_into(table: NDArray[np.uint8], paths: Sequence[Path], fit: ImageFit)
     bad: dict[int, str] = {}
     for place, path in enumerate(paths):
         try:
-            pixels = decode(path, fit.size, fit.shorter, fit.longest)
+            pixels = decode(path, fit.size, fit.shorter, fit.longest, step=fit.step)
         except UserError as error:
             bad[place] = str(error)
             continue
@@ -321,7 +323,7 @@ def _tell(bad: dict[int, str]) -> None:
 def _look(file: Path, fit: ImageFit) -> tuple[bytes, tuple[int, int]] | str:
     """The hash of a file and the height and width that it will have, or what is wrong with it."""
     try:
-        width, height = header_size(file, fit.size, fit.shorter, fit.longest)
+        width, height = header_size(file, fit.size, fit.shorter, fit.longest, fit.step)
         with open_regular(file) as content:
             digest = hashlib.file_digest(content, lambda: hashlib.blake2b(digest_size=16))
     except UserError as error:

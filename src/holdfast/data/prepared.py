@@ -23,7 +23,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
@@ -42,7 +42,7 @@ from holdfast.types import Array, Example
 
 VERSION = 1
 """Of the layout, and of how it is filled; a table of another version is prepared anew."""
-_RESERVED = ("id", "target", "image", "image_size", "text", "text_length")
+_RESERVED = ("id", "target", "image", "image_size", "text", "text_length", "text_second")
 _CHUNK = 1024
 
 Values: TypeAlias = Callable[[Sequence[Example]], Array]
@@ -80,9 +80,11 @@ def prepare(
     image_size: int | None = None,
     shorter: int | None = None,
     longest: int | None = None,
+    step: int = 1,
     drawing: Callable[[Example], Drawing | None] | None = None,
     tokenizer: Tokenizer | None = None,
     length: int | None = None,
+    joined: bool = False,
     columns: Mapping[str, Values] | None = None,
     source: str | None = None,
     skip: int = 0,
@@ -93,7 +95,8 @@ def prepare(
     """Open the prepared table in a folder; prepare it first where it is not there or its source has changed.
 
     Inputs: `image` (examples, [images,] 3, height, width), with `image_size` where images keep their proportions;
-    `text` and `text_length`, of each choice where examples have choices; and any further `columns`. `source` is the
+    `text` and `text_length`, of each choice where examples have choices; `text_second`, where the choice begins as a
+    segment of its own, unless text and choice are `joined` to one text; and any further `columns`. `source` is the
     caller's word for the examples and everything that the functions depend on (see `files_fingerprint`); while it and
     the settings stay the same, the examples are not even read. Without it, all values that go in are compared. At most
     `skip` examples whose images cannot be decoded are left out and told in `problems`.
@@ -110,14 +113,14 @@ def prepare(
     """
     if (tokenizer is None) != (length is None):
         raise UserError("word pieces need a tokenizer and a length, both of them")
-    fit = ImageFit(image_size, shorter, longest)
+    fit = ImageFit(image_size, shorter, longest, step)
     pieces = None if tokenizer is None else tokenizer.fingerprint
     values = dict(columns or {})
     for name in values:
         if not name.isidentifier() or name in _RESERVED:
             raise UserError(f"a column cannot be called {name!r}: give it a plain name, none of {', '.join(_RESERVED)}")
-    settings = [VERSION, task, *asdict(fit).values(), pieces, length, sorted(values), drawing is not None]
-    settings += [] if decode else ["files"]
+    settings = [VERSION, task, *fit.numbers(), pieces, length, sorted(values), drawing is not None]
+    settings += [word for word, holds in (("files", not decode), ("joined", joined)) if holds]
     known = None if source is None else _hash(settings, [source])
     if known is not None and (found := _open(folder, known, skip, workers)):
         return found
@@ -133,7 +136,7 @@ def prepare(
             return found
         kept, problems = _write_images(partial, rows, drawings, fit, skip, decode, workers, progress)
         if tokenizer is not None and length is not None:
-            _write_text(partial, kept, tokenizer, length)
+            _write_text(partial, kept, tokenizer, length, joined)
         for name, function in [*values.items(), ("target", target)]:
             _write(partial / f"{name}.npy", len(kept), (np.asarray(function(chunk)) for chunk in _chunks(kept)))
         np.save(partial / "id.npy", np.array([row.id for row in kept], np.str_))
@@ -299,7 +302,7 @@ def _distinct(
     return pictures, numbers
 
 
-def _write_text(partial: Path, rows: Sequence[Example], tokenizer: Tokenizer, length: int) -> None:
+def _write_text(partial: Path, rows: Sequence[Example], tokenizer: Tokenizer, length: int, joined: bool) -> None:
     """A text alone, or each choice: after the text, or alone where there is none."""
     choices = {len(row.choices) for row in rows}
     if len(choices) > 1:
@@ -307,25 +310,25 @@ def _write_text(partial: Path, rows: Sequence[Example], tokenizer: Tokenizer, le
     count = choices.pop()
     paired = count > 0 and any(row.text for row in rows)
 
-    def encoded() -> Iterator[tuple[Array, Array]]:
+    found: list[list[Array]] = []  # the lengths, and where choices begin that are segments of their own
+
+    def numbers() -> Iterator[Array]:
         for chunk in _chunks(rows):
-            if count == 0:
-                yield tokenizer.encode([row.text for row in chunk], length)
-                continue
+            texts = [row.text for row in chunk for _ in range(max(count, 1))]
             answers = [choice for row in chunk for choice in row.choices]
-            texts = [row.text for row in chunk for _ in row.choices]
-            numbers, lengths = tokenizer.encode(*(texts, length, answers) if paired else (answers, length))
-            yield numbers.reshape(len(chunk), count, length), lengths.reshape(len(chunk), count)
+            if not paired:
+                pieces, *more = tokenizer.encode(answers if count else texts, length)
+            elif joined:
+                pieces, *more = tokenizer.encode_joined(texts, answers, length)
+            else:
+                pieces, *more = tokenizer.encode_pairs(texts, answers, length)
+            shape = (len(chunk), count) if count else (len(chunk),)
+            found.append([each.reshape(shape) for each in more])
+            yield pieces.reshape(*shape, length)
 
-    all_lengths: list[Array] = []
-
-    def numbers_alone() -> Iterator[Array]:
-        for numbers, lengths in encoded():
-            all_lengths.append(lengths)
-            yield numbers
-
-    _write(partial / "text.npy", len(rows), numbers_alone())
-    np.save(partial / "text_length.npy", np.concatenate(all_lengths))
+    _write(partial / "text.npy", len(rows), numbers())
+    for name, parts in zip(("text_length", "text_second"), zip(*found, strict=True), strict=False):
+        np.save(partial / f"{name}.npy", np.concatenate(parts))
 
 
 def _chunks(rows: Sequence[Example]) -> Iterator[Sequence[Example]]:

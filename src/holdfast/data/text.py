@@ -31,10 +31,10 @@ PADDING = ("[PAD]", "<pad>", "<|endoftext|>")
 VACUOUS_TEXT = "This is an image."
 """The text beside an image in tasks that have only images."""
 
-# Fifty gender-neutral given names; an object's number, counted from 0, selects one of them.
-_NAMES = """Casey Riley Jessie Jackie Avery Jaime Peyton Kerry Jody Kendall Skyler Frankie Pat Quinn Morgan Reese Jordan
-Taylor Alex Rowan Robin Dana Sidney Emerson Finley Harper Hayden Logan Parker Sage Blake Cameron Charlie Dakota
-Drew Elliot Ellis Jules Kai Lane Lee Marlowe Micah Nico Phoenix River Sam Shawn Terry Toby"""
+# The fifty gender-neutral given names of CLiMB; an object's number, counted from 0, selects one of them.
+_NAMES = """Casey Riley Jessie Jackie Avery Jaime Peyton Kerry Jody Kendall Skyler Frankie Pat Quinn Morgan Finley
+Harley Robbie Sidney Tommie Ashley Carter Adrian Clarke Logan Mickey Nicky Parker Tyler Reese Charlie Austin Denver
+Emerson Tatum Dallas Haven Jordan Robin Rory Bellamy Salem Sutton Gray Shae Kyle Alex Ryan Cameron Dakota"""
 NEUTRAL_NAMES = tuple(_NAMES.split())
 _CHUNK = 8192  # texts at a time: the library's own data about a text takes a hundred times the numbers we keep
 
@@ -95,35 +95,64 @@ class Tokenizer:
             "\n".join([*self.vocabulary, *filter(None, [self.rules])]).encode(), digest_size=16
         ).hexdigest()
 
-    def encode(
-        self, texts: Sequence[str], length: int, pairs: Sequence[str] | None = None
-    ) -> tuple[Numbers, NDArray[np.int32]]:
+    def encode(self, texts: Sequence[str], length: int) -> tuple[Numbers, Numbers]:
         """Encode texts as an array (texts, length) of pieces with [CLS] and [SEP], padded, and return the true lengths.
 
-        Longer texts are truncated. With `pairs`, each text is followed by its pair and another [SEP].
+        Longer texts are truncated.
 
         >>> pieces = Tokenizer((*SPECIAL, "red", "cup", "##s"))
         >>> pieces.encode(["Red cups", "zebra"], 6)[0].tolist()
         [[2, 5, 6, 7, 3, 0], [2, 1, 3, 0, 0, 0]]
-        >>> pieces.encode(["Red"], 6, pairs=["cup"])
-        (array([[2, 5, 3, 6, 3, 0]], dtype=int32), array([5], dtype=int32))
         """
-        least = 2 if pairs is None else 3
+        numbers, lengths, _ = self._encode(texts, length, least=2)
+        return numbers, lengths
+
+    def encode_pairs(self, texts: Sequence[str], pairs: Sequence[str], length: int) -> tuple[Numbers, Numbers, Numbers]:
+        """Encode texts that are each followed by a pair and another [SEP], and return where the pair begins, too.
+
+        Where both together are too long, the longer one is truncated.
+
+        >>> pieces = Tokenizer((*SPECIAL, "red", "cup", "##s"))
+        >>> [each.tolist() for each in pieces.encode_pairs(["Red"], ["cup"], 6)]
+        [[[2, 5, 3, 6, 3, 0]], [5], [3]]
+        """
+        _check_pairs(texts, pairs)
+        return self._encode(list(zip(texts, pairs, strict=True)), length, least=3)
+
+    def encode_joined(self, texts: Sequence[str], pairs: Sequence[str], length: int) -> tuple[Numbers, Numbers]:
+        """Encode texts that are each followed by [SEP] and a pair, as one text that is truncated at its end.
+
+        >>> pieces = Tokenizer((*SPECIAL, "red", "cup", "##s"))
+        >>> pieces.encode_joined(["Red cups"], ["cups"], 6)[0].tolist()
+        [[2, 5, 6, 7, 3, 3]]
+        """
+        if self.rules:  # another model's rules say themselves what comes between two texts
+            numbers, lengths, _ = self.encode_pairs(texts, pairs, length)
+            return numbers, lengths
+        _check_pairs(texts, pairs)
+        first, ends = self.encode(texts, length)
+        second, more = self.encode(pairs, length)
+        keep = np.minimum(ends + more - 1, length)  # the [CLS] of the pair falls away
+        at = np.arange(length, dtype=np.int32)
+        source = np.take_along_axis(second, np.clip(at - ends[:, None] + 1, 0, length - 1), axis=1)
+        numbers = np.where(at < ends[:, None], first, source)
+        numbers[at >= keep[:, None]] = self.pad
+        numbers[np.arange(len(numbers)), keep - 1] = self.vocabulary.index("[SEP]")
+        return numbers, keep.astype(np.int32)
+
+    def _encode(self, texts: Sequence[Any], length: int, least: int) -> tuple[Numbers, Numbers, Numbers]:
+        """The pieces of texts, or of pairs, their lengths, and where a second segment begins."""
         if length < least:
             raise UserError(f"a length of {length} leaves no room for text: it needs more than {least}")
-        if pairs is not None and len(pairs) != len(texts):
-            raise UserError(f"{len(texts)} texts need as many pairs, but there are {len(pairs)}")
         numbers = np.full((len(texts), length), self.pad, np.int32)
-        lengths = np.zeros(len(texts), np.int32)
+        lengths, second = np.zeros(len(texts), np.int32), np.zeros(len(texts), np.int32)
         self._backend.enable_truncation(length)
         for start in range(0, len(texts), _CHUNK):
-            chunk: list[Any] = list(texts[start : start + _CHUNK])
-            if pairs is not None:
-                chunk = list(zip(chunk, pairs[start : start + _CHUNK], strict=True))
-            for row, found in enumerate(self._backend.encode_batch_fast(chunk), start):
+            for row, found in enumerate(self._backend.encode_batch_fast(texts[start : start + _CHUNK]), start):
                 lengths[row] = len(found.ids)
+                second[row] = lengths[row] - sum(found.type_ids)
                 numbers[row, : lengths[row]] = found.ids
-        return numbers, lengths
+        return numbers, lengths, second
 
     def decode(self, numbers: Iterable[int]) -> str:
         """The text of some pieces, without the special ones.
@@ -164,6 +193,11 @@ class Tokenizer:
 
     def __getstate__(self) -> dict[str, Any]:  # without the library's object: each worker creates its own
         return {"vocabulary": self.vocabulary, "rules": self.rules}
+
+
+def _check_pairs(texts: Sequence[str], pairs: Sequence[str]) -> None:
+    if len(pairs) != len(texts):
+        raise UserError(f"{len(texts)} texts need as many pairs, but there are {len(pairs)}")
 
 
 def _read_rules(path: Path) -> tuple[tuple[str, ...], str]:

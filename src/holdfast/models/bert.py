@@ -64,14 +64,20 @@ class TextEmbedding(nn.Module):
         self.norm = nn.LayerNorm(width, eps=epsilon)
         self.dropout = nn.Dropout(dropout)
 
-    def forward(self, text: Tensor) -> Tensor:
-        """Word pieces (..., length), or vectors (..., length, width), to vectors; all in the first segment."""
+    def forward(self, text: Tensor, second: Tensor | None = None) -> Tensor:
+        """Word pieces (..., length), or vectors (..., length, width), to vectors.
+
+        `second` (...) is where the second segment of each text begins; without it, all are in the first segment.
+        """
         if self.words is not None:
             text = self.words(text)
-        # Places and segment are the same for every row: summed once, and broadcast.
-        out: Tensor = self.dropout(
-            self.norm(text + (self.positions.weight[: text.shape[-2]] + self.segments.weight[0]))
-        )
+        positions = self.positions.weight[: text.shape[-2]]
+        if second is None:  # places and segment are the same for every row: summed once, and broadcast
+            segments = self.segments.weight[0]
+        else:
+            at = torch.arange(text.shape[-2], device=text.device)
+            segments = self.segments((at >= second.unsqueeze(-1)).long())
+        out: Tensor = self.dropout(self.norm(text + (positions + segments)))
         return out
 
 
@@ -144,11 +150,12 @@ class BertEncoder(Encoder):
         return x[:, : text.shape[-1]].reshape(*text.shape, self.width)
 
     def _embedded(self, inputs: Mapping[str, Tensor]) -> tuple[Tensor, Tensor | None]:
-        text = inputs["text"].flatten(0, -2)
+        text, second = inputs["text"].flatten(0, -2), inputs.get("text_second")
+        embedded = self.text(text, None if second is None else second.flatten())
         if "text_length" not in inputs:
-            return self.text(text), None
+            return embedded, None
         present = lengths_to_present(inputs["text_length"].flatten(), text.shape[-1])
-        return aligned(self.text(text), key_mask(present))
+        return aligned(embedded, key_mask(present))
 
     def config(self) -> dict[str, Any]:
         """What `transformers` would write in config.json."""

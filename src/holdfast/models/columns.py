@@ -18,6 +18,7 @@ ONE = {
     "image_size": 2,
     "text": 2,
     "text_length": 1,
+    "text_second": 1,
     "regions": 3,
     "boxes": 3,
     "region_count": 1,
@@ -32,6 +33,7 @@ ALIASES = {
     "pixel_values": "image",
     "input_ids": "text",
     "attention_mask": "text_length",
+    "token_type_ids": "text_second",
     "pixel_mask": "image_size",
     "box_mask": "region_count",
 }
@@ -58,6 +60,8 @@ def trial(inputs: Inputs, rows: int = 2) -> dict[str, Tensor]:
         shape, most = (rows, inputs.text), max(inputs.vocabulary, 1)
         columns["text"] = torch.randint(0, most, shape, dtype=torch.int32, generator=draw)
         columns["text_length"] = torch.full((rows,), inputs.text, dtype=torch.int32)
+        if inputs.pairs:
+            columns["text_second"] = torch.full((rows,), inputs.text // 2, dtype=torch.int32)
     return columns
 
 
@@ -113,6 +117,8 @@ def _as_asked(name: str, column: str, columns: Mapping[str, Tensor], like: torch
     """A column as a module expects it: pixels in [0, 1], numbers of word pieces as int64, masks of ones and zeros."""
     if name == "attention_mask":
         return lengths_to_present(columns["text_length"], columns["text"].shape[-1]).long()
+    if name == "token_type_ids":
+        return (~lengths_to_present(columns["text_second"], columns["text"].shape[-1])).long()
     if name == "pixel_mask":
         return _pixel_mask(columns["image"], columns.get("image_size"))
     if name == "box_mask":

@@ -246,8 +246,8 @@ class Pretrained(nn.Module, ABC):
             image = functional.interpolate(image, (self.side, self.side), mode="bicubic", antialias=True).clamp(0, 1)
         return (image - self.mean) * self.scale
 
-    def read(self, text: Tensor, text_length: Tensor) -> dict[str, Tensor]:
-        """Word pieces as the model takes them, and the mask of what is padding."""
+    def read(self, text: Tensor, text_length: Tensor, token_type_ids: Tensor | None = None) -> dict[str, Tensor]:
+        """Word pieces as the model takes them, the mask of what is padding, and the segments if it knows them."""
         present = lengths_to_present(text_length, text.shape[1])
         text = text.where(present, self.pad)
         if "siglip" in self.config.model_type:  # it learned from texts of full length, and masks nothing
@@ -256,7 +256,10 @@ class Pretrained(nn.Module, ABC):
                     text, (0, self._of_text("max_position_embeddings") - text.shape[1]), value=self.pad
                 )
             }
-        return {"input_ids": text, "attention_mask": present.long()}
+        found = {"input_ids": text, "attention_mask": present.long()}
+        if token_type_ids is not None and (self._of_text("type_vocab_size") or 0) > 1:
+            found["token_type_ids"] = token_type_ids
+        return found
 
     def pooled(self, output: Any, mask: Tensor | None, first: bool) -> Tensor:
         """One vector a row: what the model pools, or of its last states the first, or their mean."""
@@ -316,9 +319,9 @@ class ImageModule(Pretrained):
 class TextModule(Pretrained):
     """Reads text alone."""
 
-    def forward(self, text: Tensor, text_length: Tensor) -> Tensor:
+    def forward(self, text: Tensor, text_length: Tensor, token_type_ids: Tensor | None = None) -> Tensor:
         """One vector a text."""
-        given = self.read(text, text_length)
+        given = self.read(text, text_length, token_type_ids)
         return self.pooled(self.model(**given), given.get("attention_mask"), first=False)
 
     def words(self, text: Tensor, text_length: Tensor) -> Tensor:
@@ -373,9 +376,10 @@ class JointModule(Pretrained):
         text: Tensor | None = None,
         text_length: Tensor | None = None,
         image_number: Tensor | None = None,
+        token_type_ids: Tensor | None = None,
     ) -> Tensor:
         """One vector an image and text."""
-        given = self._given(image, pixel_mask, text, text_length)
+        given = self._given(image, pixel_mask, text, text_length, token_type_ids)
         if image_number is None or "image_token_type_idx" not in self.takes:
             return self.pooled(self._pass(given), None, first=True)
         out: Tensor | None = None
@@ -408,12 +412,21 @@ class JointModule(Pretrained):
             return self.model(**given, **more)
 
     def _given(
-        self, image: Tensor, pixel_mask: Tensor, text: Tensor | None, text_length: Tensor | None
+        self,
+        image: Tensor,
+        pixel_mask: Tensor,
+        text: Tensor | None,
+        text_length: Tensor | None,
+        token_type_ids: Tensor | None = None,
     ) -> dict[str, Tensor]:
         if text is None or text_length is None:
             text = self.vacuous.expand(len(image), -1)
             text_length = text.new_full((len(text),), text.shape[1])
-        given = {"pixel_values": self.seen(image), "pixel_mask": pixel_mask, **self.read(text, text_length)}
+        given = {
+            "pixel_values": self.seen(image),
+            "pixel_mask": pixel_mask,
+            **self.read(text, text_length, token_type_ids),
+        }
         return {name: column for name, column in given.items() if name in self.takes}
 
 

@@ -205,7 +205,7 @@ class ViltEncoder(Encoder):
         size = None if size is None else size.reshape(-1, 2)
         first, patches, seen = self.image(image.flatten(0, 1) if image.ndim == 5 else image, size)
         patches = patches.view(rows, -1, *patches.shape[1:])
-        embedded = self.text(text) + self.modality.weight[0]
+        embedded = self.text(text, inputs.get("text_second")) + self.modality.weight[0]
         embedded = embedded.view(rows, -1, length, self.width)
         images, choices = patches.shape[1], embedded.shape[1]
         assert images == 1 or choices == 1, "several images with several choices"

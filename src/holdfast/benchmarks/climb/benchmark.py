@@ -42,7 +42,7 @@ class _Read:
 class Climb(Benchmark):
     """VQAv2, NLVR2, SNLI-VE and VCR, one after another, each with its own head."""
 
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     default_model: ClassVar[str] = "vilt-tiny"
     measures: ClassVar[Mapping[str, Measure]] = protocol.MEASURES
     places: ClassVar[frozenset[str]] = Benchmark.places | {"downstream", "single_task", "joint"}
@@ -139,7 +139,7 @@ class Climb(Benchmark):
             for name in names
         }
         inputs = Inputs(
-            image=(3, fit.get("longest", side), fit.get("longest", side)),
+            image=None if self.features else paper.shape(fit),
             padded="longest" in fit,
             text=at_most(paper.TEXT, wants),
             vocabulary=len(Tokenizer.load(words).vocabulary),

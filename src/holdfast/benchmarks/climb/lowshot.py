@@ -57,7 +57,7 @@ from holdfast.types import (
     Wants,
 )
 
-VERSION = 1
+VERSION = 2
 SIDES = {"tiny": 32, "small": 64, "large": 96, "paper": 384}
 """The side of images, if the model does not specify it."""
 MOST = {"tiny": (40, 80), "small": (100, 400), "large": (1000, None), "paper": (None, None)}
@@ -77,7 +77,7 @@ FASTER = {"tiny": 1.0, "small": 1.0, "large": 5.0, "paper": 1.0}
 class LowShot(Benchmark):
     """A task of CLiMB, multimodal, language or vision, learned from few examples."""
 
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     default_model: ClassVar[str] = "vilt-tiny"
     measures: ClassVar[Mapping[str, Measure]] = {"score": Measure("score", higher=True)}
 
@@ -224,7 +224,9 @@ class LowShot(Benchmark):
         parts = [part(name) for name in _PARTS]
         text = max(_length(each.table) for each in parts)
         images, pieces = paper.TASKS[self.task].images, len(Tokenizer.load(vocabulary).vocabulary)
-        inputs = Inputs(_shape(fit), images, "longest" in fit, text, pieces)
+        inputs = Inputs(
+            None if self.features else paper.shape(fit), images, "longest" in fit, text=text, vocabulary=pieces
+        )
         if wants.sees == "regions":
             parts = with_regions(self.task, parts, place, self.features)
             inputs = region_inputs(inputs, parts)
@@ -252,7 +254,6 @@ class LowShot(Benchmark):
             )
             for name in _PARTS
         ]
-        image, padded = _shape(fit), "longest" in fit
         if kind.pieces:
             shown, padded = unimodal.shrunk(side) if self.reallocate else side, self.image == "none"
             image = (3, shown, shown)
@@ -260,10 +261,12 @@ class LowShot(Benchmark):
             longest = max(int(_column(each.table, "text_length").max()) for each in splits)
             tables = [unimodal.with_image(_shortened(s.table, longest), pixels, self.image) for s in splits]
         else:
+            image, padded = paper.shape(fit), "longest" in fit
             tables = [unimodal.with_text(each.table, words) for each in splits]
         splits = [replace(split, table=table) for split, table in zip(splits, tables, strict=True)]
         text = max(_length(table) for table in tables)
-        inputs = Inputs(image, padded=padded, text=text, vocabulary=len(words.vocabulary))
+        pairs = bool(kind.pieces) and kind.kind == "choose"
+        inputs = Inputs(image, padded=padded, text=text, vocabulary=len(words.vocabulary), pairs=pairs)
         return _task(self.task, kind, tables), splits, inputs
 
     def _parts(self, source: Source, train: str, test: str) -> Callable[[], dict[str, frozenset[str]]]:
@@ -323,11 +326,6 @@ def _task(name: str, kind: Unimodal, tables: Sequence[Table]) -> Task:
     if kind.kind == "choose":
         return Choose(name, head=name, outputs=outputs, chance=1 / outputs)
     return Classify(name, head=name, outputs=outputs, chance=1 / outputs)
-
-
-def _shape(fit: Mapping[str, Any]) -> tuple[int, int, int]:
-    side = fit.get("longest") or fit.get("image_size", 0)
-    return 3, side, side
 
 
 def _column(table: Table, name: str) -> Tensor:

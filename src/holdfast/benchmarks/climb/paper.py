@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from holdfast import registry
+from holdfast.data.decoding import ImageFit
 from holdfast.papers import table
 from holdfast.types import Training
 
@@ -46,8 +47,8 @@ ORDERS = tuple(dict.fromkeys(str(row["order"]) for row in table("climb", "9a") i
 BETAS, WARMUP = (0.9, 0.98), 0.1
 TEXT = 40
 """The maximum number of word pieces in a text; also in a question together with an answer."""
-SIDE, LONGEST = 384, 640
-"""The shorter side of an image, and the maximum of its longer side."""
+SIDE, LONGEST, STEP = 384, 639, 32
+"""The shorter side of an image, the maximum of its longer side, and the step to whose multiples both are cut."""
 LEAST_ANSWERS = 9
 """How often an answer of VQAv2 must occur to become a choice: with the official files, 3129 answers do."""
 LAYERS, FROZEN = 12, 9
@@ -128,11 +129,20 @@ def fit(side: int, scale: str) -> dict[str, Any]:
     They are squares for small data; at the paper's scale they keep their proportions, and stay in files.
 
     >>> fit(384, "paper")
-    {'shorter': 384, 'longest': 640, 'decode': False}
+    {'shorter': 384, 'longest': 639, 'step': 32, 'decode': False}
     """
     if scale != "paper":
         return {"image_size": side}
-    return {"shorter": side, "longest": side * LONGEST // SIDE, "decode": False}
+    return {"shorter": side, "longest": side * LONGEST // SIDE, "step": STEP, "decode": False}
+
+
+def shape(fit: Mapping[str, Any]) -> tuple[int, int, int]:
+    """The shape of the images that are fitted so, with their padding.
+
+    >>> shape(fit(384, "paper")), shape(fit(64, "small"))
+    ((3, 608, 608), (3, 64, 64))
+    """
+    return ImageFit(fit.get("image_size"), fit.get("shorter"), fit.get("longest"), fit.get("step", 1)).shape(())
 
 
 def preset(model: str, algorithm: str, scale: str) -> Mapping[str, Any]:

@@ -42,7 +42,7 @@ from holdfast.metrics import normalise_answer
 from holdfast.tasks import Choose, Classify, SoftLabel
 from holdfast.types import Array, Example, Task, Wants
 
-VERSION = 1
+VERSION = 2
 T = TypeVar("T")
 Part = Literal["train", "validation", "test"]
 
@@ -150,6 +150,7 @@ def read(
         kept=f"{part}/{kept}",
         tokenizer=words,
         length=min(longest, length),
+        joined=name == "vcr",  # in CLiMB's code question and answer are one text, with [SEP] between them
         **fit,
     )
 
