@@ -12,17 +12,19 @@ from __future__ import annotations
 
 import errno
 import io
+import math
 import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, Literal
 
 from holdfast.errors import UserError
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
     from PIL import Image
 
 LINKS = "HOLDFAST_LINKS"
@@ -117,6 +119,15 @@ def refuse_outside(path: Path) -> None:
         limits.check(path)
 
 
+def refuse_strange(folder: Path) -> None:
+    """Refuse a folder with files that lead outside or are no regular files, before a library reads any of them."""
+    limits = bounds(folder)
+    for path in folder.iterdir():
+        if not path.is_dir():
+            limits.check(path)
+            _need_regular(path, path.stat().st_mode)
+
+
 def open_regular(path: Path) -> io.BufferedReader:
     """A regular file opened for its bytes; an OSError where it does not open, a FileError where it is none."""
     refuse_outside(path)
@@ -200,6 +211,30 @@ def open_image(source: Path | bytes) -> Iterator[Image.Image]:
             size = f"{image.width} x {image.height}"
             raise FileError(name, f"it has {size} pixels, more than {MOST_PIXELS:,}", "make it smaller")
         yield image
+
+
+def load_array(path: Path, mode: Literal["", "r", "c"] = "") -> NDArray[Any]:
+    """The array of a `.npy` file: read, or with a `mode` mapped into memory; a ValueError for anything else.
+
+    It holds no objects, for these would be unpickled, and is no larger than its file.
+    """
+    import numpy as np
+
+    with open_regular(path) as file:
+        version = np.lib.format.read_magic(file)
+        if version not in ((1, 0), (2, 0)):
+            raise ValueError(f"{path.name} is of version {version} of its format")
+        read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        try:
+            shape, fortran, kind = read(file)
+        except (MemoryError, RecursionError):  # a header that is nested too deeply
+            raise ValueError(f"{path.name} has no header of an array") from None
+        size, start = math.prod(shape) * kind.itemsize, file.tell()
+        if kind.hasobject or min(shape, default=0) < 0 or start + size > os.fstat(file.fileno()).st_size:
+            raise ValueError(f"{path.name} holds objects, or breaks off")
+        if mode:
+            return np.memmap(path, kind, mode, start, shape, "F" if fortran else "C")
+        return np.frombuffer(bytearray(file.read(size)), kind).reshape(shape, order="F" if fortran else "C")
 
 
 @contextmanager

@@ -35,10 +35,11 @@ from holdfast.data.regions import open_or_write
 from holdfast.engine import checkpoint
 from holdfast.errors import RunError, UserError
 from holdfast.experiments.request import Request
-from holdfast.experiments.store import ScoreFile, Store
+from holdfast.experiments.start import start_file
+from holdfast.experiments.store import Record, ScoreFile, Store
 from holdfast.pretraining.features import compute_features
 from holdfast.types import Example
-from smallest import StopAt, request, run
+from smallest import TRANSFORMER, StopAt, request, run
 from smallest import prepare as ready
 
 SAME, REFUSED, ANEW, OTHER, CRASHED = "the same", "refused", "made anew", "DIFFERENT", "TRACEBACK"
@@ -77,6 +78,8 @@ class Kind:
     rebuilds: bool = False
 
 
+FROZEN = request("frozen-encoder", "vit-tiny", **{**TRANSFORMER, "benchmark.stages": 1})
+"""A run that reads what its frozen encoder gives."""
 TABLE = {"train.epochs": 1, "train.batch_size": 256}
 STATE = {
     "position": {"stage": 1, "total": 40, "seconds": 1.5},
@@ -85,10 +88,16 @@ STATE = {
 }
 
 
+def with_stages(asked: Request) -> Any:
+    """A run that is ready to begin, and keeps its weights after each stage."""
+    found = ready(asked)
+    return replace(found, setup=replace(found.setup, keep_stages=True))
+
+
 def stored(folder: Path) -> dict[str, Kind]:
     """A file, or a folder of files, of each kind."""
     store = Store(folder / "store")
-    record = run(ready(request()), store)
+    record = run(with_stages(request()), store)
     done = store.folder(record.id)
     log = ScoreFile(done.path, predictions=False)
     checkpoint.write(folder / "state.safetensors", STATE)
@@ -117,11 +126,20 @@ def stored(folder: Path) -> dict[str, Kind]:
         found = open_features(maps)
         return [found.values, found.ids.tolist()]
 
-    table(), read_regions(), words()
+    def once() -> Any:
+        shutil.rmtree(folder / "once", ignore_errors=True)
+        found = run(ready(FROZEN), Store(folder / "once"))
+        return [found.id, found.scores, Store(folder / "once").folder(found.id).weights.read_bytes()]
+
+    table(), read_regions(), words(), once()
+    (kept,) = [path for path in (folder / "cache" / "frozen").iterdir() if path.is_dir()]
     (vocabulary,) = [path for path in (folder / "cache" / "tables").glob("*.json") if not path.name.startswith(".")]
     return {
         "checkpoint": Kind((folder / "state.safetensors",), lambda: checkpoint.read(folder / "state.safetensors")),
         "final weights": Kind((done.weights,), lambda: checkpoint.read(done.final_weights())),
+        "stage weights": Kind(
+            (checkpoint.stage_file(done.stages, 1),), lambda: checkpoint.read(start_file(f"{record.id}@1", store))
+        ),
         "score log": Kind((log.path,), log.scores),
         "record": Kind((done.path / "record.json",), done.record),
         "configuration": Kind((done.path / "config.json",), done.config),
@@ -129,6 +147,7 @@ def stored(folder: Path) -> dict[str, Kind]:
         "prepared table": Kind(files_of(folder / "table"), table, rebuilds=True),
         "region features": Kind(files_of(folder / "regions"), read_regions, rebuilds=True),
         "feature maps": Kind((maps, maps.with_suffix(".id.npy"), maps.with_suffix(".json")), features),
+        "frozen layers": Kind(files_of(kept), once, rebuilds=True),
         "vocabulary": Kind((vocabulary, checksums.note_of(vocabulary)), words, rebuilds=True),
     }
 
@@ -187,7 +206,7 @@ class Resumes:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.asked = request("replay")
-        self.whole = run(ready(self.asked), Store(folder / "whole"))
+        self.whole = run(with_stages(self.asked), Store(folder / "whole"))
         self.weights = Store(folder / "whole").folder(self.whole.id).weights.read_bytes()
         self.stopped = Store(folder / "stopped")
         with suppress(KeyboardInterrupt):
@@ -195,13 +214,12 @@ class Resumes:
         first, last = sorted(self.stopped.folder(self.whole.id).checkpoints.iterdir())
         self.before = checkpoint.read(first)["log"]
         assert 0 < self.before < checkpoint.read(last)["log"]
-        later = replace(request(), start=f"{self.whole.id}@2")
-        self.start = ready(later)
         shutil.copytree(folder / "whole", folder / "started")
-        self.started = run(self.start, Store(folder / "started")).scores
-        shutil.rmtree(folder / "started" / self.start.config.id)
+        self.starts = {stage: ready(replace(request(), start=f"{self.whole.id}@{stage}")) for stage in (1, 2)}
+        self.started = {stage: run(each, Store(folder / "started")) for stage, each in self.starts.items()}
+        self.frozen = run(ready(FROZEN), Store(folder / "cached"))
         self.table = Request("clvqa", scale="tiny", settings=TABLE)
-        self.tabled = run(ready(self.table), Store(folder / "tabled"))
+        self.tabled = run(ready(self.table), Store(folder / "cached"))
 
     def kinds(self) -> dict[str, Callable[[np.random.Generator], str]]:
         """For each kind of file, what damages one and carries out a command that reads it."""
@@ -212,8 +230,10 @@ class Resumes:
             "configuration": lambda random: self.resume("config.json", random, recovers=True),
             "environment": lambda random: self.resume("environment.json", random, recovers=True),
             "record": self.of_done,
-            "final weights": self.begun,
-            "prepared table": self.of_table,
+            "final weights": lambda random: self.begun(2, random),
+            "stage weights": lambda random: self.begun(1, random),
+            "prepared table": lambda random: self.of_cache("tables", self.table, self.tabled, random),
+            "frozen layers": lambda random: self.of_cache("frozen", FROZEN, self.frozen, random),
         }
 
     def resume(self, name: str, random: np.random.Generator, recovers: bool = False) -> str:
@@ -240,22 +260,23 @@ class Resumes:
         flip(store.folder(self.whole.id).path / "record.json", random)
         return self.ended(lambda: alike(run(ready(self.asked), store), self.whole))
 
-    def begun(self, random: np.random.Generator) -> str:
-        """Begin with the weights of another run, which are damaged."""
+    def begun(self, stage: int, random: np.random.Generator) -> str:
+        """Begin with the weights of another run after a stage, which are damaged."""
         store = self.copy(Store(self.folder / "whole"))
-        flip(store.folder(self.whole.id).weights, random)
-        return self.ended(lambda: run(self.start, store).scores == self.started)
+        flip(start_file(f"{self.whole.id}@{stage}", store), random)
+        return self.ended(lambda: run(self.starts[stage], store).scores == self.started[stage].scores)
 
-    def of_table(self, random: np.random.Generator) -> str:
-        """Run a benchmark whose prepared tables are damaged: it prepares them again."""
-        files = [path for path in (self.folder / "cache" / "tables").glob("*/*") if path.is_file()]
+    def of_cache(self, kind: str, asked: Request, expected: Record, random: np.random.Generator) -> str:
+        """Make a run with what the cache holds, which is damaged: it is made again."""
+        files = [path for path in (self.folder / "cache" / kind).glob("*/*") if path.is_file()]
         sizes = np.array([path.stat().st_size for path in files], float)
         flip(files[random.choice(len(files), p=sizes / sizes.sum())], random)
         shutil.rmtree(self.folder / "copy", ignore_errors=True)
 
         def again() -> bool:
-            found = run(ready(self.table), Store(self.folder / "copy"))
-            return found.id == self.tabled.id and found.scores == self.tabled.scores
+            found = run(ready(asked), Store(self.folder / "copy"))
+            weights = [Store(self.folder / name).folder(found.id).weights.read_bytes() for name in ("copy", "cached")]
+            return found.scores == expected.scores and weights[0] == weights[1]
 
         return self.ended(again, recovers=True)
 

@@ -41,6 +41,7 @@ ANEW, REFUSED, SAME, WRONG = "another id", "refused", "the same run", "THE SAME 
 PACKAGE = Path(__file__).parents[2] / "src"
 KNOWN = tuple(map(str, ("/proc", "/sys", "/dev", "/etc", "/usr", PACKAGE, Path(__file__).parents[1], sys.prefix)))
 KNOWN += (sysconfig.get_path("stdlib"), str(Path(sys.executable).resolve().parents[1]))
+KNOWN += tuple(path for path in sys.path if Path(path).name in ("site-packages", "dist-packages"))
 """Python, installed packages and the machine: an id covers the versions of ours, and records name the others'."""
 TINY = ("--scale", "tiny")
 
@@ -100,6 +101,30 @@ def _features(folder: Path) -> Sequence[str]:
     return ("climb", "--model", "uniter-tiny", "--order", "vqav2", *TINY, *_set(features="region_features"), *sizes)
 
 
+def _maps(folder: Path) -> Sequence[str]:
+    """Feature maps, in place of pictures."""
+    _make("clevr", folder)
+    names = sorted("/".join(path.parts[-2:]) for path in folder.rglob("*.png"))
+    np.save(folder / "maps.npy", np.random.default_rng(0).standard_normal((len(names), 5, 3, 4)).astype(np.float16))
+    np.save(folder / "maps.id.npy", np.array(names))
+    sizes = ("model.recurrent=8", "model.attention=8", "model.hidden=8", "train.batch_size=256")
+    sizes = tuple(word for size in sizes for word in ("--set", size))
+    return ("clvqa", "--data", ".", "--model", "san", *TINY, *_set(features="maps.npy"), *sizes)
+
+
+def _frozen_hub(folder: Path) -> Sequence[str]:
+    """An encoder that is frozen, so that what it gives is kept."""
+    return (*_hub(folder), "-a", "frozen-encoder")
+
+
+def _frozen_code(folder: Path) -> Sequence[str]:
+    """A model in a file that is frozen, so that what it gives is kept."""
+    words = _code(folder)
+    text = (folder / "net.py").read_text().replace("torch.relu(", "torch.relu(SCALE * ")
+    (folder / "net.py").write_text("from parts.scale import SCALE\n" + text)
+    return (*(word for word in words if word not in ("-a", "mine.py:Mine")), "-a", "frozen-encoder")
+
+
 def _code(folder: Path) -> Sequence[str]:
     """An algorithm and a model in files, and what these import."""
     (folder / "parts").mkdir()
@@ -143,6 +168,9 @@ CASES: dict[str, Callable[[Path], Sequence[str]]] = {
     "weights": _weights,
     "a Hugging Face encoder": _hub,
     "code": _code,
+    "feature maps": _maps,
+    "a frozen encoder": _frozen_hub,
+    "a frozen model in code": _frozen_code,
 }
 COMMON = ("--set", "train.epochs=1", "-j", "1", "--no-needs")
 

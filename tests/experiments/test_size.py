@@ -12,11 +12,12 @@ from cli.inside import inside
 from holdfast import registry
 from holdfast.errors import UserError
 from holdfast.experiments import size
-from holdfast.experiments.size import bounded, estimate, refuse_unbuildable
+from holdfast.experiments.request import Request
+from holdfast.experiments.size import bounded, estimate, parameters_outside, refuse_unbuildable
 from holdfast.experiments.store import Store
 from holdfast.models.bert import Bert
 from processes import environment
-from smallest import make_learner, prepared, run
+from smallest import make_learner, prepare, prepared, run
 
 OURS = [name for name in registry.MODELS if name != "hf"]
 
@@ -92,6 +93,74 @@ def test_a_module_of_the_users_is_stopped_while_it_is_built():
     with pytest.raises(UserError, match=r"mine has at least .* memory for 1.0 kB"), bounded(1000, "mine"):
         torch.nn.Linear(20, 20)
     torch.nn.Linear(20, 20)
+
+
+NET = """
+from pathlib import Path
+import torch
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        with Path(__file__).with_suffix(".built").open("a") as file:
+            file.write(".")
+        self.first = torch.nn.Linear(144, 8)
+
+    def forward(self, image):
+        return torch.relu(self.first(image.flatten(1)))
+"""
+
+
+@pytest.fixture
+def outside(tmp_path):
+    """A run with a module of the user's."""
+    (tmp_path / "net.py").write_text(NET)
+    return prepare(Request("patterns", model=f"{tmp_path}/net.py:Net", scale="tiny", precision="float32"))
+
+
+def test_a_module_of_the_users_is_measured_for_a_dry_run_and_not_for_a_run(outside, tmp_path):
+    (tmp_path / "net.built").unlink(missing_ok=True)
+    assert estimate(outside.config, outside.setup) is None
+    assert not (tmp_path / "net.built").exists()
+    found = estimate(outside.config, outside.setup, parameters_outside(outside.config, outside.setup))
+    assert found.parameters == 144 * 8 + 8
+    assert found.memory == 16 * found.parameters
+    assert (tmp_path / "net.built").read_text() == "."
+
+
+def test_a_module_of_the_users_that_cannot_be_trained_here_is_refused_once_it_is_built(outside, monkeypatch):
+    weights = sum(parameter.nbytes for parameter in make_learner(outside).model.parameters())
+    monkeypatch.setattr(size, "free_memory", lambda: 4 * weights - weights)  # as it is left once the weights are there
+    make_learner(outside)
+    monkeypatch.setattr(size, "free_memory", lambda: 4 * weights - weights - 1)
+    with pytest.raises(UserError, match=r"with gradients and moments they take .* make it smaller"):
+        make_learner(outside)
+
+
+def test_a_dry_run_knows_the_size_of_a_hugging_face_model(tmp_path):
+    transformers = pytest.importorskip("transformers")
+    sizes = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 20}
+    built = transformers.BertModel(transformers.BertConfig(vocab_size=30, **sizes))
+    built.save_pretrained(tmp_path / "bert")
+    (tmp_path / "bert" / "vocab.txt").write_text("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcd"]))
+    rows = [f"{'abcd'[n % 4]}\t{'yn'[n % 2]}\t{('train', 'test')[n > 30]}" for n in range(40)]
+    (tmp_path / "rows.tsv").write_text("\n".join(["text\tanswer\tsplit", *rows]))
+    columns = (
+        f"benchmark.{each}" for each in ("text=text", "target=answer", "split=split", "setting=domain", "stages=1")
+    )
+    words = [word for each in columns for word in ("--set", each)]
+    done = inside(
+        "run", "table", "--data", "rows.tsv", *words, "--model", "hf:bert", "--dry-run", "--json", cwd=tmp_path
+    )
+    assert done.returncode == 0, done.stderr
+    (found,) = json.loads(done.stdout).values()
+    assert found["parameters"] == sum(parameter.numel() for parameter in built.parameters())
+
+
+def test_a_dry_run_says_what_frozen_layers_may_take_on_disk(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOLDFAST_FROZEN_GB", "0.001")
+    told = " ".join(inside("run", "patterns", "--scale", "tiny", "--dry-run", cwd=tmp_path).stdout.split())
+    assert "what frozen layers give, if a run has any: at most 1.0 MB." in told
 
 
 def test_a_dry_run_shows_sizes_and_makes_no_run(tmp_path):

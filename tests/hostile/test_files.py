@@ -14,6 +14,7 @@ from holdfast.errors import UserError
 from holdfast.files import (
     FileError,
     bounds,
+    load_array,
     open_hdf5,
     open_image,
     open_inside,
@@ -126,6 +127,36 @@ def test_an_hdf5_file_reads_no_other_file(tmp_path):
         assert own_array(file, "own")[:].tolist() == [0, 1]
         names = ("external", "virtual", "link", "soft", "group", "absent")
         assert [name for name in names if own_array(file, name) is not None] == []
+
+
+@pytest.mark.parametrize("mode", ["", "r", "c"])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_an_array_is_read_as_numpy_reads_it(tmp_path, mode, order):
+    for number, array in enumerate(
+        (np.arange(12.0).reshape(3, 4), np.array(["a", "bb"]), np.array(7), np.ones(5, ">i2"))
+    ):
+        path = tmp_path / f"{number}.npy"
+        np.save(path, np.asarray(array, order=order))
+        found = load_array(path, mode)
+        assert found.dtype == array.dtype
+        assert np.array_equal(found, array)
+        assert isinstance(found, np.memmap) == bool(mode)
+
+
+def test_an_array_of_objects_or_one_that_lies_is_refused(tmp_path):
+    np.save(tmp_path / "objects.npy", np.array([{}], object), allow_pickle=True)
+    np.save(tmp_path / "short.npy", np.ones(100))
+    content = (tmp_path / "short.npy").read_bytes()
+    (tmp_path / "short.npy").write_bytes(content[:-1])
+    (tmp_path / "huge.npy").write_bytes(content.replace(b"(100,), }       ", b"(10000000000,), }", 1))
+    (tmp_path / "pickle.npy").write_bytes(b"cos\nsystem\n(S'true'\ntR.")
+    for name in ("objects", "short", "huge", "pickle"):
+        for mode in ("", "r"):
+            with pytest.raises(ValueError, match=r"holds objects, or breaks off|magic string"):
+                load_array(tmp_path / f"{name}.npy", mode)
+    os.mkfifo(tmp_path / "pipe.npy")
+    with pytest.raises(FileError, match="a pipe, a socket or a device"):
+        load_array(tmp_path / "pipe.npy")
 
 
 def test_the_error_travels_between_processes():

@@ -192,16 +192,18 @@ def _show_sizes(requests: list[Request], out: Path, needs: bool, as_json: bool) 
     """How large each run would be."""
     from holdfast.cli.screen import print_grid, print_json
     from holdfast.errors import in_bytes
+    from holdfast.experiments.frozen import most_bytes
     from holdfast.experiments.plan import graph
     from holdfast.experiments.setups import Setups
-    from holdfast.experiments.size import estimate, free_memory
+    from holdfast.experiments.size import estimate, free_memory, parameters_outside
     from holdfast.experiments.store import Store
     from holdfast.reports.tables import Grid
 
     setups, store = Setups(), Store(out)
     requests = [replace(request, start=whole_start(request.start, store)) for request in requests]
     plan = graph(requests, needs, setups)
-    sizes = {run: estimate(config, setups.of(config)) for run, config in plan.configs.items()}
+    ready = {run: (config, setups.of(config)) for run, config in plan.configs.items()}
+    sizes = {run: estimate(*each, parameters_outside(*each)) for run, each in ready.items()}
     if as_json:
         print_json({run: None if size is None else asdict(size) for run, size in sizes.items()})
         return
@@ -211,7 +213,8 @@ def _show_sizes(requests: list[Request], out: Path, needs: bool, as_json: bool) 
     )
     notes = (
         "Memory: weights, gradients and moments, if all of the model is trained; a batch's activations come on top.",
-        "Disk: two checkpoints and the final weights.",
+        "Disk: two checkpoints and the final weights. The cache keeps what frozen layers give, if a run has any: at "
+        f"most {in_bytes(most_bytes())}.",
         f"This machine has {in_bytes(free_memory())} of memory free.",
     )
     print_grid(Grid("what would be run", ("id", "run", "parameters", "memory", "disk"), rows, notes))

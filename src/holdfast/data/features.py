@@ -25,7 +25,7 @@ from torch import Tensor
 from holdfast import checksums
 from holdfast.data.table import Shared
 from holdfast.errors import UserError
-from holdfast.files import open_hdf5, own_array
+from holdfast.files import Bounds, load_array, open_hdf5, own_array, within
 
 SUFFIXES = (".npy", ".h5")
 Shapes: TypeAlias = Mapping[str, tuple[tuple[int, ...], str]]
@@ -56,22 +56,27 @@ class Features:
 def open_features(path: Path) -> Features:
     """Open the feature maps in a file."""
     try:
-        check(path)
-        if path.suffix == ".npy":
-            found, ids = np.load(path, mmap_mode="c"), np.load(path.with_suffix(".id.npy"))
-        else:
-            arrays = map_arrays(path, "c")
-            if "features" not in arrays:
-                raise ValueError("it has no array 'features': give those of --kind grid")
-            found, ids = arrays["features"], np.char.decode(arrays["ids"], "utf-8", "surrogateescape")
+        with within(Bounds(path.parent)):
+            check(path)
+            found, ids = _maps(path)
         values = torch.from_numpy(found)
     except FileNotFoundError as error:
         raise UserError(f"{error.filename} does not exist: compute it with `holdfast features`") from None
-    except ValueError as error:
+    except (ValueError, TypeError, LookupError) as error:
         raise UserError(f"{path} does not contain feature maps ({error}): recompute them") from None
-    if len(values) != len(ids):
-        raise UserError(f"{path} has {len(values)} maps, but {len(ids)} ids: recompute them")
+    if values.ndim != 4 or ids.ndim != 1 or not 0 < len(values) == len(ids):
+        shapes = f"maps of the shape {tuple(values.shape)}, and ids of the shape {ids.shape}"
+        raise UserError(f"{path} has {shapes}: recompute them")
     return Features(values, ids)
+
+
+def _maps(path: Path) -> tuple[NDArray[Any], NDArray[np.str_]]:
+    if path.suffix == ".npy":
+        return load_array(path, "c"), load_array(path.with_suffix(".id.npy"))
+    arrays = map_arrays(path, "c")
+    if "features" not in arrays:
+        raise ValueError("it has no array 'features': give those of --kind grid")
+    return arrays["features"], np.char.decode(arrays["ids"], "utf-8", "surrogateescape")
 
 
 def check(path: Path) -> None:

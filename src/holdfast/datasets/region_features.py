@@ -23,7 +23,7 @@ from holdfast.data.features import check, files_of, map_arrays
 from holdfast.data.regions import BOXES, ImageRegions
 from holdfast.datasets.base import DataError, Dataset, Problem, Reading, first_file, open_file, read_json, read_lines
 from holdfast.errors import UserError
-from holdfast.files import open_hdf5, own_array
+from holdfast.files import load_array, open_hdf5, own_array
 from holdfast.types import Example
 
 VERSION = 1
@@ -199,8 +199,8 @@ def _own(path: Path, reading: Reading) -> Iterator[Example]:
             arrays = map_arrays(path, "r")
             ids = np.char.decode(arrays["ids"], "utf-8", "surrogateescape")
         else:
-            arrays = {name: np.load(at, mmap_mode="r") for name, at in files_of(path, _ARRAYS).items()}
-            ids = np.load(path.with_suffix(".id.npy"))
+            arrays = {name: load_array(at, "r") for name, at in files_of(path, _ARRAYS).items()}
+            ids = load_array(path.with_suffix(".id.npy"))
         features, boxes, numbers = _arrays(path, arrays)
         images, most, _ = features.shape
         sizes = arrays["sizes"]

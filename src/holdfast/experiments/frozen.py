@@ -42,6 +42,13 @@ def limit_bytes() -> int:
     return int(limit * 1e9)
 
 
+def most_bytes() -> int:
+    """The most bytes that a new table may take on this disk."""
+    folder = cache.cache_folder()
+    there = next(each for each in (folder, *folder.absolute().parents) if each.is_dir())
+    return min(limit_bytes(), int(SHARE * shutil.disk_usage(there).free))
+
+
 def _folder(limit: int, name: str, title: str, size: int) -> Path | None:
     """The folder for a table; what was not used for longest makes room for it."""
     place = cache.cache_folder() / KIND / name

@@ -251,6 +251,7 @@ def make_learner(
     assert all(heads[task.head] == task.reads for task in setup.tasks.values()), "tasks share a head but not its shape"
     with bounded(free_memory(), f"the model {config.model!r}"):
         model = config.recipe.build(setup.inputs, heads)
+    refuse_too_large(config, setup, place, model)  # one that is not ours is measured only now
     model.to(torch.float64 if config.request.precision == "float64" else torch.float32)
     if start is not None:
         begin_with(model, start)

@@ -75,10 +75,9 @@ def bounded(most: int, what: str) -> Iterator[_Count]:
         handle.remove()
 
 
-def estimate(config: Config, setup: Setup) -> RunSize | None:
-    """The size of a run; None for a model that is not ours, whose code need not be one that can be run twice."""
-    heads = tuple(sorted({task.head: task.reads for task in setup.tasks.values()}.items()))
-    if (parameters := _parameters(config.recipe, setup.inputs, heads)) is None:
+def estimate(config: Config, setup: Setup, parameters: int | None = None) -> RunSize | None:
+    """The size of a run; None for a model that is not ours, unless its number of parameters is given."""
+    if parameters is None and (parameters := _parameters(config.recipe, setup.inputs, _heads(setup))) is None:
         return None
     own = 8 if config.request.precision == "float64" else 4
     moments = max(_moments(stage.training) for stage in setup.stream.stages)
@@ -86,10 +85,38 @@ def estimate(config: Config, setup: Setup) -> RunSize | None:
     return RunSize(parameters, state + parameters * own, 2 * state + parameters * own)
 
 
-def refuse_too_large(config: Config, setup: Setup, device: torch.device) -> None:
-    """Refuse a run whose weights, gradients and moments do not fit into memory."""
-    size = estimate(config, setup)
+def _heads(setup: Setup) -> tuple[tuple[str, Head], ...]:
+    return tuple(sorted({task.head: task.reads for task in setup.tasks.values()}.items()))
+
+
+def parameters_outside(config: Config, setup: Setup) -> int | None:
+    """The parameters of a model that is not ours, which is built once more for that, without values.
+
+    Heads are not counted where the encoder must see data before it gets them. None for a model of ours, and where the
+    model cannot be built in this way.
+    """
+    model = config.recipe
+    if _is_ours(model):
+        return None
+    with bounded(free_memory(), f"the model {config.model!r}") as count, _unbuilt():
+        try:
+            built = model.bare()
+            if built is None:
+                built = model.build(setup.inputs, dict(_heads(setup)))
+        except Exception:  # building it in earnest says it better
+            if count.refused:
+                raise
+            return None
+    return sum(parameter.numel() for parameter in built.parameters())
+
+
+def refuse_too_large(config: Config, setup: Setup, device: torch.device, built: nn.Module | None = None) -> None:
+    """Refuse a run whose weights, gradients and moments do not fit into memory; of one that is built, what is left."""
+    parameters = None if built is None else sum(parameter.numel() for parameter in built.parameters())
+    size = estimate(config, setup, parameters)
     free = free_memory() if device.type == "cpu" else torch.cuda.mem_get_info(device)[1]
+    if built is not None and device.type == "cpu":
+        free += sum(parameter.nbytes for parameter in built.parameters())
     if size is not None and size.memory > free:
         raise UserError(
             f"the model {config.model!r} has {size.parameters:,} parameters: with gradients and moments they take "

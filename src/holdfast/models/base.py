@@ -262,6 +262,10 @@ class Model(ABC):
         encoder = self.encoder(inputs)
         return Network(encoder, {name: encoder.head(asked) for name, asked in heads.items()})
 
+    def bare(self) -> nn.Module | None:
+        """The encoder without a look at data, for its size alone; None: `build` makes it without such a look."""
+        return None
+
     def wants(self) -> Wants:
         """What the model would like to be given."""
         return Wants()

@@ -29,6 +29,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from holdfast.errors import UserError, missing_extra
+from holdfast.files import refuse_strange
 from holdfast.models import places, weights
 from holdfast.models.base import Encoder, Model
 from holdfast.models.heads import HiddenLayerClassifier
@@ -44,10 +45,13 @@ READ = (
     weights.TOKENIZER,
     "tokenizer_config.json",
     "special_tokens_map.json",
+    "added_tokens.json",
     weights.PROCESSOR,
     "processor_config.json",
 )
 """What is read of a folder beside the configuration and the weights."""
+SAFELY: Mapping[str, Any] = {"local_files_only": True, "trust_remote_code": False}
+"""How the library reads a folder: it downloads nothing, and does not ask whether to execute code that lies there."""
 OTHER_TOKENIZERS = ("vocab.json", "spiece.model", "sentencepiece.bpe.model", "tokenizer.model")
 """Files of tokenizers that only `transformers` reads."""
 OFFSET = {"roberta": 2, "xlm-roberta": 2, "camembert": 2, "mpnet": 2}
@@ -75,6 +79,14 @@ class HuggingFace(Model):
         with torch.random.fork_rng(devices=[]):
             return WrappedEncoder(pretrained(folder, inputs), inputs)
 
+    def bare(self) -> nn.Module:
+        """A model of its configuration, without the weights of the folder."""
+        transformers = _library()
+        with _quiet():
+            config = transformers.AutoConfig.from_pretrained(self._folder(), **SAFELY)
+            found: nn.Module = _encoder_of(transformers.AutoModel.from_config(config, trust_remote_code=False))
+            return found
+
     def wants(self) -> Wants:
         """The side of its images, its tokenizer, and how long a text it reads."""
         folder = self._folder()
@@ -96,7 +108,9 @@ class HuggingFace(Model):
             raise UserError(
                 "a model of Hugging Face's needs a folder, or a name in its cache: write hf:FOLDER or hf:NAME"
             )
-        return weights.locate(self.weights, SETTING, download=False)
+        folder = weights.locate(self.weights, SETTING, download=False)
+        refuse_strange(folder)
+        return folder
 
 
 def _tokenizer(folder: Path) -> Path | None:
@@ -138,6 +152,10 @@ def _processor(folder: Path) -> Mapping[str, Any]:
             found = weights.read_json(folder / name)
             inner = found.get("image_processor", found)
             if isinstance(inner, Mapping) and ("image_mean" in inner or "size" in inner):
+                for key in ("image_mean", "image_std"):
+                    value = inner.get(key, [])
+                    if not isinstance(value, list) or not all(isinstance(each, int | float) for each in value):
+                        raise UserError(f"{folder / name}: its {key} is {value!r:.40}, not a list of numbers")
                 return inner
     return {}
 
@@ -162,8 +180,7 @@ def _quiet() -> Iterator[None]:
 def pretrained(folder: Path, inputs: Inputs) -> Pretrained:
     """The model of a folder, as a module that takes our columns."""
     model, pools = loaded(folder)
-    if model.config.is_encoder_decoder:
-        model = model.get_encoder()
+    model = _encoder_of(model)
     reads = inspect.signature(model.forward).parameters
     has_text, has_image = inputs.text > 0, inputs.image is not None
     kind: type[Pretrained]
@@ -182,23 +199,35 @@ def pretrained(folder: Path, inputs: Inputs) -> Pretrained:
 
 def loaded(folder: Path) -> tuple[Any, bool]:
     """The library's model of a folder, and whether the folder has the weights of what pools."""
-    try:
-        import transformers
-    except ImportError:
-        raise missing_extra("hf: needs the library transformers", "hf") from None
+    transformers = _library()
     if not weights.weight_files(folder):
         raise UserError(f"{folder} has no weights: it needs model.safetensors, or pytorch_model.bin")
+    refuse_strange(folder)
     with _quiet():
         try:
             model, found = transformers.AutoModel.from_pretrained(
-                folder, local_files_only=True, dtype=torch.float32, output_loading_info=True
+                folder, dtype=torch.float32, output_loading_info=True, **SAFELY
             )
         except Exception as error:  # what it cannot read makes the library fail in a dozen ways
-            raise UserError(f"{folder} cannot be loaded: {str(error).splitlines()[0]}") from error
+            told = next(filter(None, str(error).splitlines()), type(error).__name__)
+            raise UserError(f"{folder} cannot be loaded: {told}") from error
     missing = sorted(name for name in found["missing_keys"] if "pooler" not in name)
     if missing:
         raise UserError(f"{folder} lacks {missing[0]}: give the weights of a whole {type(model).__name__}")
     return model, not found["missing_keys"]
+
+
+def _library() -> Any:
+    try:
+        import transformers
+    except ImportError:
+        raise missing_extra("hf: needs the library transformers", "hf") from None
+    return transformers
+
+
+def _encoder_of(model: Any) -> Any:
+    """The model, or, of one that also has a decoder, what encodes."""
+    return model.get_encoder() if model.config.is_encoder_decoder else model
 
 
 class Pretrained(nn.Module, ABC):
@@ -439,9 +468,7 @@ def _vacuous(folder: Path) -> list[int]:
         return [0]
     with _quiet():
         try:
-            found: list[int] = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)(VACUOUS)[
-                "input_ids"
-            ]
+            found: list[int] = transformers.AutoTokenizer.from_pretrained(folder, **SAFELY)(VACUOUS)["input_ids"]
         except Exception:  # none that fits: the library fails in many ways
             return [0]
     return found

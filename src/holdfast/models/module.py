@@ -95,6 +95,10 @@ class Wrapped(Model):
         module = self.module()
         return module if isinstance(module, Encoder) else WrappedEncoder(module, inputs)
 
+    def bare(self) -> nn.Module:
+        """The module itself."""
+        return self.module()
+
     def wants(self) -> Wants:
         """What the module says of itself, or nothing."""
         return _wants(self)

@@ -11,6 +11,7 @@ from pathlib import Path
 from holdfast.benchmarks.own.listing import Listed, refuse_beyond, split_of
 from holdfast.datasets.base import Problem, cannot_open
 from holdfast.errors import UserError
+from holdfast.files import Bounds, FileError, bounds, refuse_outside, within
 
 _ENDINGS = "jpg jpeg jpe jfif png bmp gif webp tif tiff ppm pgm pbm pnm jp2 tga avif"
 ENDINGS = frozenset(f".{ending}" for ending in _ENDINGS.split())
@@ -41,10 +42,16 @@ def list_folder(root: Path, by_domain: bool, skip: int) -> Listed:
     if not root.is_dir():
         what = "it is a file" if root.exists() else "there is no such folder"
         raise UserError(f"{root}: {what}: give the folder that holds a folder for each class")
+    limits = bounds(root)
+    with within(limits):
+        return _listed(root, by_domain, skip, limits)
+
+
+def _listed(root: Path, by_domain: bool, skip: int, limits: Bounds) -> Listed:
     problems: list[Problem] = []
     ids, targets, domains, splits, images = (list[str](), list[str](), list[str](), list[str](), list[Path]())
     for each in _classes(root, by_domain, problems):
-        found = [entry for entry in _entries(each.path) if _is_picture(entry, problems)]
+        found = [entry for entry in _entries(each.path) if _is_picture(entry, problems, limits)]
         if not found:
             problems.append(Problem(str(each.path), "", "it has no pictures", "put some there, or remove the folder"))
         for entry in found:
@@ -100,7 +107,12 @@ def _refuse_deeper(outer: _Item, root: Path) -> None:
         )
 
 
-def _is_picture(entry: _Item, problems: list[Problem]) -> bool:
+def _is_picture(entry: _Item, problems: list[Problem], limits: Bounds) -> bool:
+    try:
+        limits.check(entry.path)
+    except FileError as error:
+        problems.append(Problem(error.path, "", error.what, error.remedy))
+        return False
     if entry.folder:
         problems.append(Problem(str(entry.path), "", "it is a folder within a class", "move its pictures up"))
     elif (ending := Path(entry.name).suffix.lower()) and ending not in ENDINGS:
@@ -111,6 +123,7 @@ def _is_picture(entry: _Item, problems: list[Problem]) -> bool:
 
 
 def _entries(folder: Path) -> list[_Item]:
+    refuse_outside(folder)
     try:
         with os.scandir(folder) as found:
             entries = [_Item(each.name, folder / each.name, each.is_dir()) for each in found]

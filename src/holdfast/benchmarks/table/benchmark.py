@@ -8,9 +8,10 @@ from typing import ClassVar, Literal
 
 from holdfast.benchmarks.own.benchmark import OwnData
 from holdfast.benchmarks.own.listing import Listed
-from holdfast.benchmarks.table.files import columns_in, find_tables
+from holdfast.benchmarks.table.files import columns_in, find_tables, limits_of
 from holdfast.benchmarks.table.listing import Columns, list_table
 from holdfast.errors import UserError
+from holdfast.files import within
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,10 @@ class TableData(OwnData):
         """The rows."""
         if not self.data:
             raise UserError("which table? Give a file or a folder: --data qa.csv")
-        data = Path(self.data)
+        with within(limits_of(Path(self.data))):
+            return self._listing(Path(self.data))
+
+    def _listing(self, data: Path) -> Listed:
         if not self.target or not (self.image or self.text):
             missing = "target to the column with the answers" if not self.target else "image or benchmark.text, or both"
             names = ", ".join(columns_in(find_tables(data)[0].path))

@@ -6,6 +6,7 @@ import csv
 import io
 import os
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -17,6 +18,7 @@ from holdfast.datasets.base import DataError, Problem, Reading, cannot_open, rea
 from holdfast.datasets.formats.hub import check_shards, columns_of, rows_of, snapshot_of
 from holdfast.datasets.formats.json_members import stream_objects
 from holdfast.errors import UserError, nearest
+from holdfast.files import Bounds, bounds, refuse_outside
 
 Row: TypeAlias = Mapping[str, Any]
 
@@ -36,6 +38,11 @@ class TableFile:
 
     path: Path
     split: str | None
+
+
+def limits_of(data: Path) -> Bounds:
+    """Where the files of a table may lie: in its folder."""
+    return bounds(data if data.is_dir() else data.parent)
 
 
 def find_tables(data: Path) -> list[TableFile]:
@@ -82,6 +89,7 @@ def columns_in(path: Path) -> list[str]:
 
 
 def _walk(folder: Path, depth: int) -> Iterator[Path]:
+    refuse_outside(folder)
     try:
         with os.scandir(folder) as found:
             entries = sorted(found, key=lambda entry: entry.name)
@@ -166,8 +174,8 @@ def _header(path: Path, rows: Any) -> list[str]:
         raise DataError(Problem(str(path), "line 1", _why(error), "give a header with the names of columns")) from None
     if not any(names):
         raise DataError(Problem(str(path), "line 1", "it has no header", "give a first line with the names of columns"))
-    for name in names:
-        if names.count(name) > 1:
+    for name, count in Counter(names).items():
+        if count > 1:
             raise DataError(Problem(str(path), "line 1", f"two columns are called {name!r}", "rename one"))
     return names
 

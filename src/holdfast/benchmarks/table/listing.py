@@ -12,13 +12,16 @@ from typing import Any
 
 from holdfast.benchmarks.cache import digest, exclusive, place
 from holdfast.benchmarks.own.listing import Listed, refuse_beyond, split_of
-from holdfast.benchmarks.table.files import Row, TableFile, find_tables, read_rows
+from holdfast.benchmarks.table.files import Row, TableFile, find_tables, limits_of, read_rows
 from holdfast.data.prepared import file_state, files_fingerprint
 from holdfast.datasets.base import Reading
 from holdfast.datasets.formats.image_files import ImageFiles
-from holdfast.errors import UserError
+from holdfast.errors import UserError, in_bytes
+from holdfast.files import FileError, bounds, within
 
 _EVERY = 1 << 60
+MOST_TEXT = 1 << 29
+"""The most characters of text in a table: a compressed file of kilobytes can hold gigabytes."""
 CONTINUOUS = 50
 """More different answers than this, with decimals in them, are no classes."""
 
@@ -53,17 +56,22 @@ class _RowExample:
 def list_table(data: Path, columns: Columns, images: str, skip: int) -> Listed:
     """The rows of a table as examples."""
     tables, reading = find_tables(data), Reading(skip=_EVERY)
-    rows, seen = list[_RowExample](), Counter[str]()
+    rows, seen, taken = list[_RowExample](), Counter[str](), 0
     for table in tables:
         pictures = _Pictures(data, table.path, images)
         for where, row in read_rows(table.path, columns.needed(), reading):
             try:
                 found = _example(row, columns, table, pictures, seen)
+            except FileError as error:
+                reading.bad(table.path, where, f"{error.path}: {error.what}", error.remedy)
+                continue
             except ValueError as error:
                 what, _, remedy = str(error).partition(": ")
                 reading.bad(table.path, where, what, remedy)
                 continue
             rows.append(found)
+            if (taken := taken + len(found.text)) > MOST_TEXT:
+                raise UserError(f"{table.path} unpacks to more than {in_bytes(MOST_TEXT)} of text: give fewer rows")
     told = refuse_beyond(skip, reading.problems)
     if not rows:
         raise UserError(f"{data} has no rows" + (" that can be used" if told else ""))
@@ -139,6 +147,7 @@ class _Pictures:
             [Path(images)] if images else list(dict.fromkeys([table.parent, data if data.is_dir() else table.parent]))
         )
         self.files, self.table = ImageFiles(*self.roots), table
+        self.limits = bounds(Path(images)) if images else limits_of(data)
         self.unpacked: Path | None = None
 
     def find(self, row: Row, column: str) -> tuple[str, Path]:
@@ -150,8 +159,11 @@ class _Pictures:
         if not isinstance(name, str) or not name.strip():
             raise ValueError(f"its {column!r} holds no picture: give the name of a file")
         names = [self._relative(each) for each in dict.fromkeys([name.strip(), name.strip().replace("\\", "/")])]
-        if (path := self.files.find(names)) is None:
+        with within(self.limits):
+            path = self.files.find(names)
+        if path is None:
             raise ValueError(f"its picture {name.strip():.200} is not in {self.roots[0]}: {self._remedy(name)}")
+        self.limits.check(path)
         return names[-1], path
 
     def _relative(self, name: str) -> str:
@@ -184,7 +196,7 @@ class _Pictures:
                 self.unpacked.mkdir(exist_ok=True)
         name = hashlib.blake2b(content, digest_size=16).hexdigest()
         path = self.unpacked / name
-        if not path.exists():
+        if not path.exists() or path.read_bytes() != content:  # a disk may have damaged it
             partial = path.with_name(f".{name}")
             partial.write_bytes(content)
             partial.rename(path)
