@@ -163,6 +163,7 @@ def test_fresh_and_old_concepts_are_the_papers():
         return tasks.concept_bits(cgqa.concepts)([Example("", extra={"comb": c}) for c in combinations])
 
     fresh = np.bitwise_or.reduce(bits(cgqa.tasks[-1]))
+    assert int(fresh).bit_count() == 14, "the other seven are old"
     for mode, counts in {"non": (43, 10), "sys": (42, 11)}.items():
         found = bits(cgqa.of(mode))
         assert (int((found & ~fresh == 0).sum()), int((found & fresh == 0).sum())) == counts, "as E.4 lists them"

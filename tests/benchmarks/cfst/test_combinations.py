@@ -64,24 +64,12 @@ def test_cgqa_has_all_that_the_paper_says():
     assert cgqa.of("non") == cgqa.trained
 
 
-def test_fresh_and_old_concepts_give_the_subsets_that_the_paper_lists():
-    cgqa = listed("cgqa")
-    assert (len(cgqa.fresh), len(cgqa.old)) == (14, 7)
-    sizes = {mode: (len(cgqa.only(mode, cgqa.fresh)), len(cgqa.only(mode, cgqa.old))) for mode in ("non", "sys")}
-    assert sizes == {"non": (43, 10), "sys": (42, 11)}
-    assert cgqa.only("non", cgqa.old)[:2] == (("grass", "table"), ("chair", "grass"))
-
-
-def test_the_tasks_of_cobj_can_be_smaller():
+def test_cobj_has_all_that_the_paper_says():
     cobj = listed("cobj")
     assert len(cobj.concepts) == 20
     assert {concept for each in cobj.trained for concept in each} == set(cobj.concepts)
-    for size, tasks in ((10, 3), (6, 5), (3, 10)):
-        cut = cobj.in_tasks_of(size)
-        assert [len(task) for task in cut.tasks] == [size] * tasks
-        assert cut.trained == cobj.trained
-    with pytest.raises(UserError, match="not divisible into tasks of 7"):
-        cobj.in_tasks_of(7)
+    assert [len(set(task)) for task in cobj.tasks] == [10] * 3
+    assert {len(each) for each in cobj.trained} == {2, 3}
 
 
 def test_what_there_is_not_is_told():

@@ -79,41 +79,6 @@ class Combinations:
         tests = {"sys": self.sys, "pro": self.pro, "sub": self.sys, "non": self.trained, "noc": self.noc}
         return tests[mode]
 
-    @property
-    def fresh(self) -> tuple[str, ...]:
-        """The concepts of the last task; all others are old."""
-        return tuple(sorted({concept for each in self.tasks[-1] for concept in each}))
-
-    @property
-    def old(self) -> tuple[str, ...]:
-        """The concepts that do not occur in the last task.
-
-        >>> listed("cgqa").old
-        ('bench', 'chair', 'grass', 'jacket', 'plate', 'shoe', 'table')
-        """
-        return tuple(sorted({concept for each in self.trained for concept in each} - set(self.fresh)))
-
-    def only(self, mode: str, concepts: Iterable[str]) -> tuple[Combination, ...]:
-        """The combinations of a few-shot test that contain only these concepts: non(f), non(o), sys(f), sys(o).
-
-        >>> cgqa = listed("cgqa")
-        >>> len(cgqa.only("non", cgqa.fresh)), len(cgqa.only("sys", cgqa.old))
-        (43, 11)
-        """
-        allowed = frozenset(concepts)
-        return tuple(each for each in self.of(mode) if allowed.issuperset(each))
-
-    def in_tasks_of(self, size: int) -> Combinations:
-        """The same order, cut into tasks of a different size.
-
-        >>> [len(listed("cobj").in_tasks_of(size).tasks) for size in (10, 6, 3)]
-        [3, 5, 10]
-        """
-        trained = self.trained
-        if size < 1 or len(trained) % size:
-            raise UserError(f"{self.name} has {len(trained)} training combinations, not divisible into tasks of {size}")
-        return replace(self, tasks=_cut(trained, size))
-
     def write(self, folder: Path) -> None:
         """Write the list beside a dataset's pictures."""
         (folder / FILE).write_text(json.dumps(_plain(self), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
