@@ -322,6 +322,15 @@ def test_both_scripts_for_rpsnet_have_a_preset():
     assert (training.batch_size, training.augment) == (100, "flip")
 
 
+@pytest.mark.parametrize(
+    ("benchmark", "model", "count"), [("cgqa", None, 4), ("cgqa", "modular-vit", 3), ("cobj", None, 8)]
+)
+def test_rpsnet_tries_as_many_paths_as_the_paper_says_or_the_authors_shell_files_do(benchmark, model, count):
+    request = Request(f"cfst:{benchmark}", "rpsnet", model, scale="paper")
+    released = resolve(replace(request, settings={"benchmark.fidelity": "released"}))
+    assert (resolve(request).algorithms[0].candidates, released.algorithms[0].candidates) == (8, count)
+
+
 def test_mntdps_preset_on_cifar_is_that_of_its_script():
     found = resolve(Request("cfst:cifar100", "mntdp", scale="paper", setting="task"))
     assert found.train == {"learning_rate": 1e-3, "weight_decay": 1e-3, "patience": 20, "epochs": 100}

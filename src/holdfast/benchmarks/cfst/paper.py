@@ -112,8 +112,8 @@ WAITS = {"rpsnet": 30, "mntdp": 20}
 """The code's patience, where it is not 5."""
 LOWEST_RATE = 1e-6
 """Where the code's cosine ends."""
-CANDIDATES = {("cgqa", "resnet"): 2, ("cgqa", "vit"): 3}
-"""How many paths the code of RPSnet tries, where they are not 8."""
+CANDIDATES = {("cgqa", "resnet"): 4, ("cgqa", "vit"): 3}
+"""How many paths the shell files of RPSnet try, where they are not 8."""
 RPSNET = {"cgqa": 10.0, "cobj": 10.0, "cifar100": 2.5}
 """The growth of distillation with each stage."""
 BACKUP = {"rpsnet.capacity": 2000, "train.batch_size": 128, "train.augment": "crop", "train.patience": 100}
