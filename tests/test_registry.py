@@ -124,7 +124,7 @@ def test_a_file_and_a_module_outside_any_package_say_where_they_are(tmp_path, mo
 @pytest.mark.parametrize(
     ("word", "kind", "message"),
     [
-        ("mine.py:Mine", "algorithm", "there is no file 'mine.py' to take the algorithm 'Mine' from"),
+        ("mine.py:Mine", "algorithm", "there is no file 'mine.py' with the algorithm 'Mine'"),
         ("mine.py", "benchmark", "'mine.py' names no benchmark: write it as mine.py:Name"),
         ("vilt-tinny", "model", r"there is no model 'vilt-tinny': did you mean vilt-tiny"),
         ("no_such.module:Net", "model", r"there is no module 'no_such.module', and no model 'no_such.module:Net'"),

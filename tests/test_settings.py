@@ -82,7 +82,7 @@ def test_what_only_has_the_text_of_a_value_is_refused(name, value):
         ("mode", "fasst", "kind.mode is 'fasst': did you mean fast"),
         ("limit", "1", "kind.limit is 1: it must be at least 2"),
         ("pair", "1", "kind.pair is '1': it takes 2 values"),
-        ("coumt", "1", "kind.coumt is no setting: did you mean count"),
+        ("coumt", "1", "kind.coumt is not a setting: did you mean count"),
     ],
 )
 def test_what_is_wrong_is_named(name, value, sentence):

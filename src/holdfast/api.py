@@ -29,33 +29,33 @@ if TYPE_CHECKING:
 
 
 class Words(TypedDict, total=False):
-    """What else may be said of a run, as on the command line; all of it is optional."""
+    """The options of a run, as on the command line."""
 
     scale: str | None
-    """How much data: tiny, small, large, paper."""
+    """How much data: tiny, small, large or paper."""
     setting: str | None
     """The benchmark's setting, such as class or task."""
     order: str | None
     """The order of the stages."""
     data: str | None
-    """The folder of the official files; without it, synthetic data."""
+    """The folder of the official files; synthetic data without it."""
     skip_bad: int
-    """Skip up to so many bad records of the data."""
+    """Skip up to N bad records of the data."""
     precision: Literal["float32", "float64", "bfloat16"]
     predictions: bool
-    """Keep every prediction behind every score."""
+    """Keep the predictions behind every score."""
     start: str
-    """RUN@STAGE: begin with the weights that another run of the store had after a stage."""
+    """RUN@STAGE: start from the weights that another run of the store had after a stage."""
     stages: int | None
-    """Learn only so many stages, the first."""
+    """Learn only the first N stages."""
     threads: int
-    """How many threads compute a run on the CPU; another number is another run."""
+    """The number of CPU threads of a run; it is part of the run's id."""
     settings: Mapping[str, Any]
     """Settings by owner and name: `{"replay.capacity": 50, "train.epochs": 3, "model.width": 64}`."""
 
 
 class RunWords(Words, total=False):
-    """The same, and how runs are carried out: see `run`."""
+    """The same options, and how runs are executed: see `run`."""
 
     model: AModel | None
     seed: int
@@ -102,15 +102,15 @@ def run(
     log: Logs = (),
     **words: Unpack[Words],
 ) -> Record | Runs:
-    """Carry out runs, or go on with them; what the store `out` has done is not run again.
+    """Execute or resume runs; finished runs of the store `out` are not repeated.
 
-    The benchmark, the algorithms and the model are names or objects. One algorithm gives its `Record`. A list of
-    algorithms, or `seeds` (how many, counted from `seed`, or a list), gives `Runs`. A tuple within the list is one
-    combination: `[Finetune(), (EWC(), Replay())]`. `jobs` runs are carried out at once, in processes of their own, or
-    each run on `ranks` processes that train it together. `log` takes `"tensorboard"` and objects of `Tracker`.
+    The benchmark, the algorithms and the model are names or objects. With one algorithm, the result is its `Record`.
+    With a list of algorithms, or `seeds` (a number, counted from `seed`, or a list), it is `Runs`. A tuple within the
+    list is one combination: `[Finetune(), (EWC(), Replay())]`. `jobs` runs are executed at once in separate processes,
+    or each run by `ranks` processes that train it together. `log` takes `"tensorboard"` and `Tracker` objects.
 
-    The runs that the measures need, such as CLiMB's direct fine-tuning, are carried out as well; `needs=False` leaves
-    them out. Nothing is printed. Ctrl-C saves before it is raised, and the same call goes on.
+    The runs that the measures need, such as CLiMB's direct fine-tuning, are executed as well; `needs=False` omits
+    them out. Nothing is printed. Ctrl-C saves before it is raised, and the same call resumes.
 
     >>> import tempfile
     >>> record = run("patterns", "replay", scale="tiny", out=tempfile.mkdtemp(), settings={"benchmark.stages": 2})
@@ -135,7 +135,7 @@ def plan(
     log: Logs = (),
     **words: Unpack[Words],
 ) -> PlannedRuns:
-    """The runs that `run` would carry out: print them, see which are `done`, and carry them out with `.run(jobs=2)`.
+    """The runs that `run` would execute: print them, see which are `done`, and execute them with `.run(jobs=2)`.
 
     >>> import tempfile
     >>> plan("patterns", ["finetune", "replay"], scale="tiny", out=tempfile.mkdtemp())
@@ -158,8 +158,8 @@ def train(
 ) -> Learner:
     """Train a model on a stream and return its learner; nothing is stored, and nothing resumes.
 
-    Several algorithms are one combination. A model of None is the stream's own. `evaluate` scores the learner, whose
-    network is `learner.model`.
+    Several algorithms form one combination. If the model is None, the stream's own is used. `evaluate` scores the
+    learner, whose network is `learner.model`.
 
     >>> learner = train(None, "patterns", "replay", scale="tiny", settings={"benchmark.stages": 2})
     >>> sorted(evaluate(learner, "patterns", scale="tiny", settings={"benchmark.stages": 2}))
@@ -180,7 +180,7 @@ def evaluate(
     seed: int = 0,
     **words: Unpack[Words],
 ) -> dict[str, float]:
-    """The score of a learner on each evaluation set of a stream, as it is now."""
+    """The current score of a learner on each evaluation set of a stream."""
     from holdfast.experiments import training
 
     _refuse_while_loading("evaluate")
@@ -239,7 +239,7 @@ def _seeds(seeds: Any, first: int) -> list[int]:
         return list(range(first, first + seeds))
     if isinstance(seeds, Sequence) and not isinstance(seeds, str) and seeds and first == 0:
         return list(seeds)
-    raise UserError(f"seeds is {seeds!r}: give how many, counted from seed, or a list of them")
+    raise UserError(f"seeds is {seeds!r}: give the number of seeds, counted from seed, or a list of them")
 
 
 def _trackers(log: Any) -> tuple[str | Tracker, ...]:
@@ -260,8 +260,8 @@ def _gather(store: Store, ids: Sequence[str]) -> Runs:
 
 
 def _refuse_while_loading(name: str) -> None:
-    if executing():  # a name asked for the file, which is told with the line
+    if executing():  # the file is being loaded to find a name: the error names the line
         raise UserError(
-            f"this calls holdfast.{name} while the file is loaded for what it defines: put the call below "
+            f"this calls holdfast.{name} while the file is loaded for its definitions: put the call below "
             "if __name__ == '__main__':"
         )

@@ -1,11 +1,11 @@
-"""Checksums of stored files: whatever damage a disk, a copy or an editor does to them is found when they are read.
+"""Checksums of stored files, which detect damage by a disk, a copy or an editor when the files are read.
 
-A JSON file carries its checksum as its last field: 64 bits of BLAKE2b over the values in a canonical form, so that its
-layout may change. A file of arrays carries it in its header, or in a note beside it, over all of its bytes. It may be
-large, so each megabyte counts by its CRC-32, which no flipped bit, nor three, nor a burst of 32 escapes, and by the sum
-of its words: that takes a quarter of the time of BLAKE2b.
+A JSON file has its checksum as its last field: 64 bits of BLAKE2b over the values in a canonical form, so that its
+layout may change. A file of arrays has it in its header, or in a note beside it, over all of its bytes. Such files may
+be large, so the checksum covers the CRC-32 of each megabyte, which detects up to three flipped bits and bursts of 32,
+and the sum of its words: that takes a quarter of the time of BLAKE2b.
 
-Checksums guard against accidents: whoever may write a file may also write its checksum.
+Checksums protect against accidents: whoever can write a file can also write its checksum.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _MOST_HEADER = 100_000_000
 
 
 class DamagedError(ValueError):
-    """A stored file does not hold what was written to it."""
+    """A stored file differs from what was written."""
 
 
 def of_bytes(content: bytes) -> str:
@@ -46,7 +46,7 @@ def of_bytes(content: bytes) -> str:
 
 
 def of_value(value: Any) -> str:
-    """The checksum of a JSON value, however it is laid out.
+    """The checksum of a JSON value, independent of layout.
 
     >>> of_value({"a": 1, "b": (2, 3)}) == of_value({"b": [2, 3], "a": 1})
     True
@@ -60,7 +60,7 @@ def _of_plain(value: Any) -> str:
 
 
 def of_file(path: Path, blank: int | None = None) -> str:
-    """The checksum of a file; `blank` is where a checksum stands in it, which counts as zeros.
+    """The checksum of a file; `blank` is the range of a checksum within it, which counts as zeros.
 
     Blocks are read by several threads.
     """
@@ -98,7 +98,7 @@ def sealed(value: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def opened(value: Any, *, required: bool = False) -> Any:
-    """A JSON value without its checksum, which must be right; what was written before there were any has none.
+    """A JSON value without its checksum, which is verified; values from before checksums existed have none.
 
     >>> opened({"score": 0.9, "checksum": "0123456789abcdef"})
     Traceback (most recent call last):
@@ -112,22 +112,22 @@ def opened(value: Any, *, required: bool = False) -> Any:
             raise DamagedError("its checksum is wrong: it was damaged, or changed by hand")
         return bare
     if required or any(map(_resembles, value)):
-        raise DamagedError("its checksum is gone: it was damaged, or changed by hand")
+        raise DamagedError("its checksum is missing: it was damaged, or changed by hand")
     return value
 
 
 def _resembles(name: str) -> bool:
-    """Whether a name is `FIELD` but for one or two characters: damage there must not pass for an old file."""
+    """Whether a name differs from `FIELD` by one or two characters: such damage must not pass for an old file."""
     return len(name) == len(FIELD) and sum(a != b for a, b in zip(name, FIELD, strict=True)) < 3
 
 
 def read_json(path: Path, *, required: bool = False) -> Any:
-    """The value of a JSON file whose checksum is right."""
+    """The value of a JSON file, whose checksum is verified."""
     return opened(json.loads(read_bytes(path)), required=required)
 
 
 def is_sealed(path: Path) -> bool:
-    """Whether a JSON file has a checksum, which must be right."""
+    """Whether a JSON file has a checksum, which is verified."""
     value = json.loads(read_bytes(path))
     opened(value)
     return isinstance(value, dict) and FIELD in value
@@ -139,7 +139,7 @@ def of_folder(folder: Path, names: Iterable[str]) -> dict[str, str]:
 
 
 def check_folder(folder: Path, checksums: Mapping[str, str]) -> None:
-    """Raise unless each file is as it was; an OSError where one is gone."""
+    """Raise a DamagedError if a file has changed, and an OSError if one is gone."""
     for name, checksum in checksums.items():
         if _of_unchanged(folder / name) != checksum:
             raise DamagedError(f"{name} was damaged, or changed")
@@ -149,7 +149,7 @@ _VERIFIED: dict[tuple[int, ...], str] = {}
 
 
 def _of_unchanged(path: Path) -> str:
-    """The checksum of a file, computed once in a process for as long as the system says that nobody writes to it."""
+    """The checksum of a file, computed once in a process as long as its status shows no writes."""
     state = path.stat()
     key = (state.st_dev, state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns)
     if key not in _VERIFIED:
@@ -158,7 +158,7 @@ def _of_unchanged(path: Path) -> str:
 
 
 _BEFORE = f'{{"{FIELD}": "'
-"""What the JSON text begins with that a safetensors file of ours has in its header, under `state`."""
+"""The start of the JSON text under `state` in the header of our safetensors files."""
 
 
 def room() -> dict[str, str]:
@@ -167,7 +167,7 @@ def room() -> dict[str, str]:
 
 
 def seal_tensors(path: Path) -> None:
-    """Put the checksum of a safetensors file into its header."""
+    """Write the checksum of a safetensors file into its header."""
     place = _place(_header(path))
     checksum = of_file(path, place)
     with path.open("r+b") as file:
@@ -176,7 +176,7 @@ def seal_tensors(path: Path) -> None:
 
 
 def check_tensors(path: Path) -> bool:
-    """Raise if a safetensors file of ours is damaged; False if it was written before there were checksums."""
+    """Raise a DamagedError if one of our safetensors files is damaged; return False if it predates checksums."""
     header = _header(path)
     try:
         metadata = json.loads(header[8:])["__metadata__"]
@@ -202,7 +202,7 @@ def _header(path: Path) -> bytes:
 
 
 def _place(header: bytes) -> int:
-    """Where the checksum stands in a header: nothing else in it can look like this, for a quote would be escaped."""
+    """The position of the checksum in a header: nothing else can look like it, since quotes would be escaped."""
     before = f'"state":{json.dumps(_BEFORE)[:-1]}'.encode()
     if (found := header.find(before)) < 0:
         raise DamagedError("its header is damaged")
@@ -210,12 +210,12 @@ def _place(header: bytes) -> int:
 
 
 def note_of(path: Path) -> Path:
-    """Where the checksum of a file lies that has no place for one."""
+    """The path of the note with the checksum of a file that cannot contain it."""
     return path.with_name(f".{path.name.lstrip('.')}.checksum")
 
 
 def seal(path: Path) -> None:
-    """Note the checksum of a file that was just written."""
+    """Write the note with the checksum of a new file."""
     note = note_of(path)
     temporary = note.with_name(f"{note.name}.{os.getpid()}")
     temporary.write_text(of_file(path), encoding="ascii")
@@ -223,7 +223,7 @@ def seal(path: Path) -> None:
 
 
 def is_intact(path: Path) -> bool:
-    """Whether a file is there and is what its note says."""
+    """Whether a file exists and matches its note."""
     try:
         return read_bytes(note_of(path)).decode("ascii") == of_file(path)
     except (OSError, ValueError, FileError):

@@ -8,7 +8,7 @@ _TURNING = ("RLE", "LRE", "RLO", "LRO", "PDF", "RLI", "LRI", "FSI", "PDI")
 
 
 def printable(text: str) -> str:
-    """A text from elsewhere as a terminal may show it: control characters, and those that turn the text, are escaped.
+    """Untrusted text, made safe for a terminal: control characters and bidirectional overrides are escaped.
 
     >>> print(printable("one\x1b[2Jtwo \u202ethree"))
     one\\x1b[2Jtwo \\u202ethree
@@ -43,7 +43,7 @@ class RunError(RuntimeError):
 
 
 def in_bytes(number: float) -> str:
-    """A number of bytes in the unit that shows it.
+    """A number of bytes in a suitable unit.
 
     >>> in_bytes(999), in_bytes(12_300), in_bytes(3.2e9)
     ('999 bytes', '12.3 kB', '3.2 GB')

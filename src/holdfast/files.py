@@ -1,8 +1,8 @@
-"""The door for files that somebody else may have written: datasets, weights, stores.
+"""Safe access to files that others may have written: datasets, weights, stores.
 
-Only regular files are opened, so that a FIFO never hangs a command. Nothing outside the folder that the user named is
-opened, by `..` or through a link. Pictures are of a few formats, none of which starts another program, and their size
-is checked before they are decoded. An HDF5 file keeps its arrays in itself.
+Only regular files are opened, so that a FIFO cannot hang a command. Nothing outside the folder that the user named is
+opened, neither by `..` nor through a link. Pictures are limited to a few formats, none of which starts another program,
+and their size is checked before they are decoded. HDF5 files must contain their arrays.
 
 Links that you made yourself are followed into the folders that the environment variable HOLDFAST_LINKS lists, separated
 by colons.
@@ -29,15 +29,15 @@ if TYPE_CHECKING:
 
 LINKS = "HOLDFAST_LINKS"
 FORMATS = ("JPEG", "PNG", "GIF", "BMP", "WEBP", "TIFF", "PPM")
-"""The formats of pictures, as Pillow calls them. An EPS would start Ghostscript."""
+"""The accepted formats of pictures, by Pillow's names. An EPS would start Ghostscript."""
 MOST_PIXELS = 89_478_485
-"""A picture with more takes over a quarter of a gigabyte; Pillow warns beyond this size."""
+"""The most pixels of a picture: more take over a quarter of a gigabyte, and Pillow warns."""
 MOST_BYTES = 1 << 30
-"""Of a file that is read into memory as a whole."""
+"""The most bytes of a file that is read into memory as a whole."""
 
 
 class FileError(UserError):
-    """A file that is not opened: where it is, what is wrong with it, and what to do."""
+    """A file that must not be opened: its path, what is wrong with it, and what to do."""
 
     def __init__(self, path: str | Path, what: str, remedy: str) -> None:
         super().__init__(f"{path}: {what}: {remedy}")
@@ -48,7 +48,7 @@ class FileError(UserError):
 
 
 class Bounds:
-    """The folders that files may lie in, after all links are followed.
+    """The folders in which files may be, after all links are resolved.
 
     >>> import tempfile
     >>> folder = Path(tempfile.mkdtemp())
@@ -61,14 +61,14 @@ class Bounds:
 
     def __init__(self, *folders: Path) -> None:
         self.folders = folders
-        # The last part of a second folder stands as it is: only the first one was named by the user.
+        # A link as the last part of a further folder is not followed: the user only named the first folder.
         roots = [os.path.realpath(folder) for folder in folders[:1]]
         roots += [f"{os.path.realpath(folder.parent)}/{folder.name}" for folder in folders[1:]]
         self._roots = [*roots, *(os.path.realpath(each) for each in _linked())]
         self._known: set[str] = set()
 
     def check(self, path: Path) -> None:
-        """Refuse a path that leads outside."""
+        """Raise a FileError for a path that leads outside."""
         parent, name = os.path.split(path)
         if parent in self._known and name != ".." and not path.is_symlink():
             return
@@ -92,9 +92,9 @@ def _linked() -> list[str]:
 
 
 def bounds(folder: Path, *beside: str) -> Bounds:
-    """The bounds of a dataset or of weights: the folder itself, and where the hub's cache keeps what it links to.
+    """The bounds of a dataset or of weights: the folder itself, and the folder of the hub's cache that it links to.
 
-    `beside` names folders in the same place that belong to it as well.
+    `beside` names sibling folders that also belong to it.
     """
     cache = [folder.parent.parent / "blobs"] if folder.parent.name == "snapshots" else []
     return Bounds(folder, *(folder.parent / name for name in beside), *cache)
@@ -105,7 +105,7 @@ _ACTIVE: ContextVar[Bounds | None] = ContextVar("bounds", default=None)
 
 @contextmanager
 def within(limits: Bounds) -> Iterator[None]:
-    """Let `open_regular` open nothing outside these bounds."""
+    """Restrict `open_regular` to these bounds."""
     token = _ACTIVE.set(limits)
     try:
         yield
@@ -114,7 +114,7 @@ def within(limits: Bounds) -> Iterator[None]:
 
 
 def refuse_outside(path: Path) -> None:
-    """Refuse a path that leads outside the bounds `within` which this is called; outside none, all may be opened."""
+    """Raise a FileError for a path outside the bounds set by `within`; without bounds, any path may be opened."""
     if (limits := _ACTIVE.get()) is not None:
         limits.check(path)
 
@@ -129,9 +129,9 @@ def refuse_strange(folder: Path) -> None:
 
 
 def open_regular(path: Path) -> io.BufferedReader:
-    """A regular file opened for its bytes; an OSError where it does not open, a FileError where it is none."""
+    """Open a regular file to read bytes; raises an OSError if it does not open, a FileError if it is not regular."""
     refuse_outside(path)
-    _need_regular(path, path.stat().st_mode)  # opening a device can do something already
+    _need_regular(path, path.stat().st_mode)  # merely opening a device can have effects
     number = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
     try:
         _need_regular(path, os.fstat(number).st_mode)
@@ -142,7 +142,7 @@ def open_regular(path: Path) -> io.BufferedReader:
 
 
 def open_inside(folder: Path, path: Path) -> io.BufferedReader:
-    """A regular file in a folder, opened for its bytes; refused where a link or `..` leads out of the folder.
+    """Open a regular file in a folder for reading bytes; raises a FileError if a link or `..` leads out of the folder.
 
     >>> open_inside(Path("pictures"), Path("pictures/../secret.txt"))  # doctest: +ELLIPSIS
     Traceback (most recent call last):
@@ -153,7 +153,7 @@ def open_inside(folder: Path, path: Path) -> io.BufferedReader:
 
 
 def read_bytes(path: Path, most: int = MOST_BYTES) -> bytes:
-    """The bytes of a regular file; refused if there are more than `most`."""
+    """The bytes of a regular file; raises a FileError if there are more than `most`."""
     with open_regular(path) as file:
         content = file.read(most + 1)
     if len(content) > most:
@@ -162,7 +162,7 @@ def read_bytes(path: Path, most: int = MOST_BYTES) -> bytes:
 
 
 def read_inside(folder: Path, path: Path, most: int = MOST_BYTES) -> bytes:
-    """The bytes of a regular file in a folder; refused if there are more than `most`."""
+    """The bytes of a regular file in a folder; raises a FileError if there are more than `most`."""
     with within(Bounds(folder)):
         return read_bytes(path, most)
 
@@ -171,11 +171,11 @@ def _need_regular(path: Path, mode: int) -> None:
     if stat.S_ISDIR(mode):
         raise IsADirectoryError(21, "Is a directory", str(path))
     if not stat.S_ISREG(mode):
-        raise FileError(path, "it is no regular file but a pipe, a socket or a device", "remove it")
+        raise FileError(path, "it is a pipe, a socket or a device, not a regular file", "remove it")
 
 
 def open_own(path: Path, mode: str) -> IO[bytes]:
-    """A regular file of ours, opened to write to it, and never through a link that somebody put in its place."""
+    """Open one of our own regular files for writing, never through a link that somebody put in its place."""
     flags = {"ab": os.O_WRONLY | os.O_APPEND | os.O_CREAT, "r+b": os.O_RDWR, "a+b": os.O_RDWR | os.O_CREAT}[mode]
     try:
         number = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)
@@ -185,16 +185,15 @@ def open_own(path: Path, mode: str) -> IO[bytes]:
         raise
     if not stat.S_ISREG(os.fstat(number).st_mode):
         os.close(number)
-        raise FileError(path, "it is no regular file but a pipe, a socket or a device", "remove it")
+        raise FileError(path, "it is a pipe, a socket or a device, not a regular file", "remove it")
     return os.fdopen(number, mode)
 
 
 @contextmanager
 def open_image(source: Path | bytes) -> Iterator[Image.Image]:
-    """A picture whose header is read, and whose pixels are not: a file, or the bytes of one.
+    """Open a picture, from a file or bytes, reading its header but not its pixels.
 
-    Only the formats of `FORMATS` are tried, whatever the file's name says, and one of more than `MOST_PIXELS` is
-    refused.
+    Only the formats in `FORMATS` are tried, whatever the file's name; more than `MOST_PIXELS` raise a FileError.
 
     >>> with open_image(b"P5 2 1 255 ab") as image:
     ...     image.size
@@ -239,7 +238,7 @@ def load_array(path: Path, mode: Literal["", "r", "c"] = "") -> NDArray[Any]:
 
 @contextmanager
 def open_hdf5(path: Path) -> Iterator[Any]:
-    """An HDF5 file. Take arrays from it with `own_array`: others may name files to read."""
+    """Open an HDF5 file. Use `own_array` to read arrays: others may refer to further files."""
     import h5py  # type: ignore[import-untyped]
 
     open_regular(path).close()
@@ -248,7 +247,7 @@ def open_hdf5(path: Path) -> Iterator[Any]:
 
 
 def own_array(file: Any, name: str) -> Any | None:
-    """An array that an HDF5 file keeps in itself; None where there is none, or where its values lie in other files."""
+    """An array contained in an HDF5 file; None if there is none, or its values are in other files."""
     import h5py
 
     if not isinstance(file.get(name, getlink=True), h5py.HardLink) or not isinstance(file[name], h5py.Dataset):

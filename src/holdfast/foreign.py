@@ -1,10 +1,10 @@
-"""Code that is not ours, in a run's id: changed code is a new run.
+"""External code in a run's id: changed code is a new run.
 
-A class counts by its file and the files that it imports from its folder or package, by the built-in parts that it
-extends or takes, and, where its file was not executed by us, also by what stands in memory: a file that was edited
-after it was imported is not what runs. A class of a script that was started, or of a shell, counts by what its code
-reaches in memory and by the files that the script imports: another line of the script makes no new run. What code reads
-from files that are no code is in no hash.
+A class is represented by its file and the files that it imports from its folder or package, by the built-in parts that
+it extends or uses, and, if we did not execute its file, also by its state in memory: a file that was edited after it
+was imported is not what runs. A class of the running script, or of a shell, is represented by what its code reaches in
+memory and by the files that the script imports: changing another line of the script makes no new run. Data files that
+code reads are not covered.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ BORROWED = (
     "holdfast.tasks",
     "holdfast.benchmarks.stages",
 )
-"""Rooms of whose functions and smaller classes nothing has a version: whoever takes one counts its file."""
+"""Rooms whose functions and helper classes have no version: code that uses one is hashed with its file."""
 _RECEIVED: WeakKeyDictionary[type, tuple[Mapping[str, Any], tuple[type, ...]]] = WeakKeyDictionary()
 _STANDARD = Path(sysconfig.get_path("stdlib")).resolve()
 _SKIPPED = {"__dict__", "__weakref__", "__module__", "__firstlineno__", "__static_attributes__", "__builtins__"}
-_SKIPPED |= {"__slotnames__"}  # what `copy` notes in a class once it has copied an object
+_SKIPPED |= {"__slotnames__"}  # `copy` adds it to a class when it copies an object
 
 
 def identity(kind: type) -> dict[str, Any]:
-    """What a configuration says of the code of a class: nothing of one that is ours, whose version it has.
+    """The configuration's entry for the code of a class; empty for a built-in class, which has a version.
 
-    What it takes from other packages counts with it, if that extends something of ours.
+    Code that it uses from other packages is included if it extends something of ours.
 
     >>> from fractions import Fraction
     >>> from holdfast.errors import UserError
@@ -56,7 +56,7 @@ def identity(kind: type) -> dict[str, Any]:
 
 
 def code_of(thing: object, name: str, seen: frozenset[int] = frozenset()) -> str:
-    """The hash of the code of a thing that the module of this name defines: a class, or a reader of a dataset."""
+    """The hash of the code of a class or dataset reader that the named module defines."""
     module, files, digest = _module(name), files_of(name), hashlib.blake2b(digest_size=8)
     if (file := file_of(module)) is not None:
         digest.update(hashed(file, files - {file} if _in_memory(module) else files).encode())
@@ -74,12 +74,12 @@ def code_of(thing: object, name: str, seen: frozenset[int] = frozenset()) -> str
 
 
 def receive(kind: type, code: Mapping[str, Any], takes: tuple[type, ...]) -> None:
-    """Note of a class that came from another process what `identity` and `taken` said there: its module is not here."""
+    """Note the results of `identity` and `taken` for a class from another process, whose module is missing here."""
     _RECEIVED[kind] = code, takes
 
 
 def same_code(one: type | FunctionType, other: type | FunctionType) -> bool:
-    """Whether two executions of a file, each under a name of its own, have made the same class or function."""
+    """Whether two executions of a file, under different names, defined the same class or function."""
     digests = []
     for each in (one, other):
         digests.append(hashlib.blake2b())
@@ -89,7 +89,7 @@ def same_code(one: type | FunctionType, other: type | FunctionType) -> bool:
 
 
 def files_of(name: str) -> frozenset[Path]:
-    """The files of the code of a module of this name; none where it was typed into a shell."""
+    """The source files of the named module; none if it was typed into a shell."""
     module = _module(name)
     if (known := loaded(name)) is not None:
         return known.files
@@ -100,7 +100,7 @@ def files_of(name: str) -> frozenset[Path]:
 
 
 def taken(kind: type) -> Iterator[type]:
-    """The classes of ours that code which is not ours extends, makes or calls: all that it has a name for."""
+    """The built-in classes that external code extends, instantiates or calls: all those to which it has a name."""
     if kind in _RECEIVED:
         yield from _RECEIVED[kind][1]
     elif not kind.__module__.startswith(OURS):
@@ -112,9 +112,9 @@ def taken(kind: type) -> Iterator[type]:
 
 
 def _named(thing: object, name: str) -> Iterator[Any]:
-    """All that a module's code has by a name, in all its files, and what it reaches as `package.module.name`.
+    """Everything that a module's code can name, in all its files, and what it reaches as `package.module.name`.
 
-    Of a shell or a script that is being run, which holds anything, only what the thing's own code reaches.
+    For a shell or the running script, which may contain anything, only what the thing's own code reaches.
     """
     if _in_memory(_module(name)):
         reader = _Reader(hashlib.blake2b(), _module(name), in_files=False)
@@ -134,23 +134,23 @@ def _named(thing: object, name: str) -> Iterator[Any]:
 
 
 def _in_module(module: ModuleType, name: str) -> Any:
-    """What a module has by a name; of ours, also what it imports only when it is first asked for."""
+    """A module's attribute; for our modules, also one that is imported on first access."""
     return getattr(module, name, None) if f"{module.__name__}.".startswith(OURS) else vars(module).get(name)
 
 
 def _module(name: str) -> ModuleType:
-    """The module of this name; an empty one where it is no longer there."""
+    """The module of this name; an empty one if it is gone."""
     return sys.modules.get(name) or ModuleType(name)
 
 
 def _in_memory(module: ModuleType) -> bool:
-    """Whether a module is in no file that is imported: a shell, or a script that is being run."""
+    """Whether a module is not an imported file: a shell, or the running script."""
     file = file_of(module)
     return module.__name__ == "__main__" or file is None or not file.is_file()
 
 
 def _users_own(module: ModuleType) -> bool:
-    """Whether a module is neither Python's, nor installed, nor ours."""
+    """Whether a module is not part of Python, not installed, and not ours."""
     file = file_of(module)
     if file is None or module.__name__.partition(".")[0] in {*sys.stdlib_module_names, "holdfast"}:
         return False
@@ -158,7 +158,7 @@ def _users_own(module: ModuleType) -> bool:
 
 
 def _extending(value: Any) -> Iterator[Any]:
-    """What is not ours and extends something of ours: the class itself, and the functions of a dataset's reader."""
+    """External code that extends something of ours: the class itself, and the functions of a dataset's reader."""
     if issubclass(type(value), type):
         own, found = any(str(base.__module__).startswith(OURS) for base in value.__mro__), [value]
     else:
@@ -170,13 +170,13 @@ def _extending(value: Any) -> Iterator[Any]:
 
 
 def _goes_with(name: str, module: str) -> bool:
-    """Not what was typed into a shell, nor what an earlier execution of a user's file left."""
+    """Exclude what was typed into a shell, and what an earlier execution of a user's file left."""
     own = name.partition(".")[0]
     return module != "__main__" and (not module.startswith(PREFIX) or module.partition(".")[0] == own)
 
 
 def _folder(module: ModuleType) -> tuple[Path, Path]:
-    """The folder whose code counts, and the one where the names of its modules begin."""
+    """The folder whose code counts, and the one to which the names of its modules are relative."""
     file = file_of(module)
     assert file is not None
     if module.__name__.startswith(PREFIX):
@@ -188,23 +188,23 @@ def _folder(module: ModuleType) -> tuple[Path, Path]:
 
 
 def _borrowed(value: Any) -> Path | None:
-    """The file of a function or class of ours that has no version."""
+    """The file of a built-in function or class without a version."""
     if not issubclass(type(value), type | FunctionType) or not str(value.__module__).startswith(BORROWED):
         return None
     return None if hasattr(value, "version") else file_of(sys.modules[value.__module__])
 
 
 class _Reader:
-    """Feeds a hash with code as it stands in memory, and with all that it refers to in modules of its own.
+    """Feeds a hash with code in memory, and with everything that it refers to in its own modules.
 
-    Where there are files, they have the lists and tables that a module begins with; in memory these may be caches.
-    Where there are none, whatever module of the user's own the code refers to counts as well.
+    If there are files, they contain a module's initial lists and tables; in memory these may be caches.
+    If there are none, all of the user's own modules to which the code refers count as well.
     """
 
     def __init__(self, digest: Any, module: ModuleType, in_files: bool, files: frozenset[Path] = frozenset()) -> None:
         self.digest, self.own, self.in_files = digest, module.__name__.partition(".")[0], in_files
         self.files = files
-        """What counts as the user's own where these are named, under whichever names they were executed."""
+        """Treat these modules as the user's own, under whatever names they were executed."""
         self.seen: set[int] = set()
         self.kept: list[Any] = []
 
@@ -216,7 +216,7 @@ class _Reader:
         if id(value) in self.seen:
             return
         self.seen.add(id(value))
-        self.kept.append(value)  # or its place could be another's
+        self.kept.append(value)  # otherwise its address could be reused
         self._say(type(value).__qualname__)
         if isinstance(value, tuple):
             self._all(value)
@@ -268,7 +268,7 @@ class _Reader:
             return
         self._all((value.__code__, value.__defaults__, *sorted((value.__kwdefaults__ or {}).items())))
         for cell in value.__closure__ or ():
-            with suppress(ValueError):  # one that is still empty
+            with suppress(ValueError):  # an empty cell
                 self.read(cell.cell_contents)
         names = _names(value.__code__)
         for name in sorted(names):
@@ -305,7 +305,7 @@ class _Reader:
         return own or (not self.in_files and _users_own(module))
 
     def _place(self, name: str | None) -> str:
-        """A module by its name, or by its file where it may have several names."""
+        """A module by its name, or by its file if it may have several names."""
         file = file_of(_module(name or "")) if self.files else None
         return str(file if file in self.files else name)
 
@@ -317,7 +317,7 @@ _DUNDERS = {"__name__", "__file__", "__path__", "__cached__", "__package__", "__
 
 
 def _through(value: Any, names: set[str]) -> Iterator[Any]:
-    """What code that has these names may reach through a module of ours, as in `hf.algorithms.Replay`."""
+    """What code with these names may reach through one of our modules, as in `hf.algorithms.Replay`."""
     if isinstance(value, ModuleType) and f"{value.__name__}.".startswith(OURS):
         for name in sorted(names):
             if (found := _in_module(value, name)) is not None:
@@ -326,7 +326,7 @@ def _through(value: Any, names: set[str]) -> Iterator[Any]:
 
 
 def _names(code: CodeType) -> set[str]:
-    """The names that code refers to, in functions within it as well."""
+    """The names that code refers to, including its inner functions."""
     found = set(code.co_names)
     for each in code.co_consts:
         if isinstance(each, CodeType):

@@ -1,16 +1,16 @@
-"""Names of what can be run, ours and others'. Looking a name up imports nothing but the thing itself.
+"""The names of everything that can be run, built in or external. Looking up a name imports only the thing itself.
 
-`find(word, kind)` is the one place where a word becomes a thing. A word is
+`find(word, kind)` is the only place where a word is resolved. A word is
 
 | word                  | for example                    | what it names                                       |
 |-----------------------|--------------------------------|-----------------------------------------------------|
-| a name                | `replay`, `er`, `viscoll:coco` | what is built in, or what a package announces       |
+| a name                | `replay`, `er`, `viscoll:coco` | something built in, or announced by a package       |
 | `path/to/file.py:Name`| `mine.py:StayNear`             | a class (of datasets: an object) in a file          |
 | `package.module:Name` | `photos.readers:PHOTOS`        | the same in a module that Python can import         |
-| `hf:FOLDER`, `hf:NAME`| `hf:openai/clip-vit-base-patch32` | of models: one in Hugging Face's format          |
+| `hf:FOLDER`, `hf:NAME`| `hf:openai/clip-vit-base-patch32` | a model in Hugging Face's format                 |
 
-A package announces what it has by entry points of the groups in `SLOTS`. A built-in name always means what is built in,
-and a name that two packages announce means neither: such things are listed, and found, as `package.module:Name`.
+A package announces its parts by entry points of the groups in `SLOTS`. A built-in name always means the built-in part,
+and a name that two packages announce means neither: such parts are listed, and found, as `package.module:Name`.
 """
 
 from __future__ import annotations
@@ -34,24 +34,24 @@ BUILT_IN = "built-in"
 
 @dataclass(frozen=True)
 class Entry:
-    """Where a thing with a name is, what it is for, and by which other names the papers know it."""
+    """The place of a named part, its purpose, and its other names in papers."""
 
     place: str
-    """`package.module:Name` or `path/to/file.py:Name`; empty for plain fine-tuning, which is nothing."""
+    """`package.module:Name` or `path/to/file.py:Name`; empty for plain fine-tuning, which needs no code."""
     summary: str
     aliases: tuple[str, ...] = ()
     rows: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    """Rows of the papers' tables: this thing with one setting. A K in a name and its value is any whole number."""
+    """Rows of the papers' tables: this part with one setting. A K in a name and its value is any whole number."""
     within: bool = False
-    """Whether runs of this benchmark are shown in its family's own section alone, and never as an experiment."""
+    """Whether runs of this benchmark are only shown in its family's section, never as an experiment."""
     name: str = ""
-    """What settings, tables and records call it: its registered name, or the name of its class."""
+    """Its name in settings, tables and records: the registered name, or the name of its class."""
     kind: str = ""
-    """What it is: a key of `SLOTS`. It is checked for things that are not built in."""
+    """Its kind: a key of `SLOTS`. It is checked for external parts."""
     origin: str = BUILT_IN
-    """Where it comes from: built-in, `package NAME VERSION`, or the path of its file."""
+    """Its origin: built-in, `package NAME VERSION`, or the path of its file."""
     given: Mapping[str, str] = field(default_factory=dict)
-    """The settings that the word itself has: of a model, where its weights lie."""
+    """The settings that the word implies: for a model, the location of its weights."""
 
     @property
     def module(self) -> str:
@@ -60,11 +60,11 @@ class Entry:
 
     @property
     def package(self) -> str:
-        """The folder that it lives in, as a package."""
+        """The package that contains it."""
         return self.module.rpartition(".")[0]
 
     def load(self) -> Any:
-        """The thing itself; None for plain fine-tuning."""
+        """The part itself; None for plain fine-tuning."""
         if not self.place:
             return None
         name = self.place.rpartition(":")[2]
@@ -125,7 +125,7 @@ BENCHMARKS: dict[str, Entry] = {
     ),
     "viscoll:flickr": Entry(
         "holdfast.benchmarks.viscoll.benchmark:FlickrShift",
-        "phrases of Flickr30k's captions from such a stream, of up to a thousand nouns",
+        "phrases of Flickr30k's captions from a shifting stream, with up to a thousand nouns",
         ("flickr-shift",),
     ),
     "clvqa": Entry(
@@ -147,9 +147,9 @@ _DATASETS = {
     "vcr": "questions about people in a scene, with four answers and four reasons",
     "imdb": "film reviews, good or bad",
     "sst2": "sentences from reviews, good or bad",
-    "hellaswag": "how a text goes on: one of four endings",
+    "hellaswag": "how a text continues: one of four endings",
     "commonsenseqa": "questions of common sense, with five answers",
-    "piqa": "how to reach a goal: one of two ways",
+    "piqa": "how to reach a goal: one of two solutions",
     "imagenet": "pictures of a thousand classes",
     "inaturalist2019": "pictures of 1,010 species",
     "places365": "pictures of 365 kinds of place",
@@ -183,7 +183,7 @@ MODELS: dict[str, Entry] = {
     "uniter-tiny": Entry("holdfast.models.uniter:TinyUniter", "the same for two CPU cores"),
     "vlbert": Entry("holdfast.models.vlbert:VLBert", "VisCOLL's VL-BERT over region features, 6 x 384"),
     "vlbert-tiny": Entry("holdfast.models.vlbert:TinyVLBert", "the same for two CPU cores"),
-    "lxmert": Entry("holdfast.models.lxmert:Lxmert", "text and regions that look at each other, 9/5/5 x 384"),
+    "lxmert": Entry("holdfast.models.lxmert:Lxmert", "text and regions that attend to each other, 9/5/5 x 384"),
     "lxmert-tiny": Entry("holdfast.models.lxmert:TinyLxmert", "the same for two CPU cores"),
     "san": Entry("holdfast.models.san:San", "LSTM, feature map and two stacked attentions"),
     "san-tiny": Entry("holdfast.models.san:TinySan", "the same over small pictures, for two CPU cores"),
@@ -194,7 +194,7 @@ MODELS: dict[str, Entry] = {
     "modular-resnet18": Entry("holdfast.models.modular:ModularResNet18", "ResNet-18 of modules, for rpsnet and mntdp"),
     "modular-vit": Entry("holdfast.models.modular:ModularVit", "ViT of modules, for rpsnet and mntdp"),
     "modular-perceptron": Entry(
-        "holdfast.models.modular:ModularPerceptron", "a perceptron of modules, the smallest such"
+        "holdfast.models.modular:ModularPerceptron", "a perceptron of modules, the smallest modular network"
     ),
     "vit-tiny": Entry("holdfast.models.vit:TinyVit", "the same for two CPU cores"),
     "dual": Entry("holdfast.models.dual:Dual", "an image tower and a text tower in one space, as in CLIP"),
@@ -206,17 +206,19 @@ ALGORITHMS: dict[str, Entry] = {
     "frozen-encoder": Entry("holdfast.algorithms.frozen:FrozenEncoder", "only the heads learn"),
     "frozen-bottom": Entry(
         "holdfast.algorithms.frozen:FrozenBottom",
-        "the embeddings and the lowest k layers stay as they are",
+        "the embeddings and the lowest k layers are frozen",
         rows={"frozen-bottom-K": ("k", "K")},
     ),
-    "adapters": Entry("holdfast.algorithms.adapters:Adapters", "small bottlenecks for each head; the encoder stays"),
-    "lora": Entry("holdfast.algorithms.lora:LowRank", "low-rank additions for each head; the encoder stays"),
+    "adapters": Entry(
+        "holdfast.algorithms.adapters:Adapters", "small bottlenecks for each head; the encoder is frozen"
+    ),
+    "lora": Entry("holdfast.algorithms.lora:LowRank", "low-rank additions for each head; the encoder is frozen"),
     "adapter-library": Entry(
         "holdfast.algorithms.adapter_library:AdapterLibrary", "adapters for each stage, chosen for each example"
     ),
     "replay": Entry(
         "holdfast.algorithms.replay:Replay",
-        "kept examples join each batch, or have a step of their own",
+        "kept examples join each batch, or get their own step",
         ("er",),
         {"balanced-sqrt": ("memory", "balanced-sqrt"), "balanced-forget": ("memory", "balanced-forget")},
     ),
@@ -229,13 +231,11 @@ ALGORITHMS: dict[str, Entry] = {
     "er-ace": Entry(
         "holdfast.algorithms.er_ace:AsymmetricReplay", "replay; new examples compete with their own classes"
     ),
-    "gdumb": Entry("holdfast.algorithms.gdumb:GDumb", "trains anew on a balanced memory at each stage"),
-    "ewc": Entry(
-        "holdfast.algorithms.ewc:EWC", "weights that matter to past stages are held, by their Fisher information"
-    ),
-    "si": Entry("holdfast.algorithms.si:SI", "weights whose movement lowered past losses are held"),
-    "mas": Entry("holdfast.algorithms.mas:MAS", "weights that the outputs are sensitive to are held"),
-    "lwf": Entry("holdfast.algorithms.lwf:LwF", "the last stage's model teaches the new one, on the new data"),
+    "gdumb": Entry("holdfast.algorithms.gdumb:GDumb", "trains from scratch on a balanced memory at each stage"),
+    "ewc": Entry("holdfast.algorithms.ewc:EWC", "anchors weights by their Fisher information on past stages"),
+    "si": Entry("holdfast.algorithms.si:SI", "anchors weights whose movement lowered past losses"),
+    "mas": Entry("holdfast.algorithms.mas:MAS", "anchors weights to which the outputs are sensitive"),
+    "lwf": Entry("holdfast.algorithms.lwf:LwF", "the last stage's model teaches the new one on the new data"),
     "agem": Entry(
         "holdfast.algorithms.agem:AGem", "steps that would raise the loss of kept examples are projected", ("a-gem",)
     ),
@@ -246,7 +246,7 @@ ALGORITHMS: dict[str, Entry] = {
         ("er-mir",),
         {"mir-max": ("by", "max"), "er-mir-max": ("by", "max")},
     ),
-    "rpsnet": Entry("holdfast.algorithms.rpsnet:RpsNet", "random paths of modules, the best of several, with replay"),
+    "rpsnet": Entry("holdfast.algorithms.rpsnet:RpsNet", "the best of several random paths of modules, with replay"),
     "mntdp": Entry(
         "holdfast.algorithms.mntdp:Mntdp", "a path of frozen modules for each task, grown from the top down"
     ),
@@ -259,34 +259,34 @@ PLAIN: dict[str, Entry] = {
 TRANSFORMS: dict[str, Entry] = {
     "joint": Entry(
         "holdfast.data.streams:joint",
-        "all stages as one, in random order: the usual upper bound",
+        "all stages at once, in random order: the usual upper bound",
         ("multitask", "offline-one-pass", "iid-online"),
     ),
-    "offline": Entry("holdfast.data.streams:offline", "joint training of ten times as many epochs"),
-    "cumulative": Entry("holdfast.data.streams:cumulative", "each stage with the data of all before it"),
+    "offline": Entry("holdfast.data.streams:offline", "joint training for ten times as many epochs"),
+    "cumulative": Entry("holdfast.data.streams:cumulative", "each stage with the data of all earlier ones"),
 }
 
 
 MEMORIES: dict[str, Entry] = {
-    "reservoir": Entry("holdfast.memory:Reservoir", "a uniform sample of all that was seen"),
-    "per-task": Entry("holdfast.memory:PerTask", "a count, or a share, of each finished stage"),
-    "experience-balanced": Entry("holdfast.memory:ExperienceBalanced", "an equal part of each finished stage"),
-    "class-balanced": Entry("holdfast.memory:ClassBalanced", "classes or tasks as equal as they can be"),
+    "reservoir": Entry("holdfast.memory:Reservoir", "a uniform sample of all examples seen"),
+    "per-task": Entry("holdfast.memory:PerTask", "a number, or a share, of each finished stage's examples"),
+    "experience-balanced": Entry("holdfast.memory:ExperienceBalanced", "an equal share for each finished stage"),
+    "class-balanced": Entry("holdfast.memory:ClassBalanced", "as equal a number of each class or task as possible"),
     "balanced-sqrt": Entry("holdfast.memory:TargetBalanced", "groups by the square root of their frequency"),
-    "balanced-forget": Entry("holdfast.memory:TargetBalanced", "groups by how much of them is forgotten"),
+    "balanced-forget": Entry("holdfast.memory:TargetBalanced", "groups by how much of them was forgotten"),
 }
-"""What `replay.memory` names."""
+"""The memories that `replay.memory` names."""
 
 
 @dataclass(frozen=True)
 class Slot:
-    """A place of a run that takes a name: the tables of what is built in, and what a thing from outside must be."""
+    """A slot of a run that takes a name: the tables of built-in parts, and the requirements for external ones."""
 
     tables: tuple[Mapping[str, Entry], ...]
     base: str
-    """The class that it extends or, for datasets, that it is an object of."""
+    """The class that it must extend or, for datasets, be an instance of."""
     group: str
-    """The group of entry points by which packages announce theirs."""
+    """The group of entry points for packages."""
     settings: bool = True
     """Whether it has settings, as the fields of a dataclass."""
 
@@ -302,7 +302,7 @@ SLOTS: dict[str, Slot] = {
 
 
 def find(word: str, kind: str) -> Entry:
-    """What a word names; see the table above. Only `Entry.load` imports it.
+    """The entry for a word; see the table above. Only `Entry.load` imports it.
 
     >>> find("er", "algorithm").name, find("er", "algorithm").origin
     ('replay', 'built-in')
@@ -318,7 +318,7 @@ def find(word: str, kind: str) -> Entry:
         raise UserError(f"{word!r} names no {kind}: write it as {word}:Name")
     if place.endswith(".py"):
         if not Path(place).is_file():
-            raise UserError(f"there is no file {place!r} to take the {kind} {name!r} from")
+            raise UserError(f"there is no file {place!r} with the {kind} {name!r}")
         return _outside(word, kind, place)
     for main, entry in _built_in(kind):
         if _plain(word) in map(_plain, (main, *entry.aliases)):
@@ -340,7 +340,7 @@ def find(word: str, kind: str) -> Entry:
 
 
 def entries(kind: str) -> dict[str, Entry]:
-    """Everything of a kind that has a name, by the word that finds it: what is built in, then what packages announce.
+    """All named parts of a kind, by the word that finds them: built-in ones, then those that packages announce.
 
     >>> list(entries("dataset"))[:2]
     ['vqav2', 'nlvr2']
@@ -354,7 +354,7 @@ def entries(kind: str) -> dict[str, Entry]:
 
 
 def _is_taken(name: str, kind: str) -> bool:
-    """Whether a name is that of something built in: of a thing, a row of a paper's table, or a family of benchmarks."""
+    """Whether a name is built in, as a part, a row of a paper's table, or a family of benchmarks."""
     plain = _plain(name)
     of_family = kind == "benchmark" and plain.partition(":")[0] in families()
     of_row = kind == "algorithm" and row(plain) != (plain, {})
@@ -362,11 +362,11 @@ def _is_taken(name: str, kind: str) -> bool:
 
 
 def _outside(word: str, kind: str, origin: str) -> Entry:
-    """What a file or a module defines, under the name of its class."""
+    """The entry for a class in a file or module, under the name of the class."""
     name = word.rpartition(":")[2]
     if _is_taken(name, kind) and name == _plain(name):
         raise UserError(
-            f"{word} has the name of a built-in {kind}, and records could not tell the two apart: rename it"
+            f"{word} has the name of a built-in {kind}, and records could not distinguish the two: rename it"
         )
     return Entry(word, "", name=name, kind=kind, origin=origin)
 
@@ -378,7 +378,7 @@ def _built_in(kind: str) -> Iterator[tuple[str, Entry]]:
 
 @cache
 def _announced(kind: str) -> tuple[Entry, ...]:
-    """What installed packages announce, read from their metadata alone: nothing is imported."""
+    """The parts that installed packages announce, from their metadata alone: nothing is imported."""
     found = sorted(importlib.metadata.entry_points(group=SLOTS[kind].group), key=lambda each: (each.name, each.value))
     places = [(point.value.partition("[")[0].strip(), point.name, _package(point.dist)) for point in found]
     return tuple(Entry(place, f"from {of}", name=name, kind=kind, origin=of) for place, name, of in places)
@@ -389,15 +389,15 @@ def _package(found: importlib.metadata.Distribution | None) -> str:
 
 
 def _is_module(name: str) -> bool:
-    """Whether Python could import it, as far as can be told without executing anything."""
+    """Whether Python could import it, as far as is known without executing anything."""
     try:
         return importlib.util.find_spec(name.partition(".")[0]) is not None
-    except (ImportError, ValueError):  # a name with an empty part; a module without a place
+    except (ImportError, ValueError):  # a name with an empty part; a module without a spec
         return False
 
 
 def _origin(module: str) -> str:
-    """The package that a module belongs to; its file where it belongs to none."""
+    """The package of a module; its file if it belongs to none."""
     packages = importlib.metadata.packages_distributions().get(module.partition(".")[0], ())
     if packages:
         return _package(importlib.metadata.distribution(packages[0]))
@@ -406,12 +406,12 @@ def _origin(module: str) -> str:
 
 
 def _checked(module: ModuleType, name: str, entry: Entry) -> Any:
-    """The thing of this name in a module, if it is what its kind must be."""
+    """The part of this name in a module, checked against the requirements of its kind."""
     kind, where = SLOTS[entry.kind], entry.place.rpartition(":")[0]
     holder, _, base_name = kind.base.partition(":")
     base = getattr(importlib.import_module(holder), base_name)
     own = {n: thing for n, thing in vars(module).items() if _is_a(thing, base, entry.kind)}
-    if module.__name__ != where:  # a file: what it takes from elsewhere is not its own
+    if module.__name__ != where:  # a file: what it imports is not its own
         own = {n: t for n, t in own.items() if not isinstance(t, type) or t.__module__.split(".")[0] == module.__name__}
     if name not in own:
         wrong = f"has no {entry.kind} {name!r}"
@@ -423,7 +423,7 @@ def _checked(module: ModuleType, name: str, entry: Entry) -> Any:
         if missing := sorted(getattr(thing, "__abstractmethods__", ())):
             raise UserError(f"{where}: {name} does not define {' and '.join(missing)}")
         options = vars(thing).get("__dataclass_params__")
-        # What is set up for a benchmark is kept under the benchmark itself, so it must not change.
+        # Set-ups are cached under the benchmark itself, so it must not change.
         if kind.settings and (options is None or (entry.kind == "benchmark" and not options.frozen)):
             decorator = "@dataclass(frozen=True)" if entry.kind == "benchmark" else "@dataclass"
             raise UserError(f"{where}: {name} must be a dataclass: write {decorator} above it")
@@ -437,7 +437,7 @@ def _is_a(thing: Any, base: type, kind: str) -> bool:
 
 
 def families() -> dict[str, str]:
-    """The package of each family of benchmarks: everything that belongs to a benchmark is in this one folder.
+    """The package of each family of benchmarks, which contains everything that belongs to it.
 
     >>> families()["patterns"]
     'holdfast.benchmarks.patterns'
@@ -448,11 +448,11 @@ def families() -> dict[str, str]:
 def part(benchmark: str, name: str) -> ModuleType | None:
     """A module of a benchmark's folder, by the benchmark's name or its family's; None if there is no such module.
 
-    | module | what the rest of the library asks it for |
+    | module | what the rest of the library uses |
     |---|---|
     | `protocol` | `MEASURES` and `COSTS`: titles, directions, units |
     | `report` | `section(records)`: blocks for reports, in the paper's layout |
-    | `commands` | `register(app)`: commands of its own; `register_bench(group)`: benchmarks of speed |
+    | `commands` | `register(app)`: its own commands; `register_bench(group)`: its speed benchmarks |
     | `building` | `register_build(group)`: `holdfast data build NAME` |
     | `speed` | `CALIBRATION`: runs that calibrate its synthetic data |
 
@@ -469,7 +469,7 @@ def part(benchmark: str, name: str) -> ModuleType | None:
 
 
 def resolve(name: str, kind: str, *tables: Mapping[str, Entry]) -> str:
-    """The registered name behind a name or alias, or a sentence with the nearest right ones.
+    """The registered name behind a name or alias; raises a UserError with the nearest known names.
 
     >>> resolve("multitask", "algorithm", ALGORITHMS, PLAIN, TRANSFORMS)
     'joint'
@@ -483,7 +483,7 @@ def resolve(name: str, kind: str, *tables: Mapping[str, Entry]) -> str:
 
 
 def row(name: str) -> tuple[str, dict[str, str]]:
-    """The algorithm behind the name of a row in a paper's table, and the setting it stands for; others as they are.
+    """The algorithm and setting behind a row of a paper's table; other names are returned unchanged.
 
     >>> row("ER-MIR-max"), row("frozen_bottom_9"), row("ewc")
     (('mir', {'mir.by': 'max'}), ('frozen-bottom', {'frozen-bottom.k': '9'}), ('ewc', {}))

@@ -30,7 +30,7 @@ def fields(kind: type) -> Mapping[str, Any]:
     >>> fields(Training)["shuffle"]
     <class 'bool'>
     """
-    if kind not in _FIELDS:  # reading hints takes a millisecond, and a plan asks for them a hundred thousand times
+    if kind not in _FIELDS:  # reading hints takes a millisecond, and a plan needs them a hundred thousand times
         try:
             hints = typing.get_type_hints(kind, include_extras=True)
         except NameError as error:
@@ -43,23 +43,23 @@ def fields(kind: type) -> Mapping[str, Any]:
 
 
 def receive(kind: type, known: Mapping[str, Any]) -> None:
-    """Note the settings of a class that came from another process, where the names of its types are not to be found."""
+    """Note the settings of a class from another process, since the names of its types cannot be resolved here."""
     _FIELDS[kind] = known
 
 
 @dataclasses.dataclass(frozen=True)
 class Setting:
-    """A setting as a person reads about it: see `settings_of`."""
+    """The description of a setting: see `settings_of`."""
 
     name: str
     kind: str
-    """Its type in words, such as `whole number`."""
+    """Its type as text, such as `whole number`."""
     default: Any
-    """What it is if nobody sets it; None as well if `required`."""
+    """Its default; None also if `required`."""
     required: bool = False
-    """Whether it has no default: a value must be given."""
+    """Whether it has no default, so that a value must be given."""
     choices: tuple[str, ...] = ()
-    """The words that it may be, if it is one of several."""
+    """The allowed words, if it is one of several."""
     low: float | None = None
     high: float | None = None
     optional: bool = False
@@ -68,7 +68,7 @@ class Setting:
 
     @property
     def values(self) -> str:
-        """What it may be: its choices, or its type with the range.
+        """Its allowed values: the choices, or the type with the range.
 
         >>> Setting("rate", "number", 0.5, low=0, high=1).values
         'number from 0 to 1'
@@ -89,7 +89,7 @@ class Setting:
 def settings_of(kind: type) -> tuple[Setting, ...]:
     """Every setting of a dataclass with its type, default, choices, range and meaning, read from its source.
 
-    The meaning is the string below the field: in the class itself or, if it has none there, in one that it extends.
+    The meaning is the string below the field, in the class itself or else in one that it extends.
 
     >>> from holdfast.types import Training
     >>> next(each for each in settings_of(Training) if each.name == "patience").values
@@ -105,7 +105,7 @@ def settings_of(kind: type) -> tuple[Setting, ...]:
 
 
 def written(value: object) -> str:
-    """A value as it is written after `--set`; no text is `empty`.
+    """A value as written after `--set`; an empty text is `empty`.
 
     >>> written(None), written(True), written(1e-8), written((0.9, 0.999)), written("class"), written("")
     ('none', 'true', '1e-08', '0.9,0.999', 'class', 'empty')
@@ -126,7 +126,7 @@ def _default(field: dataclasses.Field[Any]) -> dict[str, Any]:
 
 
 def _values(hint: Any) -> dict[str, Any]:
-    """What a field may be, by its type: arguments of `Setting`."""
+    """The arguments of `Setting` that follow from a field's type."""
     origin, inner = typing.get_origin(hint), typing.get_args(hint)
     if origin is Annotated:
         found = _values(inner[0])
@@ -148,7 +148,7 @@ def _values(hint: Any) -> dict[str, Any]:
 
 
 def _meanings(kind: type) -> dict[str, str]:
-    """The strings below the fields of a class and of those that it extends; none of a class typed into a shell."""
+    """The strings below the fields of a class and of those that it extends; none for a class typed into a shell."""
     found: dict[str, str] = {}
     for each in reversed(kind.__mro__[:-1]):
         try:
@@ -165,7 +165,7 @@ def _meanings(kind: type) -> dict[str, str]:
 
 
 def build(kind: type[T], values: Mapping[str, Any], where: str) -> T:
-    """Make a dataclass from settings, naming the field where one is wrong.
+    """Build a dataclass from settings; errors name the wrong field.
 
     >>> from holdfast.types import Training
     >>> build(Training, {"epochs": "3", "optimiser": "sgd"}, "train").epochs
@@ -178,7 +178,7 @@ def build(kind: type[T], values: Mapping[str, Any], where: str) -> T:
     checked = {}
     for name, value in values.items():
         if name not in known:
-            raise UserError(f"{where}.{name} is no setting: {nearest(name, known)}")
+            raise UserError(f"{where}.{name} is not a setting: {nearest(name, known)}")
         checked[name] = convert(value, known[name], f"{where}.{name}")
     assert dataclasses.is_dataclass(kind)
     for each in dataclasses.fields(kind):
@@ -189,9 +189,9 @@ def build(kind: type[T], values: Mapping[str, Any], where: str) -> T:
 
 
 def convert(value: Any, hint: Any, name: str) -> Any:
-    """Return a value, perhaps given as text, as the type of its field; raise UserError, naming the field, otherwise.
+    """Convert a value, possibly given as text, to the type of its field; raise a UserError that names the field.
 
-    Nothing is converted by `str` or `int` alone: an object that only happens to have a text form is refused.
+    `str` or `int` alone converts nothing: an object that merely has a text form is rejected.
     """
     if isinstance(value, np.generic):
         value = value.item()
@@ -209,7 +209,7 @@ def convert(value: Any, hint: Any, name: str) -> Any:
             return None
         inner = [choice for choice in choices if choice is not type(None)]
         if len(inner) > 1:
-            raise UserError(f"{name} has the type {hint}: a setting is of one type, or of one type or None")
+            raise UserError(f"{name} has the type {hint}: a setting has one type, or one type or None")
         return convert(value, inner[0], name)
     if origin is Literal:
         if not isinstance(value, str) or value not in choices:
@@ -229,7 +229,7 @@ def convert(value: Any, hint: Any, name: str) -> Any:
 
 
 def shown(value: object) -> str:
-    """A value as a message shows it: objects by their class, since their `repr` may be long or anything at all.
+    """A value as shown in a message; objects are shown by their class, since their `repr` could be anything.
 
     >>> shown(7), shown("7"), shown([7]), shown(dict), shown(object())
     ('7', "'7'", '[7]', 'the class dict', 'an object of the class object')
@@ -276,7 +276,7 @@ def _str(value: Any) -> str:
         return str(value)  # an order or a number of shots, such as 2
     if isinstance(value, bytes):
         raise TypeError
-    return os.fsdecode(value)  # text or a path; anything else is a TypeError
+    return os.fsdecode(value)  # text or a path; raises a TypeError for anything else
 
 
 _SCALARS: dict[type, tuple[Callable[[Any], Any], str]] = {
@@ -285,7 +285,7 @@ _SCALARS: dict[type, tuple[Callable[[Any], Any], str]] = {
     float: (_float, "a number"),
     str: (_str, "text"),
 }
-"""How the value of a setting is read, and what it must be."""
+"""For each type, how the value of a setting is read, and what messages call it."""
 
 
 def _check_range(value: Any, limits: Between, name: str) -> None:

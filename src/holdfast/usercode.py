@@ -1,7 +1,7 @@
-"""Code that is not ours: which files it has, what their hash is, and how a file of it is executed.
+"""The user's code: its files, their hash, and how a file is executed.
 
-A file and the modules that it imports from its own folder are one set. They are executed together, anew where one of
-them changed, under names of their own: two files in different folders may both have a `helper.py`.
+A file and the modules that it imports from its own folder form a set. They are executed together, again if one of
+them changed, under separate names: two files in different folders may both have a `helper.py`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ OURS = Path(__file__).parent
 
 @dataclass(frozen=True)
 class Loaded:
-    """A file as it was executed: its module, and the hash of all that it imports from its folder."""
+    """An executed file: its module, and the hash of everything that it imports from its folder."""
 
     module: ModuleType
     files: frozenset[Path]
@@ -43,19 +43,19 @@ _EXECUTING: list[Path] = []
 
 
 def executing() -> bool:
-    """Whether a user's file is being executed because a name asked for it."""
+    """Whether a user's file is being executed to resolve a name."""
     return bool(_EXECUTING)
 
 
 def load(path: Path) -> Loaded:
-    """Execute a file, unless that was done and nothing that it imports from its folder has changed since."""
+    """Execute a file, unless it was executed before and none of its files have changed since."""
     file, folder = path.resolve(), path.resolve().parent
     before = _LOADED.get(file)
     files = imported(file, folder, folder) | (frozenset() if before is None else before.files)
     found = hashed(file, files)
     if before is not None and before.hash == found:
         return before
-    for name, module in list(sys.modules.items()):  # what it imported past its own import statements
+    for name, module in list(sys.modules.items()):  # modules that it imported in other ways than import statements
         if (
             before is not None
             and not name.startswith((PREFIX, "__main__"))
@@ -72,15 +72,15 @@ def load(path: Path) -> Loaded:
 
 
 def loaded(name: str) -> Loaded | None:
-    """What was executed to make a module of this name, as it was last."""
+    """The last execution that created a module of this name."""
     package = name.partition(".")[0]
     return next((each for each in _LOADED.values() if each.module.__name__ == package), None)
 
 
 def imported(file: Path, folder: Path, root: Path) -> frozenset[Path]:
-    """A file and all modules in a folder or below that it imports, directly or not, by its import statements.
+    """A file and all modules in its folder or below that its import statements reach, directly or not.
 
-    `root` is where the names of modules begin.
+    The names of modules are relative to `root`.
     """
     found, waiting = set[Path](), [file]
     while waiting:
@@ -92,7 +92,7 @@ def imported(file: Path, folder: Path, root: Path) -> frozenset[Path]:
 
 
 def hashed(file: Path, files: Iterable[Path]) -> str:
-    """A hash of a file and of others that go with it, by what they hold and by where they are, seen from the file."""
+    """A hash of a file and the files that belong to it, by content and by location relative to the file."""
     digest = hashlib.blake2b(digest_size=8)
     for path in sorted(files):
         if path.is_file():
@@ -119,7 +119,7 @@ def _imports(path: Path, root: Path) -> Iterator[Path]:
 
 
 def dotted(path: Path) -> set[tuple[str, ...]]:
-    """The names in a file that are written with dots, as in `package.module.name`."""
+    """The dotted names in a file, as in `package.module.name`."""
     found = set()
     for node in _nodes(path):
         words = list[str]()
@@ -140,7 +140,7 @@ def _parsed(content: bytes) -> Sequence[ast.AST]:
     try:
         return tuple(ast.walk(ast.parse(content)))
     except (SyntaxError, ValueError):
-        return ()  # executing it says what is wrong
+        return ()  # executing it reports what is wrong
 
 
 def _called(function: ast.expr) -> str:
@@ -148,7 +148,7 @@ def _called(function: ast.expr) -> str:
 
 
 def _modules(start: Path, name: str, first: bool = True) -> Iterator[Path]:
-    """The files of a dotted name from a folder on: each package's own, then the module's."""
+    """The files of a dotted name relative to a folder: each package's own, then the module's."""
     words = name.split(".")
     if first and not is_own(start, words[0]):
         return
@@ -159,7 +159,7 @@ def _modules(start: Path, name: str, first: bool = True) -> Iterator[Path]:
 
 
 def is_own(folder: Path, name: str) -> bool:
-    """Whether a module of this name comes from a folder, for the files in it, and not from Python or a package."""
+    """Whether files in a folder get a module of this name from there, not from Python or a package."""
     if name in sys.stdlib_module_names or name == "holdfast":
         return False
     if (folder / f"{name}.py").is_file() or (folder / name / "__init__.py").is_file():
@@ -176,7 +176,7 @@ def _belongs(path: Path, folder: Path) -> bool:
 
 
 def file_of(module: ModuleType) -> Path | None:
-    """The file of a module; None where it has none."""
+    """The file of a module; None if it has none."""
     file = getattr(module, "__file__", None)
     return _resolved(file) if isinstance(file, str) else None
 
@@ -187,7 +187,7 @@ def _resolved(file: str) -> Path:
 
 
 def _execute(path: Path, file: Path, name: str) -> ModuleType:
-    """Execute a file as a package of this name, whose modules are those of its folder."""
+    """Execute a file as a package of this name, which contains the modules of its folder."""
     if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
         sys.meta_path.insert(0, _Finder())
     importlib.invalidate_caches()
@@ -197,7 +197,7 @@ def _execute(path: Path, file: Path, name: str) -> ModuleType:
     spec.submodule_search_locations = [str(file.parent)]
     spec.has_location = True
     module = module_from_spec(spec)
-    sys.modules[name] = module  # dataclasses look their module up by name
+    sys.modules[name] = module  # dataclasses look up their module by name
     assert spec.loader is not None
     _EXECUTING.append(path)
     try:
@@ -215,10 +215,10 @@ def _execute(path: Path, file: Path, name: str) -> ModuleType:
 
 
 class _Loader(SourceFileLoader):
-    """Compiles a file as it is now, and lets its import statements find the modules of the user's folder."""
+    """Compiles the current content of a file, whose import statements can find the modules of the user's folder."""
 
     def get_code(self, fullname: str) -> CodeType:
-        """Never compiled code of an earlier second: an edit within the same second leaves its file's time as it is."""
+        """Do not use cached bytecode: an edit within the same second does not change the file's time."""
         return self.source_to_code(self.get_data(self.path), self.path)
 
     def exec_module(self, module: ModuleType) -> None:
@@ -229,11 +229,11 @@ class _Loader(SourceFileLoader):
 
 
 class _Finder:
-    """Finds what stands below a user's file, in its folder."""
+    """Finds modules in the folder of a user's file."""
 
     @staticmethod
     def find_spec(name: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> ModuleSpec | None:
-        """The module of this name, to be executed from its source."""
+        """The spec of a module, which is executed from its source."""
         if not name.startswith(PREFIX):
             return None
         spec = PathFinder.find_spec(name, path)
@@ -250,7 +250,7 @@ def _import(
     fromlist: Sequence[str] | None = (),
     level: int = 0,
 ) -> Any:
-    """What an import statement in a user's file means, whenever it is executed."""
+    """Resolve an import statement in a user's file, whenever it is executed."""
     (folder,), top = sys.modules[package].__path__, name.partition(".")[0]
     if level or not is_own(Path(folder), top):
         return builtins.__import__(name, given, local, fromlist or (), level)

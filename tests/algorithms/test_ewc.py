@@ -201,6 +201,24 @@ def test_empirical_fisher_is_the_loop_over_examples(encoder, chunk, monkeypatch,
     same(found, one_by_one(learner, lambda part: [(part.targets[0], lambda out: torch.ones(()))]))
 
 
+class Bagged(Given):
+    """With a layer that is slow, and warns, where operations are batched."""
+
+    def __init__(self):
+        super().__init__()
+        self.bag = nn.EmbeddingBag(7, self.width)
+
+    def forward(self, inputs):
+        found = super().forward(inputs)
+        return found + self.bag(torch.arange(len(found), device=found.device).view(-1, 1) % 7).to(found)
+
+
+def test_slow_layers_do_not_fill_the_terminal_with_warnings():
+    """Warnings are errors in tests."""
+    learner = learner_of(encoder=Bagged)
+    assert fisher(learner, IDS, learner.trainable(), "empirical")
+
+
 def test_a_phrase_has_an_empirical_fisher_and_the_soft_label_too():
     for name in ("phrase", "soft", "labels"):
         learner = learner_of(name)

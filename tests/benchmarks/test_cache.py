@@ -48,7 +48,7 @@ def test_what_another_version_made_is_unused_and_so_is_what_was_made_of_it(root,
     monkeypatch.setattr("holdfast.world.writers.sst2.VERSION", 99)
     reasons = {each.kind: each.why for each in cache.entries()}
     assert reasons["world"] == "holdfast.world.writers.sst2 is at version 99, and this is of version 1"
-    assert reasons["tables"].startswith("it was made of sst2-tiny-0-v1, which is no longer needed")
+    assert reasons["tables"].startswith("it was made from sst2-tiny-0-v1, which is no longer needed")
     new = world("sst2", "tiny")
     assert sorted(each.kind for each in cache.clean()) == ["tables", "world"]
     assert states() == {("world", "sst2 at tiny, seed 0"): "current"}

@@ -158,7 +158,7 @@ def test_what_one_task_alone_cannot_say_is_undefined():
     found = protocol.summary(log((0.8, 0.1)))
     assert (found["wh"], found["yn"]) == (0.8, 0.1)
     assert math.isnan(found["remembering"])
-    assert found["cl_score"].reason == "needs one stage for each task, but there are 1 for 2"
+    assert found["cl_score"].reason == "needs as many stages as tasks, and there are 1 and 2"
     assert protocol.relative(log((0.8, 0.1)), log((0.8, 0.0), (0.75, 0.7))) == {}
     assert set(found) == set(protocol.MEASURES)
 
@@ -191,7 +191,7 @@ def test_intransigence_comes_with_the_cumulative_run_in_any_order(tmp_path):
     assert naive.summary["intransigence"] is None
     before = finish(plan, alone.id, store)
     assert before.summary["intransigence"] is None
-    assert before.reasons["intransigence"] == "the run 'cumulative' is not there"
+    assert before.reasons["intransigence"] == "the run 'cumulative' is missing"
     together = make(prepare(cumulative.request), store)
     after, own = (finish(plan, run, store) for run in plan.wanted)
     last = [{s.name: s.score for s in r.scores if s.split == "test" and s.stage == 2} for r in (naive, together)]
@@ -300,7 +300,7 @@ def test_the_penultimate_layer_is_drawn_and_the_world_is_no_reproduction(tmp_pat
     from holdfast.benchmarks.clvqa.commands import confusion, tsne
 
     record = run("clvqa", "naive", scale="tiny", out=tmp_path, needs=False, settings=QUICK)
-    assert record.reasons["intransigence"] == "the run 'cumulative' is not there"
+    assert record.reasons["intransigence"] == "the run 'cumulative' is missing"
     tsne(record.id, out=tmp_path, data="", picture=tmp_path / "layer.png", count=50)
     told = capsys.readouterr().out
     with Image.open(tmp_path / "layer.png") as picture:

@@ -87,15 +87,18 @@ def test_lists_name_what_there_is(tmp_path):
         (["tune", "patterns", "-a", "ewc", "--by", "forgetting", "--grid", "rate"], "--grid 'rate': write it as"),
         (["papers", "table", "climb", "99"], "climb"),
         (["run", "--seeds", "0"], "--seeds"),
-        (["run", "--downstream"], "patterns.downstream is no setting"),
+        (["run", "--downstream"], "patterns.downstream is not a setting"),
         (["fly"], "fly"),
         (["bench", "overhead", "--device", "abacus"], "there is no device 'abacus'"),
         (["run", "--ranks", "2", "patternz"], "there is no benchmark 'patternz'"),
         (["run", "-a", "mine.py"], "write it as mine.py:Name"),
-        (["run", "--out", "s3://bucket/runs"], "s3://bucket/runs is no folder: only `holdfast plan` keeps runs at"),
-        (["compare", "file:///share/runs"], "is no folder: only `holdfast plan`"),
+        (["run", "--out", "s3://bucket/runs"], "s3://bucket/runs is not a folder: only `holdfast plan` keeps runs at"),
+        (["compare", "file:///share/runs"], "is not a folder: only `holdfast plan`"),
         (["run", "--log", "wandb"], "there is no log 'wandb': there are tensorboard"),
-        (["run", "--scale", "tiny", "--out", "/proc/nowhere"], "the store /proc/nowhere cannot be made: no such file"),
+        (
+            ["run", "--scale", "tiny", "--out", "/proc/nowhere"],
+            "the store /proc/nowhere cannot be created: no such file",
+        ),
     ],
 )
 def test_a_mistake_is_reported_with_status_2(tmp_path, words, sentence):

@@ -26,7 +26,7 @@ def test_text_has_ours_beside_the_papers_and_says_what_it_is_not(store):
     text = holdfast("compare", store).stdout
     assert "final acc. ↑" in text
     assert "20.00 [9.11]" in text
-    assert "this is no reproduction of the paper" in text
+    assert "this does not reproduce the paper" in text
     only = holdfast("compare", store, "--benchmark", "patterns").stdout
     assert "cfst" not in only
 

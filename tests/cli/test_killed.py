@@ -119,7 +119,7 @@ def test_asked_to_stop_it_saves_says_so_and_goes_on_later(zygote, whole, tmp_pat
     os.kill(pid, number)
     assert zygote.wait() == 130
     assert "stopped and saved" in zygote.output()
-    assert "run the same command to go on" in zygote.output()
+    assert "run the same command to resume" in zygote.output()
     assert "Traceback" not in zygote.output()
     assert any(tmp_path.glob("*/checkpoints/*.safetensors"))
     zygote.start(argv)

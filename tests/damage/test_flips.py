@@ -67,7 +67,7 @@ def test_verify_names_what_is_damaged_and_what_to_do(tmp_path):
         flip(folder / name, random)
     found = {each.name: each for each in damaged(verify(Store(tmp_path / "store")))}
     assert found.keys() == {"record.json", "scores.jsonl", "model.safetensors"}
-    assert "make it again with: holdfast run patterns" in found["record.json"].remedy
+    assert "repeat it with: holdfast run patterns" in found["record.json"].remedy
     assert found["scores.jsonl"].remedy == "nothing: the record has all scores"
     done = inside("verify", "store", "--json", cwd=tmp_path)
     assert done.returncode == 1

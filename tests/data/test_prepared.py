@@ -338,9 +338,9 @@ def test_what_cannot_be_prepared_is_said_in_a_sentence(tmp_path):
     cases = [
         ([], {}, "no examples"),
         ([one, two], {}, "give an image_size"),
-        ([one, Example("b", 0)], {}, "as many images"),
+        ([one, Example("b", 0)], {}, "the same number of images"),
         ([replace(one, target="red")], {"image_size": 8}, "example a has the target 'red'"),
-        ([one], {"length": 4}, "both of them"),
+        ([one], {"length": 4}, "need both a tokenizer and a length"),
         ([one], {"shorter": 4}, "longest side"),
         ([one], {"image_size": 8, "columns": {"id": len}}, "cannot be called 'id'"),
         ([one], {"image_size": 8, "columns": {"../x": len}}, "cannot be called"),
@@ -353,7 +353,7 @@ def test_what_cannot_be_prepared_is_said_in_a_sentence(tmp_path):
         assert left_over(folder) == set()
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("years of work")
-    with pytest.raises(UserError, match="something else"):
+    with pytest.raises(UserError, match="something other than a prepared table"):
         prepare("t", [one], tmp_path / "mine", image_size=8)
     assert (tmp_path / "mine" / "thesis.txt").exists()
 

@@ -76,7 +76,7 @@ def test_one_that_is_cut_short_is_passed_over_for_the_one_before(tmp_path, caplo
         assert Checkpoints(tmp_path).load()["step"] == 1
     (line,) = caplog.messages
     assert str(newest) in line
-    assert "going on from 0000000001.safetensors" in line
+    assert "resuming from 0000000001.safetensors" in line
 
 
 def test_where_none_can_be_read_a_sentence_says_what_to_delete(tmp_path):

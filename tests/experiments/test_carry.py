@@ -86,7 +86,7 @@ def test_mistakes_are_user_errors(tmp_path, asked, sentence):
 
 def test_a_store_that_cannot_be_made_is_a_user_error(tmp_path):
     (tmp_path / "runs").write_text("a file")
-    with pytest.raises(holdfast.UserError, match="cannot be made"):
+    with pytest.raises(holdfast.UserError, match="cannot be created"):
         small("finetune", tmp_path)
 
 
@@ -96,7 +96,7 @@ def test_ctrl_c_saves_and_the_same_call_goes_on_to_the_same_bits(tmp_path, mine)
     whole = small(f"{mine}:Pressed", tmp_path / "whole", **asked)
     handler = signal.getsignal(signal.SIGINT)
     flag.touch()
-    with pytest.raises(KeyboardInterrupt, match="the same call goes on"):
+    with pytest.raises(KeyboardInterrupt, match="repeat the same call to resume"):
         small(f"{mine}:Pressed", tmp_path, **asked)
     assert signal.getsignal(signal.SIGINT) is handler
     folder = tmp_path / "runs" / whole.id

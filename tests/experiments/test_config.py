@@ -54,7 +54,7 @@ def test_algorithms_combine_and_transforms_change_the_stream():
         (Request(scale="huge"), "patterns.scale is 'huge': there are tiny, small, large"),
         (Request(order="1>2"), "order is '1>2': use forward, reverse, or the numbers 1 to 5"),
         (Request(precision="float61"), "run.precision is 'float61': did you mean float64"),
-        (tiny("replay", **{"replay.capcity": "3"}), "replay.capcity is no setting: did you mean capacity?"),
+        (tiny("replay", **{"replay.capcity": "3"}), "replay.capcity is not a setting: did you mean capacity?"),
         (tiny("replay", **{"er.capacity": "0"}), "replay.capacity is 0: it must be at least 1"),
         (
             tiny(**{"replay.capacity": "3"}),
@@ -62,7 +62,7 @@ def test_algorithms_combine_and_transforms_change_the_stream():
         ),
         (
             tiny(**{"trian.epochs": "3"}),
-            "trian.epochs sets nothing: 'trian' is no part of this run; did you mean train?",
+            "trian.epochs sets nothing: 'trian' is not part of this run; did you mean train?",
         ),
         (tiny(**{"train.betas": "1"}), "train.betas is '1': it takes 2 values"),
         (tiny("replay+replay"), "'replay+replay' names one algorithm twice"),
@@ -80,7 +80,7 @@ def test_algorithms_combine_and_transforms_change_the_stream():
         (Request(order=1.0), "run.order is 1.0: it must be text"),
         (Request(stages=dict), "run.stages is the class dict: it must be a whole number"),
         (tiny("replay", **{"replay.capacity": Replay()}), "replay.capacity is an object of the class Replay: it must"),
-        (tiny("nowhere.py:Mine"), "there is no file 'nowhere.py' to take the algorithm 'Mine' from"),
+        (tiny("nowhere.py:Mine"), "there is no file 'nowhere.py' with the algorithm 'Mine'"),
         (tiny(**{"train.learning_rate": "inf"}), "Training.learning_rate is inf: it must be finite"),
     ],
 )

@@ -119,7 +119,7 @@ def test_a_run_that_starts_from_another_has_its_encoder_and_new_heads(tmp_path):
     ("start", "sentence"),
     [
         ("{id}@7", "the weights after stage 7 were not kept; those after its last stage, 2, are there"),
-        ("000000000000@1", "there is no run 000000000000 in .* that is done"),
+        ("000000000000@1", "has no finished run 000000000000: run it first"),
     ],
 )
 def test_a_start_that_is_not_there_is_told(tmp_path, start, sentence):
@@ -134,7 +134,7 @@ def test_a_start_that_is_not_there_is_told(tmp_path, start, sentence):
 def test_a_start_from_another_model_is_told(tmp_path):
     store = Store(tmp_path)
     first = run(prepare(asked()), store)
-    with pytest.raises(UserError, match=r"was made by another model: .* begin with a run of the same model"):
+    with pytest.raises(UserError, match=r"was made by another model: .* start from a run of the same model"):
         run(prepare(replace(request(model__width=8), start=f"{first.id}@1")), store)
 
 
@@ -209,7 +209,7 @@ def test_a_failure_stops_no_other_but_those_that_begin_with_it(tmp_path, monkeyp
         replay.id,
         *(plan.needs[replay.id][f"after {stage}"] for stage in (1, 2)),
     }
-    assert f"begins with the weights of run {replay.id}" in result.outcomes[plan.needs[replay.id]["after 1"]].reason
+    assert f"starts from the weights of run {replay.id}" in result.outcomes[plan.needs[replay.id]["after 1"]].reason
     assert finish(plan, replay.id, store) is None
     assert store.folder(finetune.id).record().summary["last of after 2"] is not None
 
@@ -225,7 +225,7 @@ def test_a_needed_run_that_failed_leaves_a_reason(tmp_path, monkeypatch):
     here(plan, store)
     record = store.folder(plan.asked()[0].id).record()
     assert record.summary["last of joint"] is None
-    assert record.reasons["last of joint"] == "the run 'joint' is not there"
+    assert record.reasons["last of joint"] == "the run 'joint' is missing"
     assert record.summary["last of after 1"] is not None
 
 

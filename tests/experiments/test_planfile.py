@@ -84,9 +84,9 @@ def test_a_python_file_gives_requests(file):
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("[[experiment]\n", "is no TOML"),
+        ("[[experiment]\n", "is not valid TOML"),
         ("", "describes no experiment"),
-        ("[[experiment]]\nalgoritms = ['er']", "'algoritms' is no part of an experiment: did you mean algorithm"),
+        ("[[experiment]]\nalgoritms = ['er']", "'algoritms' is not a key of an experiment: did you mean algorithm"),
         ("[[experiments]]\n", "has 'experiments': did you mean experiment"),
         ("[[experiment]]\nseeds = 'three'", "give how many, or a list of them"),
         ("[[experiment]]\nseeds = true", "give how many, or a list of them"),
@@ -106,7 +106,7 @@ def test_a_mistake_in_a_file_is_told_in_a_sentence(file, text, sentence):
     ("text", "sentence"),
     [
         ("x = 1\n", r"has no function requests\(\)"),
-        ("def requests():\n    return [3]\n", r"requests\(\) gives no plans"),
+        ("def requests():\n    return [3]\n", r"requests\(\) does not return plans"),
         ("def requests():\n    return 1 / 0\n", "ZeroDivisionError"),
     ],
 )

@@ -113,7 +113,7 @@ def test_what_was_taken_away_there_is_copied_up_again(machine):
 
 
 def test_an_address_that_leads_nowhere_is_told_in_a_sentence():
-    with pytest.raises(UserError, match="there is no way to nothing://here"):
+    with pytest.raises(UserError, match="nothing://here cannot be opened"):
         Remote("nothing://here")
 
 

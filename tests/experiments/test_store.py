@@ -121,7 +121,7 @@ def test_a_run_that_is_not_there_is_answered_with_few_ids_or_with_the_command_th
     told = f"`holdfast list runs --out '{store.path}'` lists all$"
     with pytest.raises(UserError, match=f"there is no run 'zz' in .*: {told}"):
         store.find("zz")
-    with pytest.raises(UserError, match=f"'00' begins 190 runs of .*: {told}"):
+    with pytest.raises(UserError, match=f"'00' matches 190 runs of .*: {told}"):
         store.find("00")
     with pytest.raises(UserError, match=f"did you mean {ids[5]}"):
         store.find(f"{ids[5]}z")

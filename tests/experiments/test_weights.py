@@ -35,7 +35,7 @@ def test_weights_that_no_run_begins_with_are_dropped_and_records_stay(store):
     (later,) = made(store, replace(request(), start=f"{first}@2", seed=1))
     found = {each.run.id: each for each in weights_of(store)}
     assert {name: each.needed for name, each in found.items()} == {
-        first: f"run {later} begins with them",
+        first: f"run {later} starts from them",
         other: "",
         later: "",
     }
@@ -72,20 +72,20 @@ def test_a_run_whose_measures_want_runs_that_begin_with_it_keeps_its_stages(stor
     downstream = Request("climb", scale="tiny", settings={"benchmark.downstream": True}).command()
     write_json(folder.path / "environment.json", where | {"command": downstream})
     (kept,) = weights_of(store)
-    assert "takes a run that begins with them" in kept.needed
+    assert "needs a run that starts from them" in kept.needed
     folder.stages.mkdir()
     (folder.stages / "001.safetensors").write_bytes(b"weights")
     gone = "holdfast run patterns -a nowhere.py:Gone"
     write_json(folder.path / "environment.json", where | {"command": gone})
     (kept,) = weights_of(store)
-    assert kept.needed == "its command can no longer be read, and it kept its stages"
+    assert kept.needed == "its command can no longer be read, and it kept weights after its stages"
 
 
 def test_who_needs_dropped_weights_is_told_how_to_make_them_again(store):
     (first,) = made(store, request())
     drop(weights_of(store))
     start = prepare(replace(request(), start=f"{first}@2"))
-    with pytest.raises(UserError, match=f"the weights of run {first} were dropped: delete .*, and make it again with"):
+    with pytest.raises(UserError, match=f"the weights of run {first} were dropped: delete .*, and repeat it with"):
         run(start, store)
     with pytest.raises(UserError, match=r"holdfast run patterns .* --out"):
         store.folder(first).final_weights()

@@ -122,7 +122,7 @@ def test_the_driver_killed_or_asked_to_stop_and_started_again_goes_on(tmp_path, 
     _, errors = driver.communicate()
     if number != signal.SIGKILL:
         assert driver.returncode == 130
-        assert errors.strip() == "stopped and saved in runs: run the same command to go on"
+        assert errors.strip() == "stopped and saved in runs: run the same command to resume"
     wait_until(lambda: not any(folder.holder() for folder in store.runs()))  # its workers end with it
     assert any(folder.status() == "stopped" for folder in store.runs())
     again = subprocess.run(words, cwd=tmp_path, env=environment(), capture_output=True, text=True, check=True)

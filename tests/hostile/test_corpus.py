@@ -119,7 +119,7 @@ def test_what_is_said_names_the_trap(tried):
     for name in ("link_for_picture", "link_for_records", "class_folder_that_is_a_link", "split_that_is_a_link"):
         assert "HOLDFAST_LINKS=" in told[name], name
     for kind in ("pipe", "socket"):
-        assert "it is no regular file but a pipe, a socket or a device" in told[f"{kind}_for_picture"]
+        assert "it is a pipe, a socket or a device, not a regular file" in told[f"{kind}_for_picture"]
     assert "decompression bomb" in told["picture_bits_of_a_gigapixel"]
     assert "cannot be decoded (it is not an image)" in told["picture_eps"]
     for name in ("h5_external_storage", "h5_virtual", "h5_external_link", "h5_soft_link"):

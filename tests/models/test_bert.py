@@ -123,7 +123,7 @@ def test_it_is_a_model_with_layers_from_the_bottom_up():
     ("recipe", "inputs", "sentence"),
     [
         (TinyBert(), Inputs((3, 32, 32)), "BERT reads text, and this benchmark has none"),
-        (TinyBert(positions=8), Inputs(text=9, vocabulary=30), "9 word pieces, and BERT has places for 8"),
+        (TinyBert(positions=8), Inputs(text=9, vocabulary=30), "9 word pieces, and BERT has 8 positions"),
         (TinyBert(heads=5), INPUTS, "width is 64 and heads is 5"),
     ],
 )
@@ -133,7 +133,7 @@ def test_refuses_what_it_cannot_read(recipe, inputs, sentence):
 
 
 def test_refuses_other_word_pieces_and_other_sizes(ours, tmp_path):
-    with pytest.raises(UserError, match=r"has 31 kinds of word piece, and .* knows 30"):
+    with pytest.raises(UserError, match=r"vocabulary has 31 word pieces, and that of .* has 30"):
         Bert(weights=str(tmp_path / "bert")).encoder(Inputs(text=7, vocabulary=31))
     with pytest.raises(UserError, match=r"width is 32, but .* has hidden_size 24"):
         Bert(weights=str(tmp_path / "bert"), width=32).encoder(INPUTS)

@@ -328,10 +328,10 @@ def test_what_a_model_cannot_read_is_said(name, inputs, message, tmp_path):
 
 
 def test_a_folder_that_is_no_whole_model_is_refused(tmp_path, monkeypatch):
-    with pytest.raises(UserError, match="needs a folder, or a name in its cache: write hf:FOLDER or hf:NAME"):
+    with pytest.raises(UserError, match="needs a folder, or a name in the local cache: write hf:FOLDER or hf:NAME"):
         HuggingFace().wants()
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    with pytest.raises(UserError, match="'no/such', which is no folder here and not in the hub's cache: download"):
+    with pytest.raises(UserError, match="'no/such', which is neither a folder here nor in the hub's cache: download"):
         HuggingFace(weights="no/such").wants()
     model = saved("vit", tmp_path)
     state = model.state_dict()

@@ -175,18 +175,30 @@ def test_several_images_or_choices_are_as_many_passes():
         torch.testing.assert_close(encoder(both), torch.stack([encoder(each) for each in alone], 1))
 
 
+class OfSideEight(nn.Linear):
+    def __init__(self):
+        super().__init__(64, 4)
+
+    def wants(self):
+        return {"side": 8}
+
+    def forward(self, image):
+        return super().forward(image.flatten(1))
+
+
 @pytest.mark.parametrize(
     ("module", "inputs", "message"),
     [
-        (asking("grid, text", "{}"), GREY, "Net.forward asks for 'grid', and this benchmark has image"),
-        (asking("a, b", "{}"), GREY, "asks for 'a' and 'b', which name no column: this benchmark has image. Call"),
-        (asking("", "{}"), GREY, "asks for nothing that this benchmark has"),
-        (lambda: Gives(lambda x: "no"), GREY, "Gives gives an object of str: return a tensor"),
-        (lambda: Gives(lambda x: x.long()), GREY, "gives a tensor of torch.int64: return a tensor of real numbers"),
-        (lambda: Gives(lambda x: x[:, 0]), GREY, r"gives \(2,\) for 2 rows: return \(rows, width\)"),
-        (lambda: Gives(lambda x: x[:1]), GREY, r"gives \(1, 3\) for 2 rows"),
-        (lambda: Gives(lambda x: x.detach()), GREY, "no gradient flows through what Gives gives: leave out no_grad"),
+        (asking("grid, text", "{}"), GREY, "asks for 'grid', and this benchmark has image: give grid a default"),
+        (asking("a, b", "{}"), GREY, "asks for 'a' and 'b', which are not columns: .* has image. Rename"),
+        (asking("", "{}"), GREY, "takes no column of this benchmark, which has image"),
+        (lambda: Gives(lambda x: "no"), GREY, "Gives returns an object of str: return a tensor"),
+        (lambda: Gives(lambda x: x.long()), GREY, "returns a tensor of torch.int64: return a tensor of real numbers"),
+        (lambda: Gives(lambda x: x[:, 0]), GREY, r"returns \(2,\) for 2 rows: return \(rows, width\)"),
+        (lambda: Gives(lambda x: x[:1]), GREY, r"returns \(1, 3\) for 2 rows"),
+        (lambda: Gives(lambda x: x.detach()), GREY, "no gradient flows through the output of Gives: leave out no_grad"),
         (lambda: nn.Conv2d(3, 4, 3), GREY, r"Conv2d cannot take a batch of image \(2, 1, 12, 12\): RuntimeError"),
+        (OfSideEight, GREY, "does not follow wants.. in the size of images: try --set benchmark.side=8"),
         (lambda: SimpleNamespace(), GREY, "builds an object of SimpleNamespace, not an nn.Module"),
     ],
 )
@@ -200,7 +212,7 @@ def test_another_width_in_training_is_refused_at_once():
         def forward(self, x):
             return super().forward(x).repeat(1, 2 if self.training else 1)
 
-    with pytest.raises(UserError, match="Two gives 6 numbers a row in training, and gave 3 in the trial"):
+    with pytest.raises(UserError, match="Two returns 6 numbers per row in training, and returned 3 in the trial"):
         WrappedEncoder(Two(lambda x: x), GREY)
 
 
@@ -255,7 +267,7 @@ def test_a_module_says_more_by_methods():
     given = columns() | {"image": columns()["image"][:, :1], "masked": torch.tensor([[1], [0]])}
     assert torch.equal(model.encoder.words(given), nn.functional.one_hot(given["text"].long(), 20).float())
     assert model.encoder.word_embedding() is model.encoder.module.table
-    with pytest.raises(UserError, match="Blocks shows no table of word pieces: give it word_embedding"):
+    with pytest.raises(UserError, match="Blocks has no embedding of word pieces: define word_embedding"):
         WrappedEncoder(foreign.Blocks(), GREY).word_embedding()
 
 
@@ -361,7 +373,7 @@ def test_the_trial_leaves_no_trace():
 
 def test_what_ranks_cannot_share_is_refused():
     assert WrappedEncoder(foreign.Normalised(), GREY).alone() == ""
-    assert WrappedEncoder(foreign.Counting(), GREY).alone() == "Counting changes rows by what one rank sees"
+    assert WrappedEncoder(foreign.Counting(), GREY).alone() == "Counting updates rows from the rows of one rank"
 
     class Own(nn.BatchNorm2d):
         pass
@@ -369,7 +381,7 @@ def test_what_ranks_cannot_share_is_refused():
     encoder = WrappedEncoder(nn.Sequential(nn.Conv2d(1, 4, 3), Own(4)), GREY)
     assert encoder.alone() == "Sequential has 1, a Own, which normalises over the rows of one rank"
     ranks = SimpleNamespace(size=2, rank=0)
-    with pytest.raises(UserError, match="several ranks cannot train this model: Counting changes rows"):
+    with pytest.raises(UserError, match="several ranks cannot train this model: Counting updates rows"):
         make_learner(replace(prepared(), recipe=of(foreign.Counting)), None, ranks)
 
 
@@ -428,7 +440,7 @@ def test_a_file_names_a_module_or_a_function(tmp_path):
     assert wide.recipe.width == 32
     (tmp_path / "net.py").write_text(NET.replace("width, 3, 2", "width, 3, 1"))
     assert prepare(Request("patterns", model=f"{tmp_path}/net.py:Net")).config.id != net.id
-    with pytest.raises(UserError, match=r"model.depth is no setting: did you mean width|there are width"):
+    with pytest.raises(UserError, match=r"model.depth is not a setting: did you mean width|there are width"):
         resolve(Request("patterns", model=f"{tmp_path}/net.py:Net", settings={"model.depth": 2}))
 
 

@@ -141,14 +141,14 @@ def test_weights_of_torchvision_load_by_their_names(tmp_path):
 
     with pytest.raises(UserError, match=r"lacks layer3.10.* which a ResNet-101 has"):
         published(101, tmp_path / "resnet50.pth")
-    with pytest.raises(UserError, match=r"has layer1.0.bn3.*, which a ResNet-34 has not"):
+    with pytest.raises(UserError, match=r"has layer1.0.bn3.*, which a ResNet-34 does not have"):
         published(34, tmp_path / "resnet50.pth")
     state["conv1.weight"] = state["conv1.weight"][:, :1]
     torch.save(state, tmp_path / "grey.pth")
     with pytest.raises(UserError, match=r"conv1.weight is \(64, 1, 7, 7\), and a ResNet-50 needs \(64, 3, 7, 7\)"):
         published(50, tmp_path / "grey.pth")
     (tmp_path / "text.pth").write_text("no weights")
-    with pytest.raises(UserError, match=r"text.pth is no file of weights"):
+    with pytest.raises(UserError, match=r"text.pth is not a file of weights"):
         published(50, tmp_path / "text.pth")
     with pytest.raises(UserError, match=r"there is no file"):
         published(50, tmp_path / "lost.pth")
@@ -157,5 +157,5 @@ def test_weights_of_torchvision_load_by_their_names(tmp_path):
 def test_refuses_what_it_cannot_see():
     with pytest.raises(UserError, match="needs images, and this benchmark has none"):
         ResNet18().encoder(Inputs(text=8, vocabulary=10))
-    with pytest.raises(UserError, match="3 channels, or grey ones, and these have 2"):
+    with pytest.raises(UserError, match="3 channels or 1, and these have 2"):
         ResNet18().encoder(Inputs((2, 28, 28)))

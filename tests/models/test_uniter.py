@@ -183,7 +183,7 @@ def test_a_recipe_reads_a_folder_of_published_weights(bert, tmp_path):
     assert recipe.wants().vocabulary == tmp_path / "vocab.txt"
     assert recipe.source()
     assert not Uniter().source()
-    with pytest.raises(UserError, match=r"60 kinds of word piece.*knows 50"):
+    with pytest.raises(UserError, match=r"vocabulary has 60 word pieces.* has 50"):
         recipe.encoder(Inputs(text=10, vocabulary=60, regions=(6, 20)))
 
 
@@ -197,7 +197,7 @@ def test_what_is_wrong_with_a_checkpoint_is_told_in_one_sentence(bert):
     key = "uniter.encoder.layer.0.attention.self.key.weight"
     with pytest.raises(UserError, match=r"self.key.weight has the shape \(48, 50\), .* \(48, 48\)"):
         encoder.load_published({**state, key: torch.zeros(48, 50)})
-    with pytest.raises(UserError, match=r"encoder.layer.2.*no place"):
+    with pytest.raises(UserError, match=r"encoder.layer.2.*does not have"):
         Uniter(**{**SIZES, "depth": 2}).encoder(INPUTS).load_published(state)
 
 
@@ -206,7 +206,7 @@ def test_what_is_wrong_with_a_checkpoint_is_told_in_one_sentence(bert):
     [
         (TinyUniter(), Inputs(text=5, vocabulary=9), "UNITER needs region features"),
         (TinyUniter(), Inputs(regions=(3, 4)), "UNITER needs text"),
-        (TinyUniter(positions=8), Inputs(text=9, vocabulary=9, regions=(3, 4)), "9 word pieces.*places for 8"),
+        (TinyUniter(positions=8), Inputs(text=9, vocabulary=9, regions=(3, 4)), "9 word pieces.*has 8 positions"),
         (TinyUniter(width=10), Inputs(text=9, vocabulary=9, regions=(3, 4)), "width is 10 and heads is 4"),
     ],
 )

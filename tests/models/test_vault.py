@@ -124,13 +124,13 @@ def test_text_is_cut_into_the_pieces_of_bert(tmp_path):
     assert recipe.wants().vocabulary == tmp_path / "bert" / "vocab.txt"
     assert recipe.wants().side == 32
     assert recipe.source() == f"{weights.digest(tmp_path / 'vilt')}-{weights.digest(tmp_path / 'bert')}"
-    with pytest.raises(UserError, match=r"has 30 kinds of word piece, and .*bert knows 50"):
+    with pytest.raises(UserError, match=r"vocabulary has 30 word pieces, and that of .*bert has 50"):
         recipe.encoder(dataclasses.replace(INPUTS, vocabulary=30))
 
 
 def test_refuses_what_it_lacks_and_text_that_is_too_long_for_bert(tmp_path):
     _, _, recipe = published(tmp_path)
-    with pytest.raises(UserError, match="13 word pieces, and BERT has places for 12"):
+    with pytest.raises(UserError, match="13 word pieces, and BERT has 12 positions"):
         recipe.encoder(dataclasses.replace(INPUTS, text=13))
     with pytest.raises(UserError, match="VAuLT reads text with its images"):
         recipe.encoder(Inputs((3, 32, 32)))

@@ -207,7 +207,7 @@ def test_long_texts_repeat_the_positions(reference, ours, tmp_path):
     assert len(longer.text.positions.weight) == 12
     longer.save(tmp_path / "longer")
     assert Vilt(weights=str(tmp_path / "longer")).encoder(INPUTS).recipe.positions == 12
-    with pytest.raises(UserError, match="has 25 word pieces, and ViLT has places for 12"):
+    with pytest.raises(UserError, match="has 25 word pieces, and ViLT has 12 positions"):
         dataclasses.replace(recipe, text_positions=12).encoder(dataclasses.replace(INPUTS, text=25))
 
 
@@ -220,7 +220,7 @@ def test_long_texts_repeat_the_positions(reference, ours, tmp_path):
         (TinyVilt(weights=""), Inputs((3, 12, 32), text=7, vocabulary=30), "image of 12 x 32 is too small .* 16 x 16"),
         (TinyVilt(weights="", side=8), INPUTS, r"8 x 8 \(side\) is too small for one patch of 16 x 16"),
         (TinyVilt(weights="", heads=5), INPUTS, "width is 64 and heads is 5"),
-        (TinyVilt(weights=""), dataclasses.replace(INPUTS, images=3), "2 images apart, and this benchmark has 3"),
+        (TinyVilt(weights=""), dataclasses.replace(INPUTS, images=3), "at most 2 images, and this benchmark has 3"),
     ],
 )
 def test_refuses_what_it_cannot_see(recipe, inputs, sentence):
@@ -229,7 +229,7 @@ def test_refuses_what_it_cannot_see(recipe, inputs, sentence):
 
 
 def test_a_setting_that_disagrees_with_the_weights_is_refused_with_both(ours, tmp_path):
-    with pytest.raises(UserError, match=r"depth is 2, but .* has num_hidden_layers 3: leave depth out"):
+    with pytest.raises(UserError, match=r"depth is 2, but .* has num_hidden_layers 3: leave out depth"):
         Vilt(weights=str(tmp_path / "vilt"), depth=2).encoder(INPUTS)
     assert Vilt(weights=str(tmp_path / "vilt"), depth=3).encoder(INPUTS).recipe.width == 24
 

@@ -112,7 +112,7 @@ def test_published_weights_bring_their_normalisation_and_their_hash(published):
     assert before != recipe.source() == Vit(weights=str(folder)).source()
     with pytest.raises(UserError, match=r"depth is 7, but .* has num_hidden_layers 2"):
         Vit(weights=str(folder), depth=7).encoder(Inputs((3, 32, 32)))
-    with pytest.raises(UserError, match="a ViT of modules begins from scratch"):
+    with pytest.raises(UserError, match="a modular ViT starts from scratch"):
         ModularVit(weights=str(folder)).encoder(Inputs((3, 32, 32)))
 
 

@@ -81,7 +81,7 @@ def test_our_names_are_stable():
         ),
         (
             {"encoder.layer.2.output.dense.bias": torch.zeros(8)},
-            r"has a weight encoder.layer.2.output.dense.bias of shape \(8,\), which this model has no place for",
+            r"has a weight encoder.layer.2.output.dense.bias of shape \(8,\), which this model does not have",
         ),
         (
             {"embeddings.word_embeddings.weight": torch.zeros(29, 8)},
@@ -89,7 +89,7 @@ def test_our_names_are_stable():
         ),
         (
             {"encoder.layer.0.output.dense.bias": torch.tensor([0.0] * 7 + [torch.nan])},
-            r"encoder.layer.0.output.dense.bias holds numbers that are not finite",
+            r"encoder.layer.0.output.dense.bias has values that are not finite",
         ),
     ],
 )
@@ -125,7 +125,10 @@ def test_half_precision_weights_become_those_of_the_model(folder):
         (lambda folder: edit(folder, model_type="vilt"), "holds a model of type 'vilt', not 'bert'"),
         (lambda folder: edit(folder, hidden_act="relu"), "the activation 'relu', and ours is 'gelu'"),
         (lambda folder: edit(folder, hidden_size=[8]), r"has hidden_size \[8\], and ours takes one whole number"),
-        (lambda folder: edit(folder, layer_norm_eps="small"), "has layer_norm_eps 'small', which is no such number"),
+        (
+            lambda folder: edit(folder, layer_norm_eps="small"),
+            "has layer_norm_eps 'small', which is not a valid number",
+        ),
         (lambda folder: index(folder, ["a"]), "does not say which file holds each weight"),
     ],
 )
@@ -213,7 +216,7 @@ def test_without_the_network_it_says_what_to_download_to_where(monkeypatch):
     with pytest.raises(UserError, match=sentence):
         weights.locate("a/b", "weights")
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
-    with pytest.raises(UserError, match="huggingface_hub, which could find it, is not installed"):
+    with pytest.raises(UserError, match="huggingface_hub is not installed to find it"):
         weights.locate("a/b", "weights")
     with pytest.raises(UserError, match="weights is '/no/such/folder', and there is no such folder"):
         weights.locate("/no/such/folder", "weights")

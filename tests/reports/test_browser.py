@@ -160,7 +160,7 @@ def test_world_data_beside_a_papers_is_marked_and_paper_is_white(visit):
     tables = page.locator("figure.card:has(td small.paper)")
     assert tables.count() > 0
     for table in tables.all():
-        assert "no reproduction" in table.locator(".warn").inner_text()
+        assert "not reproduce" in table.locator(".warn").inner_text()
     page.emulate_media(media="print", color_scheme="dark")
     assert page.locator("nav.contents").is_hidden()
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"

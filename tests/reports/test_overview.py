@@ -64,7 +64,7 @@ def test_a_measure_that_one_seed_lacks_is_not_averaged_over_the_others():
 def test_every_table_of_a_papers_benchmark_on_world_data_says_so():
     world = Record.from_json(record(benchmark="clvqa", summary={"wh": 0.5}), "")
     given = Record.from_json(record(benchmark="clvqa", summary={"wh": 0.5}, given=" --data clevr"), "")
-    assert "no reproduction" in overview.comparison(of([world])).warning
+    assert "not reproduce" in overview.comparison(of([world])).warning
     assert overview.comparison(of([given])).warning == ""
 
 

@@ -111,7 +111,7 @@ def test_failed_and_broken_runs_are_shown_and_stop_nothing(tmp_path):
     assert "Not done" in index.text
     assert "RuntimeError: <b>out of memory</b>" in index.text
     assert "is broken" in index.text
-    assert "is no record of a run" in index.text
+    assert "is not a record of a run" in index.text
     assert "Traceback" in pages[tmp_path / "out" / "runs" / "bbbbbbbbbbbb.html"].text
     assert "final acc." in index.text  # the finished one is still compared
 
@@ -145,11 +145,11 @@ def test_what_other_commands_left_in_a_runs_folder_is_on_its_page(tmp_path):
     page = build(tmp_path / "store", tmp_path / "out")[tmp_path / "out" / "runs" / "aaaaaaaaaaaa.html"]
     assert "counts, paper" in page.text
     assert "4141" in page.text
-    assert page.text.count("no reproduction") == 2  # both of them say so
+    assert page.text.count("not reproduce") == 2  # both of them say so
     assert f"data:image/png;base64,{base64.b64encode(picture).decode()}" in page.links
     assert "is not shown: it has more than 0.5 MB" in page.text
     assert "6666" in page.text
-    assert "tables/bad.json is no table" in page.text
+    assert "tables/bad.json is not a table" in page.text
 
 
 def test_five_hundred_runs_take_less_than_five_seconds_and_five_megabytes(tmp_path):

@@ -21,7 +21,7 @@ def test_runs_print_their_tables_and_name_what_is_not_done(real_store, tmp_path)
     put(tmp_path, record(run="cccccccccccc"))
     folder = put(tmp_path, record(run="aaaaaaaaaaaa"))
     (folder / "record.json").write_text("[1]")
-    assert "aaaaaaaaaaaa is broken: record.json is no record of a run" in str(holdfast.load(tmp_path))
+    assert "aaaaaaaaaaaa is broken: record.json is not a record of a run" in str(holdfast.load(tmp_path))
 
 
 def test_a_record_prints_its_measures_and_the_command_that_repeats_it(real_store):

@@ -1,6 +1,6 @@
-"""Adapter library: adapters and heads for each stage, and for each example, at test time, a choice among these sets.
+"""Adapter library: adapters and heads for each stage, among which one set is chosen for each example at test time.
 
-Paper: none yet; CLiMB (Srinivasan et al. 2022, section 6) names it as future work: no task is told at test time.
+Paper: none yet; CLiMB (Srinivasan et al. 2022, section 6) names it as future work: the task is unknown at test time.
 Equation: set(x) = argmin_k (f(x) - m_k)' S^-1 (f(x) - m_k), with f the frozen encoder without adapters, m_k the mean of
 f over stage k, and S the covariance within stages, shrunk towards its diagonal.
 Cost: training as with adapters, and one forward pass over `count` examples after each stage; a test takes two passes.
@@ -30,53 +30,53 @@ if TYPE_CHECKING:
     from holdfast.models.base import Network
 
 SHRINK = 0.1
-"""How far the covariance moves towards its diagonal: with few examples it is not to be trusted in every direction."""
+"""How far the covariance is shrunk towards its diagonal: with few examples it is not reliable in every direction."""
 CHUNK = 256
 
 
 @dataclass
 class AdapterLibrary(Algorithm):
-    """A set of adapters for each stage; each example is given the set whose stage it resembles most."""
+    """A set of adapters for each stage; each example gets the set whose stage it resembles most."""
 
     version: ClassVar[int] = 1
     needs: ClassVar[frozenset[str]] = frozenset({"blocks", "boundaries"})
     traits = frozenset({"encoder-per-stage", "adds-to-blocks"})
 
     reduction: Annotated[int, Between(1)] = 16
-    """How many times narrower a bottleneck is than the encoder."""
+    """The width of the encoder divided by that of a bottleneck."""
     activation: Activation = "gelu"
     """The nonlinearity inside a bottleneck; silu is also known as swish."""
     count: Annotated[int, Between(2)] = 1024
-    """How many examples of each stage are used to describe it."""
+    """The number of examples that describe a stage."""
     means: list[Tensor] = field(init=False, repr=False, compare=False)
     scatter: Tensor | None = field(init=False, repr=False, compare=False)
     described: int = field(init=False, repr=False, compare=False)
-    """How many examples the scatter is of."""
+    """The number of examples in the scatter."""
     sets: int = field(init=False, repr=False, compare=False)
-    """How many sets there are: within a stage, one more than stages are described."""
+    """The number of sets: within a stage, one more than the described stages."""
     _space: tuple[Tensor, Tensor] = field(init=False, repr=False, compare=False)
 
     def beside(self, algorithms: Sequence[Algorithm]) -> None:
-        """Refuse others that add to the same blocks."""
+        """Raise a UserError for other algorithms that add to the same blocks."""
         refuse_second_set(self, algorithms)
 
     def setup(self, learner: Learner) -> None:
-        """Freeze the encoder; the sets come with their stages."""
+        """Freeze the encoder; sets are added at each stage."""
         self.means, self.scatter, self.described, self.sets = [], None, 0, 0
         places(learner, "adapter-library")
         learner.freeze(learner.model.encoder)
-        learner.model.active = ""  # no set yet, and none by the name of a head
+        learner.model.active = ""  # no set yet, and none with the name of a head
         learner.model.add_module("library", nn.ModuleDict())
 
     def begin(self, learner: Learner, stage: Stage) -> None:
-        """A new set, which is on for every example until the stage ends; the earlier ones stay as they are."""
+        """Add a new set, which is active for every example until the stage ends; earlier ones are frozen."""
         if self.sets:
             last = _name(self.sets - 1)
             learner.freeze(*(block.added[last] for block in learner.model.encoder.blocks()))
         self._add(learner)
 
     def end(self, learner: Learner, stage: Stage) -> None:
-        """Keep the heads, describe the stage, and from now on choose a set for each example."""
+        """Keep the heads, describe the stage, and from then on choose a set for each example."""
         _kept(learner.model, self.sets - 1).load_state_dict(learner.model.heads.state_dict())
         chosen = shuffled(stage.train, seed=learner.seed, stage=len(self.means), epoch=-1)[: self.count]
         learner.model.eval()
@@ -105,11 +105,11 @@ class AdapterLibrary(Algorithm):
         return sum(mean.nbytes for mean in self.means) + (0 if self.scatter is None else self.scatter.nbytes)
 
     def state_dict(self) -> dict[str, Any]:
-        """What describes the stages; the sets themselves are the model's."""
+        """The description of the stages; the sets themselves belong to the model."""
         return {"means": list(self.means), "scatter": self.scatter, "described": self.described, "sets": self.sets}
 
     def load_state_dict(self, learner: Learner, state: dict[str, Any]) -> None:
-        """Make the sets again, whose weights come with the model's."""
+        """Create the sets again; their weights come with the model's."""
         for _ in range(state["sets"]):
             self._add(learner)
         self.means = [mean.to(learner.device) for mean in state["means"]]
@@ -148,7 +148,7 @@ def _kept(model: Network, number: int) -> nn.Module:
 
 @contextmanager
 def _switched(model: Network, name: str) -> Iterator[None]:
-    """One set on; then again the set of the stage."""
+    """Switch on one set within the context, and then the stage's set again."""
     before, model.active = model.active, name
     model.switch("")
     try:
@@ -158,13 +158,13 @@ def _switched(model: Network, name: str) -> Iterator[None]:
 
 
 def seen(model: Network, inputs: Mapping[str, Tensor]) -> Tensor:
-    """What the encoder alone gives for each example: the mean over its images or choices, in float64."""
+    """The output of the encoder alone for each example: the mean over its images or choices, in float64."""
     found = model.bare(inputs).to(torch.float64)
     return found if found.ndim == 2 else found.flatten(1, -2).mean(1)
 
 
 def _chosen(model: Network, means: Tensor, root: Tensor, inputs: Mapping[str, Tensor], head: str) -> Tensor:
-    """The outputs of a head, each example with the set whose stage is nearest in the whitened space."""
+    """The outputs of a head, for each example with the set whose stage is nearest in the whitened space."""
     nearest = torch.cdist(seen(model, inputs) @ root, means).argmin(1)
     outputs: Tensor | None = None
     for number in range(len(means)):

@@ -1,10 +1,10 @@
-"""Adapters: small bottlenecks in every block, one set for each task's head; all else of the encoder stays as it is.
+"""Adapters: small bottlenecks in every block, one set for each task's head; the rest of the encoder is frozen.
 
-Papers: Houlsby et al. 2019; CLiMB (Srinivasan et al. 2022), section 3.2, with reduction 16 and one set a task.
-Equation: x + up(s(down(x))), on what attention gives and on what the feed-forward network gives. `activation` is s:
+Papers: Houlsby et al. 2019; CLiMB (Srinivasan et al. 2022), section 3.2, with reduction 16 and one set per task.
+Equation: x + up(s(down(x))), on the outputs of attention and of the feed-forward network. `activation` is s:
 Houlsby et al. write "a nonlinearity" and use GELU in their code, CLiMB writes GELU; its code takes a library's swish.
 Cost: one forward and one backward pass, as fine-tuning; no gradient of the encoder's own weights is computed.
-Memory: none beside the model, which grows by one set for each head: 1.6 % of ViLT each.
+Memory: none apart from the model, which grows by one set for each head: 1.6 % of ViLT each.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 
 @dataclass
 class AddedSets(Algorithm, ABC):
-    """For each head, a set of further modules learns, and the heads; the encoder does not."""
+    """Trains a set of additional modules for each head, and the heads; the encoder is frozen."""
 
     needs: ClassVar[frozenset[str]] = frozenset({"blocks"})
     traits = frozenset({"encoder-per-head", "adds-to-blocks"})
     name: ClassVar[str]
 
     def beside(self, algorithms: Sequence[Algorithm]) -> None:
-        """Refuse others that add to the same blocks."""
+        """Raise a UserError for other algorithms that add to the same blocks."""
         refuse_second_set(self, algorithms)
 
     def setup(self, learner: Learner) -> None:
@@ -47,18 +47,18 @@ class AddedSets(Algorithm, ABC):
 
     @abstractmethod
     def make(self, block: Attachable) -> nn.ModuleDict:
-        """What is added to a block."""
+        """The additions to a block."""
 
 
 @dataclass
 class Adapters(AddedSets):
-    """A set of adapters for each head learns, and the heads; the encoder does not."""
+    """Trains a set of adapters for each head, and the heads; the encoder is frozen."""
 
     version: ClassVar[int] = 1
     name: ClassVar[str] = "adapters"
 
     reduction: Annotated[int, Between(1)] = 16
-    """How many times narrower a bottleneck is than the encoder."""
+    """The width of the encoder divided by that of a bottleneck."""
     activation: Activation = "gelu"
     """The nonlinearity inside a bottleneck; silu is also known as swish."""
 
@@ -68,7 +68,7 @@ class Adapters(AddedSets):
 
 
 def places(learner: Learner, name: str) -> Sequence[Attachable]:
-    """The blocks of a model that an algorithm can add to, or a sentence where it cannot."""
+    """The blocks of a model to which an algorithm can add; raises a UserError if there are none."""
     blocks = learner.model.encoder.blocks()
     if not blocks:
         raise UserError(
@@ -79,5 +79,5 @@ def places(learner: Learner, name: str) -> Sequence[Attachable]:
 
 
 def refuse_second_set(algorithm: Algorithm, algorithms: Sequence[Algorithm]) -> None:
-    """Refuse, before training, another algorithm that adds to the same blocks."""
+    """Raise a UserError, before training, for another algorithm that adds to the same blocks."""
     refuse_trait(algorithm, algorithms, "adds-to-blocks", "needs the transformer blocks to itself")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -182,7 +183,9 @@ class _Carry:
             inside = slice(start, start + self.chunk)
             inputs = {name: column[inside] for name, column in part.inputs.items()}
             found = None
-            with sdpa_kernel(SDPBackend.MATH), plain_recurrence(self.model):  # both support batched operations
+            # Both contexts support batched operations; a layer without them is slower, which concerns nobody but us.
+            with sdpa_kernel(SDPBackend.MATH), plain_recurrence(self.model), warnings.catch_warnings():
+                warnings.filterwarnings("ignore", "There is a performance drop")
                 if self.at_once:
                     try:
                         found = vmap(one, in_dims=(None, 0, 0, 0))(

@@ -1,4 +1,4 @@
-"""What every benchmark gives: data, tasks, a stream, a protocol, and the measures that follow from the scores."""
+"""The base of every benchmark: data, tasks, a stream, a protocol, and measures computed from the scores."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Measure:
-    """How a measure is shown: its title, whether more is better, and the factor for print (100 for percent)."""
+    """How a measure is shown: its title, whether more is better, and the factor for printing (100 for percent)."""
 
     title: str
     higher: bool | None = None
@@ -31,17 +31,18 @@ class Measure:
     factor: float = 100.0
     decimals: int = 1
     pooled: str = ""
-    """Where it is a share pooled over tasks (see `metrics.pooling`): the score that a task's share is taken of."""
+    """For a share pooled over tasks (see `metrics.pooling`): the score of which a task's share is taken."""
     asked: str = ""
-    """What asks for the other runs that it is taken against, as --downstream does; empty: every record has it."""
+    """The option that requests the runs to compare with, such as --downstream; empty if no option is needed."""
     mean_of: tuple[str, ...] = ()
-    """Patterns of the evaluation sets whose mean score this is: guessing scores at most the mean of their chances."""
+    """Patterns of the evaluation sets whose mean score this is: guessing scores at most the mean of their chance
+    levels."""
     relies_on: str = ""
     """The mean score that must be above chance for a mark here: a model that learned nothing forgets nothing."""
 
     @property
     def head(self) -> str:
-        """The title with an arrow towards the better values, where the direction is known.
+        """The title with an arrow towards better values, if the direction is known.
 
         >>> Measure("BLEU-1", higher=True).head, Measure("PPL", higher=False).head, Measure("mine").head
         ('BLEU-1 ↑', 'PPL ↓', 'mine')
@@ -49,7 +50,7 @@ class Measure:
         return headed(self.title, self.higher)
 
     def to_json(self) -> dict[str, Any]:
-        """Plain JSON values, as a record keeps them: what is not as it is by default.
+        """Plain JSON values for a record: everything that differs from the defaults.
 
         >>> Measure("BLEU-1", higher=True, decimals=2).to_json()
         {'title': 'BLEU-1', 'higher': True, 'decimals': 2}
@@ -60,43 +61,43 @@ class Measure:
 
     @staticmethod
     def from_json(value: Any) -> Measure:
-        """Read it again; TypeError where it is no such thing."""
+        """Parse the JSON values; raises a TypeError if they are invalid."""
         kinds = {"higher": bool | None, "factor": int | float, "decimals": int, "mean_of": list}
         if not isinstance(value, dict) or not all(isinstance(v, kinds.get(n, str)) for n, v in value.items()):
-            raise TypeError("no description of a measure")
+            raise TypeError("not the description of a measure")
         given: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in value.items()}
         found = Measure(**given)
         if not (
             abs(found.factor) < 1e9 and 0 <= found.decimals <= 12 and all(isinstance(n, str) for n in found.mean_of)
         ):
-            raise TypeError("no description of a measure")
+            raise TypeError("not the description of a measure")
         return found
 
 
 def headed(title: str, higher: bool | None) -> str:
-    """A column's head: the title with an arrow towards the better values, where the direction is known."""
+    """A column's head: the title with an arrow towards better values, if the direction is known."""
     return title if higher is None else f"{title} {'↑' if higher else '↓'}"
 
 
 @dataclass(frozen=True)
 class Need:
-    """Another run that a measure is taken against: how its request differs from this run's own.
+    """Another run that a measure compares with, as the difference of its request from this run's own.
 
     `change` replaces fields of the request: algorithm, order, benchmark, setting, settings, model. With another
     algorithm, the settings of algorithms are dropped; with another benchmark, also the benchmark's settings, setting
-    and order. Where `settings` is given, it replaces all settings but the model's, which it may add to.
+    and order. If `settings` is given, it replaces all settings but the model's, to which it may add.
     """
 
     change: Mapping[str, Any]
     after: int | None = None
-    """None: it stands alone. n: it begins with the weights of this run after stage n, and so comes after this run."""
+    """None: it is independent. n: it starts from the weights of this run after stage n, and so comes after this run."""
     stage: int = 1
-    """The stage of this run that it is needed for: where only earlier ones are learned, it is not needed."""
+    """The stage of this run for which it is needed: if only earlier ones are learned, it is not needed."""
 
 
 @dataclass(frozen=True)
 class Setup:
-    """A benchmark made ready: what a run needs of it, and what its examples look like to a model."""
+    """A benchmark that is set up: what a run needs from it, and the form in which a model receives its examples."""
 
     data: Data
     tasks: Mapping[str, Task]
@@ -104,16 +105,16 @@ class Setup:
     protocol: Protocol
     inputs: Inputs
     chance: Mapping[str, float] = field(default_factory=dict)
-    """What guessing scores on each evaluation set, where that is worth a word."""
+    """What guessing scores on each evaluation set, if that is of interest."""
     problems: tuple[str, ...] = ()
-    """A sentence on each bad record that was left out."""
+    """A message for each bad record that was skipped."""
     finish: Callable[[Learner, Stream, int], Sequence[tuple[Score, Array]]] | None = None
-    """What is still to be scored once the last stage is learned: given the learner, the stream as it was learned and
+    """Computes the final scores after the last stage: from the learner, the stream as it was learned and
     the number of steps, it gives scores and what is behind each of them."""
     whole: object = None
-    """What `narrow` takes its part from, where a benchmark is set up for several."""
+    """The data from which `narrow` takes its part, if a benchmark is set up for several."""
     keep_stages: bool = False
-    """Whether the weights at the end of each stage stay in the store, for runs that begin with them."""
+    """Whether the weights at the end of each stage are kept in the store, for runs that start from them."""
 
 
 USUAL = {
@@ -122,47 +123,47 @@ USUAL = {
     "forgetting": Measure("forgetting", higher=False, relies_on="final_accuracy"),
     "backward_transfer": Measure("BWT", higher=True, relies_on="final_accuracy"),
 }
-"""The field's usual measures, on the whole score matrix."""
+"""The usual measures of the field, on the whole score matrix."""
 
 
 class Benchmark(ABC):
-    """A benchmark with its settings as fields; `seed` is the run's, for what a benchmark draws at random."""
+    """A benchmark with its settings as fields; `seed` is the run's, for random draws."""
 
     default_model: ClassVar[str] = ""
     measures: ClassVar[Mapping[str, Measure]] = USUAL
-    """How each measure that `summary` and `relative` give is shown. A record keeps this, so that tables and reports of
+    """How each measure from `summary` and `relative` is shown. A record keeps this, so that tables and reports of
     a store need no code of the benchmark."""
     brings_data: ClassVar[bool] = True
-    """Whether it has data, the world's or drawn, where a user gives none."""
+    """Whether it has its own data, synthetic or drawn, if a user gives none."""
     retests: ClassVar[frozenset[str]] = frozenset()
-    """Settings that act on nothing but the tests at the end of a run (`Setup.finish`): these can be taken again. Runs
+    """Settings that only affect the tests at the end of a run (`Setup.finish`), which can be repeated. Runs
     of such a benchmark keep the state in which their training ended."""
     places: ClassVar[frozenset[str]] = frozenset({"data", "skip_bad", "features"})
-    """Settings that say where data lies, not what it is: in a run's id, the data's fingerprint stands for them."""
+    """Settings for the location of data, not its content: a run's id has the data's fingerprint in their place."""
 
     def model(self, algorithm: str = "finetune") -> str:
-        """The name of the model where a user names none, for an algorithm by its row's name."""
+        """The name of the default model for an algorithm (its row's name)."""
         if not self.default_model:
             raise UserError(f"{type(self).__name__} has no model of its own: give --model, or set its default_model")
         return self.default_model
 
     def preset(self, model: str, algorithm: str) -> Mapping[str, Any]:
-        """Settings of a run with this model and algorithm (its row's name), where a user sets nothing else."""
+        """The default settings of a run with this model and algorithm (its row's name)."""
         return {}
 
     def reads(self) -> Collection[str]:
-        """The names of the datasets that it reads, whose readers' versions a run's id covers."""
+        """The names of the datasets that it reads; a run's id covers the versions of their readers."""
         return ()
 
     def needs(self, title: str) -> Mapping[str, Need]:
-        """The other runs that the measures of a run need, by names of the benchmark's own; `title` is the run's row."""
+        """The other runs that the measures of a run need, by the benchmark's own names; `title` is the run's row."""
         return {}
 
     def joined(self, others: Sequence[Benchmark]) -> Benchmark:
         """The benchmark to set up for this one and others of its kind, all of one plan: its own by default.
 
-        A benchmark that shares data with others over another order, say, is set up once for all of them, and `narrow`
-        takes each one's part.
+        If benchmarks share data, for example in different orders, the data is set up once for all of them, and `narrow`
+        takes the part of each.
         """
         return self
 
@@ -171,23 +172,23 @@ class Benchmark(ABC):
         return setup
 
     def first(self, stages: int) -> Collection[str] | None:
-        """The names of the evaluation sets that count where only so many stages, the first, are learned; None: all."""
+        """The names of the evaluation sets that count if only the first `stages` stages are learned; None for all."""
         return None
 
     @abstractmethod
     def setup(self, wants: Wants) -> Setup:
-        """Read or make the data, as far as can be as the model wants it, and lay out stream and protocol."""
+        """Read or generate the data, if possible in the form that the model prefers; lay out stream and protocol."""
 
     @staticmethod
     def summary(scores: Sequence[Score]) -> dict[str, float]:
-        """The benchmark's measures from a score log; one that is undefined is a NaN with a reason.
+        """The benchmark's measures from a score log; an undefined measure is a NaN with a reason.
 
         By default these are the usual ones; all but the final accuracy need one stage for each evaluation set.
         """
         _, _, matrix = score_matrix(scores)
         found = {"final_accuracy": metrics.mean(matrix[-1])}
         if matrix.shape[0] != matrix.shape[1]:
-            reason = f"needs one stage for each task, but there are {matrix.shape[0]} for {matrix.shape[1]}"
+            reason = f"needs as many stages as tasks, and there are {matrix.shape[0]} and {matrix.shape[1]}"
             return found | {name: Undefined(reason) for name in USUAL if name not in found}
         return found | {
             "learning_accuracy": metrics.learning_accuracy(matrix),
@@ -197,25 +198,25 @@ class Benchmark(ABC):
 
     @staticmethod
     def relative(scores: Sequence[Score], others: Mapping[str, Sequence[Score]]) -> dict[str, float]:
-        """The measures that follow from a score log and those of the runs it needs, by the names that `needs` gave.
+        """The measures computed from a score log and those of the runs that it needs, by the names from `needs`.
 
-        Only runs that are done are among `others`; a run that is what it needs finds itself there. See `absent`.
+        `others` contains only finished runs; a run that needs itself is among them. See `absent`.
         """
         return {}
 
     @staticmethod
     def shares(scores: Sequence[Score], others: Mapping[str, Sequence[Score]]) -> Mapping[str, Shares]:
-        """What each task adds to the measures that are pooled over tasks, as far as the other runs are there."""
+        """What each task contributes to the measures pooled over tasks, as far as the other runs are available."""
         return {}
 
 
 def absent(name: str) -> Undefined:
-    """A measure without a value, because the run that it is taken against is not there.
+    """A measure without a value, because the run to compare with is missing.
 
     >>> absent("cumulative").reason
-    "the run 'cumulative' is not there"
+    "the run 'cumulative' is missing"
     """
-    return Undefined(f"the run {name!r} is not there")
+    return Undefined(f"the run {name!r} is missing")
 
 
 def score_matrix(
@@ -227,11 +228,11 @@ def score_matrix(
     >>> score_matrix(log)
     (['a'], array([0.5]), array([[0.75]]))
     """
-    scores = [s for s in scores if "/" not in s.name]  # a name with a `/` is a detail of another score
+    scores = [s for s in scores if "/" not in s.name]  # a name with a `/` is a part of another score
     names = list(dict.fromkeys(s.name for s in scores if s.split == split))
     stages = max((s.stage for s in scores), default=0)
     rows = np.full((stages + 1, len(names)), np.nan)
-    # The first score after a stage is the one taken at its end; later ones were taken within the next stage.
+    # The first score after a stage is from its end; later ones are from within the next stage.
     for score in sorted((s for s in scores if s.split == split), key=lambda s: -s.step):
         if score.stage or not score.step:
             rows[score.stage, names.index(score.name)] = score.score

@@ -1,17 +1,17 @@
-"""The cache: what takes a while to make is kept, with a note of what made it, so that it is known when it is of no use.
+"""The cache of expensive results, each with a note on its origin that shows when it has become useless.
 
 ```
-CACHE/world/<dataset>-<scale>-<seed>-v<version>/   the world's files
+CACHE/world/<dataset>-<scale>-<seed>-v<version>/   synthetic datasets
 CACHE/tables/<hash>...                             prepared tables and vocabularies
-CACHE/regions/<hash>/   CACHE/<benchmark>/<hash>   region features, and what a benchmark makes for itself
-CACHE/frozen/<hash>/                               what frozen parts of models give for examples
-CACHE/stores/<hash>/                               this machine's copies of stores that lie elsewhere
-CACHE/<kind>/.<name>.about.json                    the note: the versions of the code, and the folders that were read
+CACHE/regions/<hash>/   CACHE/<benchmark>/<hash>   region features, and what benchmarks compute for themselves
+CACHE/frozen/<hash>/                               outputs of frozen parts of models
+CACHE/stores/<hash>/                               local copies of remote stores
+CACHE/<kind>/.<name>.about.json                    the note: versions of the code, and the folders that were read
 ```
 
-CACHE is `$HOLDFAST_CACHE`, or `holdfast` in the user's cache folder. Nothing in it is precious: it is made again.
-A module whose code decides what is kept has a `VERSION`: raise it when the code would make something else. The goldens
-in `tests/golden/cached.json` say when, and of which module.
+CACHE is `$HOLDFAST_CACHE`, or `holdfast` in the user's cache folder. Everything in it can be deleted and recomputed.
+A module whose code affects what is kept has a `VERSION`: raise it when the code would produce other content. The
+goldens in `tests/golden/cached.json` say when, and of which module.
 """
 
 from __future__ import annotations
@@ -41,34 +41,34 @@ NAMES = {
     "world": r"\w+(-\w+)*-\d+-(v\d+|[0-9a-f]{12})(-\w+)*",
     **dict.fromkeys(registry.families(), "[0-9a-f]{32}"),
 }
-"""The kinds of things that are kept, and how they are named: whatever else lies in the folder is not ours."""
+"""The kinds of entries and the patterns of their names: other files in the folder are left alone."""
 State = Literal["current", "unused", "half-written", "being written"]
 
 
 @dataclass(frozen=True)
 class CacheEntry:
-    """One thing in the cache: all files and folders of one name."""
+    """An entry of the cache: all files and folders of one name."""
 
     kind: str
     title: str
     paths: tuple[Path, ...]
     bytes: int
     used: float
-    """When it was last asked for, in seconds since 1970."""
+    """When it was last used, in seconds since 1970."""
     state: State
     why: str = ""
     """Why it is no longer needed."""
 
 
 def cache_folder() -> Path:
-    """Where data is kept that can be made again."""
+    """The folder for data that can be recomputed."""
     if own := os.environ.get("HOLDFAST_CACHE"):
         return Path(own)
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "holdfast"
 
 
 def version_of(module: str) -> int:
-    """The version of a module whose code decides what is kept.
+    """The version of a module whose code affects what is kept.
 
     >>> version_of("holdfast.data.prepared") >= 1
     True
@@ -77,10 +77,10 @@ def version_of(module: str) -> int:
 
 
 def place(kind: str, name: str, title: str, modules: Iterable[str], files: Mapping[str, str]) -> Path:
-    """Where something is kept, or is to be kept; the note beside it says which code made it, of which files."""
+    """The path for an entry; the note beside it states the code and the files from which it was made."""
     path = cache_folder() / kind / name
     note = _note(path)
-    with suppress(OSError):  # a cache that may only be read serves as well
+    with suppress(OSError):  # a read-only cache works too
         if note.exists():
             os.utime(note)
         else:
@@ -91,7 +91,7 @@ def place(kind: str, name: str, title: str, modules: Iterable[str], files: Mappi
 
 @contextmanager
 def exclusive(path: Path) -> Iterator[None]:
-    """Let one process at a time make what is to be kept at a path; others wait."""
+    """Let one process at a time create the entry at a path; others wait."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.with_name(f".{path.name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # released when the process ends, however it ends
@@ -99,12 +99,12 @@ def exclusive(path: Path) -> Iterator[None]:
 
 
 def digest(*settings: object) -> str:
-    """A name for something that depends on these settings."""
+    """A name for an entry that depends on these settings."""
     return hashlib.blake2b(repr(settings).encode("utf-8", "surrogateescape"), digest_size=16).hexdigest()
 
 
 def write_json(path: Path, value: object) -> None:
-    """Write a file whole or not at all, whoever else writes the same."""
+    """Write a file atomically, even if other processes write the same one."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name.lstrip('.')}.{os.getpid()}")
     temporary.write_text(json.dumps(value, ensure_ascii=False), encoding="utf-8")
@@ -112,7 +112,7 @@ def write_json(path: Path, value: object) -> None:
 
 
 def entries() -> Iterator[CacheEntry]:
-    """All that the cache holds, by kind and title."""
+    """All entries of the cache, by kind and title."""
     for kind, pattern in NAMES.items():
         folder, groups = cache_folder() / kind, dict[str, list[Path]]()
         for path in folder.iterdir() if folder.is_dir() else ():
@@ -124,9 +124,9 @@ def entries() -> Iterator[CacheEntry]:
 
 
 def clean(everything: bool = False) -> list[CacheEntry]:
-    """Remove what is unused or half-written, or everything; return what was removed.
+    """Remove unused and incomplete entries, or everything; return what was removed.
 
-    What another process is writing stays, and so do the locks, on which a process may be waiting.
+    Entries that another process is writing stay, and so do locks, for which a process may be waiting.
     """
     removed = []
     for entry in entries():
@@ -141,7 +141,7 @@ def clean(everything: bool = False) -> list[CacheEntry]:
 
 
 def remove(path: Path) -> None:
-    """Remove a file or a folder; a folder is out of sight before its first file is gone."""
+    """Remove a file or a folder; a folder is renamed before its first file is deleted."""
     if path.is_dir():
         gone = path if path.name.startswith(".") else path.with_name(f".{path.name}.gone")
         if gone != path:
@@ -153,13 +153,13 @@ def remove(path: Path) -> None:
 
 
 def size(path: Path) -> int:
-    """The bytes of a file, or of all files under a folder, without what was never written in a file with holes."""
+    """The bytes of a file, or of all files under a folder, not counting holes in sparse files."""
     files = [path] if path.is_file() else [Path(root, name) for root, _, names in os.walk(path) for name in names]
     return sum(min(state.st_size, 512 * state.st_blocks) for state in map(os.lstat, files))
 
 
 def _entry(path: Path, paths: Sequence[Path]) -> CacheEntry | None:
-    """What is kept under a name; None where only a lock or a note is left."""
+    """The entry of a name; None if only a lock or a note is left."""
     content = [each for each in paths if not each.name.startswith(".")]
     rest = [each for each in paths if each not in content and each != _note(path) and not _is_lock(each)]
     if not content and not rest:
@@ -172,7 +172,7 @@ def _entry(path: Path, paths: Sequence[Path]) -> CacheEntry | None:
             state, why = "being written", ""
         elif content and not why:
             state = "current"
-    title = str(about.get("title", "a copy of a store elsewhere" if path.parent.name == STORES else path.name))
+    title = str(about.get("title", "a copy of a remote store" if path.parent.name == STORES else path.name))
     used = max(each.stat().st_mtime for each in paths)
     own = tuple(each for each in paths if not _is_lock(each))
     return CacheEntry(path.parent.name, title, own, sum(map(size, own)), used, state, why)
@@ -187,23 +187,23 @@ def _why_unused(about: Mapping[str, Mapping[str, object]]) -> str:
         try:
             now = version_of(module)
         except (ImportError, AttributeError):
-            return f"{module} is no more"
+            return f"{module} no longer exists"
         if now != version:
             return f"{module} is at version {now}, and this is of version {version}"
     for folder, files in ((Path(folder), files) for folder, files in about.get("files", {}).items()):
         ours = folder.is_relative_to(cache_folder().absolute())
         if folder.exists() and files_fingerprint(folder) != files:
             return f"the files in {folder} have changed"
-        if ours and not folder.is_dir():  # others may lie on a disk that comes back
-            return f"it was made of {folder.name}, which is gone"
+        if ours and not folder.is_dir():  # other folders may be on a disk that is mounted again
+            return f"it was made from {folder.name}, which is gone"
         if ours and (why := _why_unused(_read(_note(folder)))):
-            return f"it was made of {folder.name}, which is no longer needed: {why}"
+            return f"it was made from {folder.name}, which is no longer needed: {why}"
     return ""
 
 
 @contextmanager
 def _alone(paths: Iterable[Path]) -> Iterator[bool]:
-    """Whether no other process is writing these; while the context lasts, none begins to."""
+    """Whether no other process is writing these; within the context, none can start to."""
     with ExitStack() as open_files:
         alone = True
         for path in paths:
@@ -214,9 +214,9 @@ def _alone(paths: Iterable[Path]) -> Iterator[bool]:
 
 
 def _locked(path: Path, open_files: ExitStack) -> bool:
-    """Take the lock that a file or folder is or has, if it has one and it is free."""
+    """Acquire the lock of a file or folder, if it has one and it is free."""
     last = path.name.rpartition(".")[2]
-    if path.name.startswith(".") and last.isdigit():  # written by the process of this number, in a moment or in long
+    if path.name.startswith(".") and last.isdigit():  # the temporary file of the process with this number
         return int(last) == os.getpid() or not _runs(int(last))
     if not (_is_lock(path) or path.name.endswith(".part")):
         return True

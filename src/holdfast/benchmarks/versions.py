@@ -1,4 +1,4 @@
-"""Which versions of the library's own parts runs were made with, and what must be said where these differ."""
+"""The versions of built-in parts with which runs were made, and a note if these differ."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 SHARED = ("engine", "benchmark", "reader", "tokenizer", "decoding", "task", "head", "model")
-"""Parts that all rows of a table have in common: where their versions differ, so may the results."""
+"""Parts that all rows of a table share: if their versions differ, so may the results."""
 OLDEST = "by holdfast 0.1"
-"""Of these, nothing tells which versions they were made with."""
+"""The label of runs whose versions are unknown."""
 NAMED = 4
-"""So many rows of a version are named, and the others counted."""
+"""How many rows of a version are listed by name; the others are counted."""
 
 
 def shared(config: Mapping[str, Any]) -> dict[str, int | str]:
-    """The versions that a run has of the parts that all rows have in common."""
+    """A run's versions of the parts that all rows share."""
     return {part: version for part, version in config.get("parts", {}).items() if part.startswith(SHARED)}
 
 
 def mixed(runs: Iterable[tuple[str, Mapping[str, Any]]]) -> tuple[str, ...]:
-    """A note for a table of such rows and configurations, if they were made with different versions of one part.
+    """A note for a table of these rows and configurations if versions of a part differ.
 
     >>> mixed([("er", {"parts": {"engine": 1}}), ("ewc", {"parts": {"engine": 2}}), ("lwf", {"parts": {"engine": 2}})])
     ('Made with different versions, which may be why they differ: engine 1 (er); engine 2 (ewc, lwf).',)

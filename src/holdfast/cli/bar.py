@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 SECONDS = 0.2
-"""How often the bar is drawn anew: reading the loss waits for the device."""
+"""The seconds between updates of the bar: reading the loss waits for the device."""
 
 
 class ProgressBar(Watch):
-    """A progress bar on standard error: which run, which stage, how far, the loss, and the speed."""
+    """A progress bar on standard error with the run, the stage, the progress, the loss and the speed."""
 
     def __init__(self, title: str, console: Console, stopping: Callable[[], bool]) -> None:
         self._stopping = stopping
@@ -41,7 +41,7 @@ class ProgressBar(Watch):
 
     @property
     def stopping(self) -> bool:  # type: ignore[override]
-        """Whether someone asked for a stop."""
+        """Whether the run was asked to stop."""
         return self._stopping()
 
     def __enter__(self) -> ProgressBar:

@@ -131,7 +131,7 @@ def _sum(found: Sequence[CacheEntry] | Sequence[Weights]) -> int:
 
 
 def in_bytes(count: float) -> str:
-    """A number of bytes in words.
+    """A number of bytes as text.
 
     >>> in_bytes(12), in_bytes(4_321_000), in_bytes(315e9)
     ('12 B', '4.3 MB', '315.0 GB')

@@ -1,4 +1,4 @@
-"""How `run`, `tune` and `plan` carry out their runs: what a person sees meanwhile, and what is said at the end."""
+"""How `run`, `tune` and `plan` execute their runs: what is shown meanwhile, and what is printed at the end."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 def carry(
     plan: Plan, store: Store, options: Options, setups: Setups, ranks: Ranks | None = None, jobs: int = 0
 ) -> PlanResult:
-    """Carry a plan out, `jobs` runs at once (0: as many as there are cores or GPUs), one of them in this process.
+    """Execute a plan, `jobs` runs at once (0: as many as there are cores or GPUs), one of them in this process.
 
-    Asked to stop, it saves and leaves with a sentence.
+    If asked to stop, save, print how to resume, and exit.
     """
     ranks = ranks or Ranks()
     make(store)
@@ -59,22 +59,22 @@ def carry(
         )
     if result.stopped:
         if not any(outcome.status == "stopped" for outcome in result.outcomes.values()):
-            console.print("stopped between two runs: run the same command to go on")
+            console.print("stopped between two runs: run the same command to resume")
         sys.exit(INTERRUPTED)
     return result
 
 
 def follow(plan: Plan, store: Store, engine: Engine, tries: int = TRIES, remote: Remote | None = None) -> PlanResult:
-    """Carry a plan out in other processes, with one bar for all its runs.
+    """Execute a plan in other processes, with one progress bar for all its runs.
 
-    Where the store is elsewhere, its records are copied here, and go back there once they are complete.
+    If the store is remote, its records are downloaded, and uploaded again once they are complete.
     """
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     if remote is not None:
         there = remote.done()
         for run in there & set(plan.configs):
             remote.down(run, store, LIGHT)
-        for run in plan.done(store) - there:  # an earlier call did not get so far, or it was taken away there
+        for run in plan.done(store) - there:  # an earlier call did not upload it, or it was deleted there
             remote.up(run, store)
     done = plan.done(store)
     lines = _Lines(plan, store, console, len(done))
@@ -100,13 +100,13 @@ def follow(plan: Plan, store: Store, engine: Engine, tries: int = TRIES, remote:
             if needs and store.folder(run).status() == "done":
                 remote.up(run, store, [LAST])
     if result.stopped:
-        console.print(f"stopped and saved in {store.path}: run the same command to go on", markup=False)
+        console.print(f"stopped and saved in {store.path}: run the same command to resume", markup=False)
         sys.exit(INTERRUPTED)
     return result
 
 
 class _Lines:
-    """A bar for the whole plan, and one for each run that is under way, from what it writes into its folder."""
+    """A bar for the whole plan, and one for each active run, from what it writes into its folder."""
 
     def __init__(self, plan: Plan, store: Store, console: Console, done: int) -> None:
         self.plan, self.store = plan, store
@@ -125,11 +125,11 @@ class _Lines:
         self.next = 0.0
 
     def ended(self) -> None:
-        """A run has ended."""
+        """A run ended."""
         self.progress.advance(self.whole)
 
     def show(self, runs: Sequence[str]) -> None:
-        """Draw anew what runs; a few times a second is enough."""
+        """Redraw the bars of active runs; a few times a second is enough."""
         if self.progress.disable or time.monotonic() < self.next:
             return
         self.next = time.monotonic() + 0.5
@@ -147,7 +147,7 @@ class _Lines:
 
 
 class _Shown:
-    """One bar a run, and a sentence on what went wrong."""
+    """One bar for each run, and an error message for each failure."""
 
     def __init__(self, plan: Plan, store: Store, console: Console, interrupt: Interrupt, ranks: Ranks) -> None:
         self.store, self.console, self.interrupt, self.ranks = store, console, interrupt, ranks
@@ -161,15 +161,15 @@ class _Shown:
     def told(self, config: Config, outcome: Outcome, again: bool) -> None:
         if outcome.status == "stopped":
             folder = self.store.folder(config.id).path
-            self.console.print(f"stopped and saved in {folder}: run the same command to go on", markup=False)
+            self.console.print(f"stopped and saved in {folder}: run the same command to resume", markup=False)
         elif outcome.status != "done":
             self.console.print(f"failed: {self.labels[config.id]}: {outcome.reason}", markup=False)
-            if self.ranks.size > 1:  # the other ranks are still in the middle of it
+            if self.ranks.size > 1:  # the other ranks are still training
                 sys.exit(2 if outcome.status == "refused" else 1)
 
 
 def end(result: PlanResult) -> None:
-    """Leave with the right sentence and status where runs failed: 2 where the call was wrong, else 1."""
+    """If runs failed, exit with a message and a status: 2 for a mistake in the call, else 1."""
     failed = result.failed()
     if not failed:
         return

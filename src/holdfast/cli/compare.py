@@ -71,7 +71,7 @@ def _say(left_out: Sequence[Run]) -> None:
 
 
 def _in_terminal(table: TableBlock) -> Grid:
-    """The table as texts: what is marked with a star, and our own value there in bold where the terminal can."""
+    """The table as text: marked values have a star, and our own are bold if the terminal supports it."""
     from rich.markup import escape
 
     from holdfast.reports.formats import grid

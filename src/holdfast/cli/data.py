@@ -1,4 +1,4 @@
-"""`holdfast data`: make small datasets, check what a folder holds, and look at it."""
+"""`holdfast data`: make small datasets, check what a folder holds, and view it."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def make(
 ) -> None:
     """Write small synthetic datasets in official formats.
 
-    The datasets are drawn from the synthetic world. If the command is interrupted, repeat it to go on.
+    The datasets are drawn from the synthetic world. If the command is interrupted, repeat it to continue.
     """
     from rich.console import Console
 
@@ -161,7 +161,7 @@ def check(
 
 
 def _is_planted(finding: Finding) -> bool:
-    """Whether what is bad in a split is what the writer of synthetic data put there."""
+    """Whether the bad records of a split are those that the writer of synthetic data planted."""
     from importlib import import_module
 
     from holdfast.world.whole import MARK
@@ -173,7 +173,7 @@ def _is_planted(finding: Finding) -> bool:
 
 
 def _absent(found: list[Finding]) -> str:
-    """The splits that are missing, wholly or in part, with the folder of each dataset."""
+    """The splits that are missing, completely or partly, with the folder of each dataset."""
     missing: dict[tuple[str, str], list[str]] = {}
     for finding in found:
         own = [finding.split] if finding.verdict == "absent" else list(finding.lacks)

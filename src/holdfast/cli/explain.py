@@ -1,4 +1,4 @@
-"""`holdfast list KIND NAME`: what a thing's own source says of it and of its settings, in the width of the terminal."""
+"""`holdfast list KIND NAME`: a part and its settings, explained from its source, in the width of the terminal."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from holdfast.settings import Setting, settings_of, written
 
 WIDEST = 100
 _OPTIONS = ("scale", "setting", "order", "data", "skip_bad", "seed")
-"""Settings of a benchmark that `holdfast run` has as options."""
+"""Settings of a benchmark that are also options of `holdfast run`."""
 _ITEM = re.compile(r"- |\||[A-Z]\w+( \w+)?: ")
-"""A line of a docstring that begins something new: a point of a list, a row of a table, `Paper: ...`."""
+"""A line of a docstring that starts a new item: a list item, a table row, `Paper: ...`."""
 
 
 def about(kind: str, word: str, as_json: bool) -> None:
@@ -67,7 +67,7 @@ def settings_in(entry: registry.Entry) -> tuple[Setting, ...]:
 
 
 def explained(settings: Iterable[Setting], owner: str, given: Mapping[str, str] | None = None, row: str = "") -> str:
-    """Settings as text: each with what it may be, its default, its value in a row of a paper's table, its meaning."""
+    """Settings as text: the type and range, default, value in a row of a paper's table, and meaning of each."""
     given = given or {}
     pairs = []
     for each in settings:
@@ -78,12 +78,12 @@ def explained(settings: Iterable[Setting], owner: str, given: Mapping[str, str] 
 
 
 def width() -> int:
-    """How wide text is: as the terminal, and at most what is pleasant to read."""
+    """The width of text: the terminal's, up to a comfortable line length."""
     return min(shutil.get_terminal_size().columns, WIDEST)
 
 
 def reflow(text: str, wide: int) -> str:
-    """A docstring in another width: paragraphs, lists and tables stay what they are.
+    """A docstring at another width: paragraphs, lists and tables keep their form.
 
     >>> print(reflow("One: a b c\\nd e f\\nTwo: g\\n\\n| h | i |\\n|---|---|\\n| j | k |", 12))
     One: a b c d
@@ -111,7 +111,7 @@ def reflow(text: str, wide: int) -> str:
 
 
 def _definitions(pairs: Iterable[tuple[str, list[str]]], wide: int) -> str:
-    """Words on the left, and on the right what is said of each."""
+    """Terms on the left and their explanations on the right."""
     pairs = list(pairs)
     left = max(len(word) for word, _ in pairs) + 4
     lines = []
@@ -126,7 +126,7 @@ def _wrap(text: str, wide: int, hanging: str = "") -> str:
 
 
 def _source(entry: registry.Entry) -> str:
-    """The docstring of its file; of a benchmark, and of what is not built in, its own one comes first."""
+    """The docstring of its file; for benchmarks and external parts, its own docstring comes first."""
     thing, own = entry.load(), ""
     module = sys.modules.get(thing.__module__ if isinstance(thing, type) else entry.module)
     text = (module.__doc__ or "").strip() if module else ""

@@ -22,7 +22,7 @@ def features(
     ],
     out: Annotated[Path, typer.Option(metavar="FILE", help="The .npy or .h5 file to write.")],
     kind: Annotated[
-        str, typer.Option(metavar="KIND", help="grid: the feature map. regions: a feature for each cell, or box.")
+        str, typer.Option(metavar="KIND", help="grid: the feature map. regions: a feature for each cell or box.")
     ] = "grid",
     model: Annotated[
         str, typer.Option(metavar="NAME", help="efficientnet-lite0, vit, hf:FOLDER, net.py:Net; default: a ResNet.")
@@ -32,7 +32,9 @@ def features(
         typer.Option(metavar="FILE", help="The weights: for a ResNet, as torchvision publishes them; or a model's."),
     ] = "",
     depth: Annotated[int, typer.Option(metavar="N", help="The ResNet: 18, 34, 50 or 101.")] = 101,
-    stage: Annotated[int, typer.Option(metavar="N", min=1, max=4, help="The ResNet's stage that gives the map.")] = 3,
+    stage: Annotated[
+        int, typer.Option(metavar="N", min=1, max=4, help="The stage of the ResNet that returns the map.")
+    ] = 3,
     side: Annotated[
         int | None, typer.Option(metavar="PIXELS", min=32, help="Resize images to this side. Default: the model's.")
     ] = None,
@@ -48,7 +50,7 @@ def features(
     """Compute features of images.
 
     By default, they are the stage-3 maps of a ResNet, 1024x14x14 for images of side 224. If the command is
-    interrupted, repeat it. docs/data.md shows how to use the features.
+    interrupted, repeat it to continue. docs/data.md shows how to use the features.
     """
     from holdfast.experiments.runner import find_device
     from holdfast.pretraining.backbones import Backbone, GridOf, ModelBackbone, ResNetBackbone, network
@@ -67,7 +69,7 @@ def features(
     found_kind = cast(Literal["grid", "regions"], kind)
     kept = Kept(found_kind, cells, read_boxes(boxes) if boxes else None)
     place = str(find_device(device))
-    network(backbone)  # what is wrong with it is told at once
+    network(backbone)  # reports its mistakes at once
     with progress_bar("features") as progress:
         shape = compute_features(
             GridOf(backbone, place),

@@ -14,7 +14,7 @@ from holdfast.errors import UserError, nearest
 
 KINDS = ("benchmarks", "algorithms", "models", "datasets")
 ALONE = ("training", "runs")
-"""What is listed without a name."""
+"""Lists that take no name."""
 
 
 def register(app: typer.Typer) -> None:
@@ -34,7 +34,7 @@ def list_(
     out: Out = Path("runs"),
     as_json: Json = False,
 ) -> None:
-    """List what there is, or explain one thing.
+    """List all parts, or explain one of them.
 
     `list algorithms` lists all algorithms, `list algorithms ewc` explains one and its settings, `list training`
     explains the settings of training, and `list runs` lists the runs of a store.
@@ -125,6 +125,7 @@ def show(
     from holdfast.reports.tables import comparison, matrix
 
     console = Console(highlight=False, soft_wrap=True)
+    whole = not console.is_terminal  # commands and messages stay whole in a terminal, too: they are copied
     console.print(f"[bold]run {found.id}[/bold]  {found.status}  {found.path}")
     algorithms = [*config["transforms"], *map(_line, config["algorithms"])]
     lines = {
@@ -138,13 +139,13 @@ def show(
     if "parts" in config:
         lines["versions"] = ", ".join(f"{part}={version}" for part, version in sorted(config["parts"].items()))
     for name, line in lines.items():
-        console.print(f"{name}: {line}", markup=False)
+        console.print(f"{name}: {line}", markup=False, soft_wrap=whole)
     if record is not None:
         print_grid(matrix(record))
         print_grid(comparison([record]))
         if record.chance:
             guesses = ", ".join(f"{name} {100 * score:.1f}" for name, score in record.chance.items())
-            console.print(f"guessing scores: {guesses}")
+            console.print(f"guessing scores: {guesses}", soft_wrap=whole)
         if record.dropped:
             console.print(f"{record.dropped} bad records were skipped:")
             for problem in record.problems:
@@ -153,7 +154,8 @@ def show(
         console.print(
             f"cost: {cost['steps']} steps, {cost['seconds']:.1f} s, {cost['examples_forward']} examples forward and "
             f"{cost['examples_backward']} backward, {cost['memory_bytes']} bytes kept by the algorithm, "
-            f"{cost['parameters']} parameters"
+            f"{cost['parameters']} parameters",
+            soft_wrap=whole,
         )
     elif failure := folder.failure():
         console.print(failure, markup=False, style="red")
@@ -186,7 +188,12 @@ def _list_runs(out: Path, as_json: bool) -> None:
     notes = [f"{run} is broken: {problem}" for run, status, *_, problem in rows if status == "broken"]
     shown = tuple(row[:-1] for row in rows)
     print_grid(
-        Grid(f"runs in {out}", columns[:-1], shown, tuple(notes) if rows else ("None yet: `holdfast run` makes some.",))
+        Grid(
+            f"runs in {out}",
+            columns[:-1],
+            shown,
+            tuple(notes) if rows else ("No runs yet: `holdfast run` makes some.",),
+        )
     )
 
 

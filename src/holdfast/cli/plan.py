@@ -31,7 +31,7 @@ ENGINES = ("local", "ray")
 
 @dataclass(frozen=True)
 class Chosen:
-    """What a search of a plan chose, among its trials."""
+    """The choice that a plan's search made among its trials."""
 
     title: str
     measure: Measure
@@ -44,7 +44,7 @@ class Chosen:
         return dict(self.tied[0].settings) if self.tied else None
 
     def sentence(self) -> str:
-        """What was chosen, and what the others scored."""
+        """What was chosen, and the scores of the others."""
         values = "; ".join(f"{_words(each.settings)}: {self._shown(each.mean)}" for each in self.trials)
         if not self.tied:
             return f"nothing could be chosen by {self.measure.title} on validation data ({values})"
@@ -145,7 +145,7 @@ def plan(
 
 
 def _refuse_unknown(searches: Sequence[PlanSearch]) -> None:
-    """Raise a UserError, before anything is run, if a search chooses by a measure that there is not."""
+    """Raise a UserError, before anything is run, if a search chooses by an unknown measure."""
     from holdfast.experiments.config import resolve
 
     for search in searches:
@@ -157,7 +157,7 @@ def _refuse_unknown(searches: Sequence[PlanSearch]) -> None:
 
 
 def _choose(searches: Sequence[PlanSearch], plan: Plan, store: Store, remote: Remote | None) -> list[Chosen]:
-    """Choose on validation data, and write into the records of what was chosen how that was done."""
+    """Choose on validation data, and record how in the runs that were chosen."""
     from holdfast.experiments.remote import LAST
     from holdfast.experiments.setups import Setups
     from holdfast.experiments.tune import best, judged, note
@@ -314,7 +314,7 @@ def _on_ray(
 
 
 def _time(seconds: float) -> str:
-    """A duration in words.
+    """A duration as text.
 
     >>> _time(4000), _time(75), _time(0.25)
     ('1 h 6 min', '1 min 15 s', '0.2 s')

@@ -33,7 +33,7 @@ def pretrain(
     """Pre-train a small encoder on synthetic data.
 
     It learns to fill in masked words, and to tell which of two sentences matches a picture of the synthetic world. If
-    the command is interrupted, repeat it to go on.
+    the command is interrupted, repeat it to continue.
     """
     from rich.console import Console
 
@@ -57,7 +57,7 @@ def pretrain(
             with ProgressBar(f"pre-training {model}", console, lambda: interrupt.asked) as bar:
                 found = carry_out(settings, out, str(place), bar)
         except (Stopped, KeyboardInterrupt):
-            console.print(f"stopped and saved in {out}: run the same command to go on", markup=False)
+            console.print(f"stopped and saved in {out}: run the same command to resume", markup=False)
             raise typer.Exit(INTERRUPTED) from None
     if as_json:
         print_json(found)

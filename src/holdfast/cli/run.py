@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from holdfast.experiments.store import Store
 
 FEW = 4
-"""With up to this many runs, print how to show each one."""
+"""With up to this many runs, print the command that shows each one."""
 
 
 def register(app: typer.Typer) -> None:
@@ -189,7 +189,7 @@ def _run_all(
 
 
 def _show_sizes(requests: list[Request], out: Path, needs: bool, as_json: bool) -> None:
-    """How large each run would be."""
+    """The size that each run would have."""
     from holdfast.cli.screen import print_grid, print_json
     from holdfast.errors import in_bytes
     from holdfast.experiments.frozen import most_bytes

@@ -1,7 +1,8 @@
 """Images that stay files: a column of paths, decoded by worker processes when a batch asks for them.
 
-No torch here: a worker starts in a moment. Pixels come back through shared memory, so none are pickled. What is asked
-for ahead of time (`prefetch`) is decoded while the caller does something else; what was not is decoded at once.
+This module does not import torch, so that workers start quickly. Pixels are returned in shared memory, without
+pickling. Images requested in advance (`prefetch`) are decoded while the caller does something else; others are decoded
+on demand.
 
 ```
 FOLDER/image.path.npy      all paths, one after another, as bytes
@@ -47,9 +48,9 @@ Numbers: TypeAlias = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class ImageFileColumn:
-    """A column of images that are files: row r shows image `index[r]`, or images where the index has two dimensions.
+    """A column of image files: row r shows image `index[r]`, or several images if the index has two dimensions.
 
-    Rows come as a table of decoded images would give them: uint8, channels first. With `workers` 0, they are decoded
+    Rows have the form of a table of decoded images: uint8, channels first. With `workers` 0, they are decoded
     in this process.
     """
 
@@ -71,7 +72,7 @@ class ImageFileColumn:
 
     @property
     def row_bytes(self) -> int:
-        """The bytes of a row once it is decoded: what a memory that keeps it is charged, as for any other table."""
+        """The bytes of a decoded row, which count for a memory that keeps it, as for any other table."""
         images = 1 if self.index is None else int(np.prod(self.index.shape[1:]))
         return images * int(np.prod(self.shape))
 
@@ -86,13 +87,13 @@ class ImageFileColumn:
         return Path(os.fsdecode(self.paths[self.ends[image - 1] if image else 0 : self.ends[image]].tobytes()))
 
     def rows(self, rows: Numbers) -> NDArray[np.uint8]:
-        """The images of some rows, in their order: those decoded ahead, and the others decoded now."""
+        """The images of some rows, in order: those decoded ahead, and the others decoded now."""
         wanted = rows if self.index is None else self.index[rows]
         images, places = np.unique(wanted, return_inverse=True)
         early = max(self._ahead, key=lambda request: request.has(images).sum(), default=None)
         there = np.zeros(len(images), np.bool_) if early is None else early.has(images)
         pixels = np.empty((len(images), *self.shape), np.uint8)
-        late = None if there.all() else self._request(images[~there])  # before anything is waited for
+        late = None if there.all() else self._request(images[~there])  # before waiting for anything
         if early is not None and there.any():
             self._ahead.remove(early)
             pixels[there] = early.take(images[there])
@@ -101,7 +102,7 @@ class ImageFileColumn:
         return pixels[places.reshape(-1)].reshape(*wanted.shape, *self.shape)
 
     def prefetch(self, rows: Numbers) -> None:
-        """Begin to decode rows that will soon be asked for. Nothing happens where there are no workers."""
+        """Start decoding rows that will be needed soon. Without workers, this does nothing."""
         if self.workers == 0 or len(rows) == 0 or not may_spawn():
             return
         images = np.unique(rows if self.index is None else self.index[rows])
@@ -113,7 +114,9 @@ class ImageFileColumn:
             self._ahead.append(request)
 
     def contents(self) -> list[Array]:
-        """What decides every value: the files' contents, how they are resized, and which row shows which."""
+        """A hash of everything that affects values: the files' content, the resizing, and the assignment of images to
+        rows.
+        """
         fit = np.array([number or 0 for number in self.fit.numbers()])
         return [self.digests, fit, *(() if self.index is None else (self.index,))]
 
@@ -123,7 +126,7 @@ class ImageFileColumn:
         return pixels
 
     def _request(self, images: Numbers) -> _DecodeRequest | None:
-        """None where there are no workers, or no memory to share with them."""
+        """The request, or None without workers or shared memory."""
         memory = _reserve(len(images) * int(np.prod(self.shape))) if self.workers and may_spawn() else None
         return None if memory is None else _DecodeRequest(images, self._paths(images), self.fit, memory, self.workers)
 
@@ -138,10 +141,10 @@ def survey(
     workers: int = 1,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> dict[int, str]:
-    """Write the column of image files, and `image_size.npy` where images keep their proportions, into a folder.
+    """Write the column of image files, and `image_size.npy` if images keep their proportions, into a folder.
 
-    Each file is read and hashed, and its header looked at; its pixels are decoded only when they are used. Files that
-    are missing or no image are told: their numbers, and what is wrong.
+    Each file is read and hashed, and its header is checked; its pixels are decoded only when they are used. Files that
+    are missing or are not images are returned: their numbers, and what is wrong.
 
     >>> import tempfile
     >>> from PIL import Image
@@ -161,7 +164,7 @@ def survey(
     files = [Path(picture.source) for picture in pictures if isinstance(picture.source, Path)]
     digests, sizes = np.zeros((len(files), 16), np.uint8), np.zeros((len(files), 2), np.int32)
     bad: dict[int, str] = {}
-    with ThreadPoolExecutor(max(workers, 1)) as threads:  # hashing and reading let other threads run
+    with ThreadPoolExecutor(max(workers, 1)) as threads:  # hashing and reading release the GIL
         for start in range(0, len(files), _WINDOW):
             found = threads.map(functools.partial(_look, fit=fit), files[start : start + _WINDOW])
             for number, seen in enumerate(found, start):
@@ -181,7 +184,7 @@ def survey(
 
 
 def open_files(folder: Path, workers: int = 1) -> ImageFileColumn:
-    """Open the column that `survey` wrote: paths are mapped into memory, no image is touched.
+    """Open the column that `survey` wrote: paths are mapped into memory, and no image is opened.
 
     >>> import tempfile
     >>> from PIL import Image
@@ -209,7 +212,7 @@ def open_files(folder: Path, workers: int = 1) -> ImageFileColumn:
 
 
 class _DecodeRequest:
-    """Images that are being decoded into shared memory of their own, which goes when the request goes."""
+    """Images that are being decoded into the request's own shared memory, which is freed with it."""
 
     def __init__(
         self, images: Numbers, paths: Sequence[Path], fit: ImageFit, memory: SharedMemory, workers: int
@@ -231,7 +234,7 @@ class _DecodeRequest:
         return np.isin(images, self.images)
 
     def take(self, images: Numbers) -> NDArray[np.uint8]:
-        """Some of the images, in this order, once they are decoded; the request is used up."""
+        """Some of the images, in this order, once they are decoded; the request is then consumed."""
         bad: dict[int, str] = {}
         try:
             for future in self.futures:
@@ -250,7 +253,7 @@ class _DecodeRequest:
 
 
 def _reserve(size: int) -> SharedMemory | None:
-    """Shared memory that is really there: writing past what a small /dev/shm holds would kill a process wordlessly."""
+    """Allocate shared memory in advance: writing beyond a small /dev/shm would kill the process silently."""
     memory = SharedMemory(create=True, size=size)
     if not _MEMORY.is_dir():
         return memory
@@ -274,14 +277,14 @@ def _reserve(size: int) -> SharedMemory | None:
 
 
 def _release(memory: SharedMemory, futures: Sequence[Future[dict[int, str]]]) -> None:
-    wait([future for future in futures if not future.cancel()])  # a chunk in hand is a few images
+    wait([future for future in futures if not future.cancel()])  # a running chunk is a few images
     memory.close()
     memory.unlink()
 
 
 @functools.cache
 def _pool(workers: int, process: int) -> ProcessPoolExecutor:
-    """The workers of all columns of a process. Spawned: a fork would copy the locks of the caller's threads."""
+    """The workers of all columns of a process. They are spawned: a fork would copy locks of the caller's threads."""
     return worker_pool(workers)
 
 
@@ -321,7 +324,7 @@ def _tell(bad: dict[int, str]) -> None:
 
 
 def _look(file: Path, fit: ImageFit) -> tuple[bytes, tuple[int, int]] | str:
-    """The hash of a file and the height and width that it will have, or what is wrong with it."""
+    """The hash of a file and its height and width after resizing, or what is wrong with it."""
     try:
         width, height = header_size(file, fit.size, fit.shorter, fit.longest, fit.step)
         with open_regular(file) as content:

@@ -1,17 +1,17 @@
 """Examples prepared once, as columns on disk: `.npy` files that are mapped into memory, and an index in JSON.
 
 ```
-FOLDER/index.json         the fingerprint of the source, the columns, what was left out, checksums of all files
+FOLDER/index.json         the fingerprint of the source, the columns, what was skipped, checksums of all files
 FOLDER/id.npy             the examples' ids
 FOLDER/target.npy         the targets
 FOLDER/image.npy          each distinct image once, (images, 3, height, width) uint8
 FOLDER/image.row.npy      which image, or images, each example shows
-FOLDER/image.path.npy ... in its place, where images stay files: see data/lazy.py
-FOLDER/text.npy ...       word pieces, and whatever else the caller asks for
+FOLDER/image.path.npy ... instead, if images stay files: see data/lazy.py
+FOLDER/text.npy ...       word pieces, and other columns of the caller
 ```
 
-A folder is there whole or not at all: it is written under another name, synced and renamed. One that is damaged is
-prepared again.
+A folder is complete or absent: it is written under another name, synced and renamed. A damaged one is prepared
+again.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from holdfast.errors import UserError, in_bytes
 from holdfast.types import Array, Example
 
 VERSION = 1
-"""Of the layout, and of how it is filled; a table of another version is prepared anew."""
+"""The version of the layout and its content; a table of another version is prepared again."""
 _RESERVED = ("id", "target", "image", "image_size", "text", "text_length", "text_second")
 _CHUNK = 1024
 
@@ -51,7 +51,7 @@ Values: TypeAlias = Callable[[Sequence[Example]], Array]
 
 @dataclass(frozen=True)
 class PreparedTable:
-    """A prepared table, the ids of its rows, its source's fingerprint, and what had to be left out."""
+    """A prepared table, the ids of its rows, its source's fingerprint, and what had to be skipped."""
 
     table: Table
     ids: NDArray[np.str_]
@@ -67,7 +67,7 @@ def class_numbers(examples: Sequence[Example]) -> Array:
     """
     for example in examples:
         if not isinstance(example.target, int):
-            raise UserError(f"example {example.id} has the target {example.target!r}, which is no class number")
+            raise UserError(f"example {example.id} has the target {example.target!r}, which is not a class number")
     return np.array([example.target for example in examples], np.int64)
 
 
@@ -92,18 +92,18 @@ def prepare(
     workers: int = 1,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> PreparedTable:
-    """Open the prepared table in a folder; prepare it first where it is not there or its source has changed.
+    """Open the prepared table in a folder; prepare it first if it is missing or its source has changed.
 
-    Inputs: `image` (examples, [images,] 3, height, width), with `image_size` where images keep their proportions;
+    Inputs: `image` (examples, [images,] 3, height, width), with `image_size` if images keep their proportions;
     `text` and `text_length`, of each choice where examples have choices; `text_second`, where the choice begins as a
     segment of its own, unless text and choice are `joined` to one text; and any further `columns`. `source` is the
-    caller's word for the examples and everything that the functions depend on (see `files_fingerprint`); while it and
-    the settings stay the same, the examples are not even read. Without it, all values that go in are compared. At most
-    `skip` examples whose images cannot be decoded are left out and told in `problems`.
+    caller's hash of the examples and everything that the functions depend on (see `files_fingerprint`); while it and
+    the settings stay the same, the examples are not even read. Without it, all input values are compared. At most
+    `skip` examples whose images cannot be decoded are skipped and listed in `problems`.
 
     Images are decoded once, by `workers`. With `decode=False`, which suits sets too large for that, they stay files,
-    and `workers` processes (this one, for 0) decode each batch; then a file whose header is whole but whose pixels are
-    not is told only when a batch needs it.
+    and `workers` processes (this one, for 0) decode each batch; then a file with an intact header but damaged pixels is
+    only reported when a batch needs it.
 
     >>> import tempfile
     >>> red = Example("a", 1, (np.full((4, 4, 3), 9, np.uint8),))
@@ -112,13 +112,13 @@ def prepare(
     (torch.Size([1, 3, 2, 2]), ['a'])
     """
     if (tokenizer is None) != (length is None):
-        raise UserError("word pieces need a tokenizer and a length, both of them")
+        raise UserError("word pieces need both a tokenizer and a length")
     fit = ImageFit(image_size, shorter, longest, step)
     pieces = None if tokenizer is None else tokenizer.fingerprint
     values = dict(columns or {})
     for name in values:
         if not name.isidentifier() or name in _RESERVED:
-            raise UserError(f"a column cannot be called {name!r}: give it a plain name, none of {', '.join(_RESERVED)}")
+            raise UserError(f"a column cannot be called {name!r}: use a plain name other than {', '.join(_RESERVED)}")
     settings = [VERSION, task, *fit.numbers(), pieces, length, sorted(values), drawing is not None]
     settings += [word for word, holds in (("files", not decode), ("joined", joined)) if holds]
     known = None if source is None else _hash(settings, [source])
@@ -132,7 +132,7 @@ def prepare(
     if found := _open(folder, fingerprint, skip, workers):
         return found
     with _alone(folder) as partial:
-        if found := _open(folder, fingerprint, skip, workers):  # another process made it while this one waited
+        if found := _open(folder, fingerprint, skip, workers):  # another process prepared it while this one waited
             return found
         kept, problems = _write_images(partial, rows, drawings, fit, skip, decode, workers, progress)
         if tokenizer is not None and length is not None:
@@ -150,9 +150,9 @@ def prepare(
 
 
 def open_prepared(folder: Path, workers: int = 1) -> PreparedTable:
-    """Open a table that was prepared before, whatever its source was; `workers` decode images that stayed files.
+    """Open a prepared table, whatever its source was; `workers` decode images that stayed files.
 
-    All of its files are verified first, once in a process.
+    All of its files are verified first, once per process.
 
     >>> import tempfile
     >>> folder = Path(tempfile.mkdtemp()) / "train"
@@ -163,7 +163,7 @@ def open_prepared(folder: Path, workers: int = 1) -> PreparedTable:
 
 
 def _read(folder: Path, workers: int, *, verified: bool) -> PreparedTable:
-    """Open a table; `verified` refuses one that was written before there were checksums."""
+    """Open a table; with `verified`, raise an error for one that predates checksums."""
     try:
         index = checksums.read_json(folder / "index.json", required=verified)
         checksums.check_folder(folder, index["files"] if verified else index.get("files", {}))
@@ -186,7 +186,7 @@ def _read(folder: Path, workers: int, *, verified: bool) -> PreparedTable:
 def files_fingerprint(folder: Path, *settings: object) -> str:
     """A hash of the names, sizes and times of all files under a folder, and of any settings: a `source` for `prepare`.
 
-    Of a file, its own.
+    For a file, its own.
 
     >>> here = Path(__file__).parent
     >>> files_fingerprint(here, "train") == files_fingerprint(here, "train") != files_fingerprint(here, "val")
@@ -210,7 +210,7 @@ def files_fingerprint(folder: Path, *settings: object) -> str:
 
 
 def _open(folder: Path, fingerprint: str, skip: int, workers: int) -> PreparedTable | None:
-    """The table that is there, if it is whole, comes from this source, and leaves out no more than it may."""
+    """The existing table, if it is intact, has this source, and skips no more than allowed."""
     try:
         found = _read(folder, workers, verified=True)
     except UserError:
@@ -219,7 +219,7 @@ def _open(folder: Path, fingerprint: str, skip: int, workers: int) -> PreparedTa
 
 
 def _tensor(path: Path) -> torch.Tensor:
-    # Copy on write: a tensor that PyTorch takes for writable, over a file that nothing can change through it.
+    # Copy on write: PyTorch considers the tensor writable, and nothing can change the file through it.
     return torch.from_numpy(np.load(path, mmap_mode="c"))
 
 
@@ -241,10 +241,10 @@ def _write_images(
     workers: int,
     progress: Callable[[int, int], None],
 ) -> tuple[Sequence[Example], list[str]]:
-    """Write the image table; return the examples that have all their images, and what is wrong with the others."""
+    """Write the image table; return the examples with all their images, and what is wrong with the others."""
     counts = {len(row.images) for row in rows}
     if len(counts) > 1:
-        raise UserError(f"each example of a task has as many images as the others, but here some have {sorted(counts)}")
+        raise UserError(f"all examples of a task need the same number of images, but here some have {sorted(counts)}")
     if counts == {0}:
         return rows, []
     pictures, numbers = _distinct(rows, drawings)
@@ -261,7 +261,7 @@ def _write_images(
         raise UserError(f"no example is left: {problems[0]}")
     if kept.shape[1] == 1:
         kept = kept[:, 0]
-    if not np.array_equal(kept, np.arange(len(pictures))):  # where each row has an image of its own, no index is needed
+    if not np.array_equal(kept, np.arange(len(pictures))):  # if each row has its own image, no index is needed
         np.save(partial / "image.row.npy", kept)
     dropped = set(lost)
     return [row for place, row in enumerate(rows) if place not in dropped], problems
@@ -273,7 +273,7 @@ def _decode_all(
     """Write the decoded images; return the numbers of those that cannot be, and what is wrong with them."""
     shape = (len(pictures), *fit.shape(pictures))
     need, free = int(np.prod(shape)), shutil.disk_usage(partial).free
-    if need > free:  # writing to a mapped file on a full disk would kill the process without a word
+    if need > free:  # writing to a mapped file on a full disk would kill the process silently
         raise UserError(f"the images take {in_bytes(need)}, but {partial.parent} has {in_bytes(free)} free")
     images, sizes = partial / "image.npy", partial / "image_size.npy"
     np.lib.format.open_memmap(images, "w+", np.uint8, shape).flush()
@@ -287,7 +287,7 @@ def _decode_all(
 def _distinct(
     rows: Sequence[Example], drawings: Sequence[Drawing | None]
 ) -> tuple[list[StoredImage], NDArray[np.int64]]:
-    """Each file with each drawing once, in the order of the examples, and which of them each example shows."""
+    """The distinct pairs of file and drawing, in the order of the examples, and those that each example shows."""
     pictures: list[StoredImage] = []
     seen: dict[tuple[Path, Drawing | None], int] = {}
     numbers = np.zeros((len(rows), len(rows[0].images)), np.int64)
@@ -303,10 +303,10 @@ def _distinct(
 
 
 def _write_text(partial: Path, rows: Sequence[Example], tokenizer: Tokenizer, length: int, joined: bool) -> None:
-    """A text alone, or each choice: after the text, or alone where there is none."""
+    """The text alone, or each choice, preceded by the text if there is one."""
     choices = {len(row.choices) for row in rows}
     if len(choices) > 1:
-        raise UserError(f"each example of a task has as many choices, but here some have {sorted(choices)}")
+        raise UserError(f"all examples of a task need the same number of choices, but here some have {sorted(choices)}")
     count = choices.pop()
     paired = count > 0 and any(row.text for row in rows)
 
@@ -356,14 +356,14 @@ def _write(path: Path, rows: int, chunks: Iterable[Array]) -> None:
 
 @contextlib.contextmanager
 def _alone(folder: Path) -> Iterator[Path]:
-    """An empty folder to fill, while no other process prepares the same table; gone afterwards, if not published."""
+    """An empty folder to fill while no other process prepares the same table; it is removed unless published."""
     if folder.is_file() or (folder.exists() and any(folder.iterdir()) and not (folder / "index.json").is_file()):
-        raise UserError(f"{folder} holds something else than a prepared table: give another folder")
+        raise UserError(f"{folder} contains something other than a prepared table: give another folder")
     folder.parent.mkdir(parents=True, exist_ok=True)
     partial, old = _beside(folder, "partial"), _beside(folder, "old")
     with _beside(folder, "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # it ends with the process, however that ends
-        for left in (partial, old):  # by a process that was killed
+        fcntl.flock(lock, fcntl.LOCK_EX)  # released when the process ends, however it ends
+        for left in (partial, old):  # from a process that was killed
             shutil.rmtree(left, ignore_errors=True)
         partial.mkdir()
         try:
@@ -405,7 +405,7 @@ def _hash(settings: Sequence[object], contents: Iterable[str | bytes]) -> str:
 def _contents(
     rows: Sequence[Example], drawings: Sequence[Drawing | None], functions: Sequence[Values]
 ) -> Iterator[str | bytes]:
-    """All that goes into a table: texts, drawings, the state of each image file or its pixels, and every value."""
+    """A hash of everything in a table: texts, drawings, the state of each image file or its pixels, and every value."""
     states: dict[Path, str] = {}
     for row, drawing in zip(rows, drawings, strict=True):
         yield repr((row.id, row.text, row.choices, drawing))
@@ -428,6 +428,6 @@ def file_state(image: Path) -> str:
     """The name, size and time of a file, which change with its content."""
     try:
         state = image.stat()
-    except OSError:  # told when it is decoded, with the example's id
+    except OSError:  # reported when it is decoded, with the example's id
         return f"{image} missing"
     return f"{image}/{state.st_size}/{state.st_mtime_ns}"

@@ -1,6 +1,6 @@
 """Checkpoints: one safetensors file each, whose header carries the rest of the state as JSON.
 
-A file is written under a temporary name, fsynced and renamed, so that a name is either absent or whole. Its header
+A file is written under a temporary name, fsynced and renamed, so that it is either absent or complete. Its header
 holds a checksum of the whole file, which is verified on reading. The last two are kept: if the newest is damaged, the
 run continues from the one before it.
 """
@@ -31,10 +31,10 @@ KEEP = 2
 
 
 class Checkpoints:
-    """The checkpoints of one run, written each `every_steps` steps or `every_seconds` seconds, whichever is first.
+    """The checkpoints of one run, written every `every_steps` steps or `every_seconds` seconds, whichever comes first.
 
-    Of several ranks, only the first `writes`; the others read. Where `stages` names a folder, the model's weights at
-    the end of each stage stay there.
+    Of several ranks, only the first `writes`; the others read. If `stages` names a folder, the model's weights at
+    the end of each stage are kept there.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class Checkpoints:
         return self.every_seconds is not None and time.monotonic() - self._last_time >= self.every_seconds
 
     def save(self, step: int, state: dict[str, Any]) -> None:
-        """Write the state after a step; on failure, say so and keep what was there."""
+        """Write the state after a step; if that fails, report it and keep the earlier checkpoints."""
         assert self.writes
         path = self._path(step)
         try:
@@ -70,7 +70,7 @@ class Checkpoints:
             raise RunError(
                 f"could not write the checkpoint of step {step} to {path}: {reason(error)}; "
                 + (f"the checkpoint of step {int(kept[-1].stem)} is kept" if kept else "there is none before it")
-                + ": make room there, and run the same command again"
+                + ": free some space there, and run the same command again"
             ) from error
         self._last_step, self._last_time = step, time.monotonic()
         for old in self._paths()[:-KEEP]:
@@ -79,8 +79,8 @@ class Checkpoints:
     def load(self, refuse: Callable[[dict[str, Any]], str] = lambda state: "") -> dict[str, Any] | None:
         """The newest state that is intact, or None if there is no checkpoint.
 
-        `refuse` says what else is wrong with a state, such as scores that it counts on and that are lost; such a
-        checkpoint is skipped like a damaged one. Skipped checkpoints are removed once an older one was found.
+        `refuse` returns what else is wrong with a state, such as lost scores that it relies on; such a
+        checkpoint is skipped like a damaged one. Skipped checkpoints are removed once an older intact one is found.
         """
         if self.writes:
             sweep(self.folder)
@@ -94,19 +94,19 @@ class Checkpoints:
                 broken[path] = f"{path}: {reason(error)}"
                 continue
             for skipped, line in broken.items():
-                logger.warning("checkpoint is damaged and is skipped (%s); going on from %s", line, path.name)
+                logger.warning("checkpoint is damaged and is skipped (%s); resuming from %s", line, path.name)
                 if self.writes:
                     skipped.unlink(missing_ok=True)
             self._last_step = int(path.stem)
             return state
         if broken:
             raise RunError(
-                f"no checkpoint is intact ({'; '.join(broken.values())}): delete {self.folder} to begin this run again"
+                f"no checkpoint is intact ({'; '.join(broken.values())}): delete {self.folder} to start this run again"
             )
         return None
 
     def of_step(self, step: int) -> dict[str, Any]:
-        """The state after a step, which another rank has chosen."""
+        """The state after a step that another rank chose."""
         path = self._path(step)
         try:
             state = read(path)
@@ -118,7 +118,7 @@ class Checkpoints:
         return state
 
     def keep(self, stage: int, weights: dict[str, Tensor]) -> None:
-        """Keep the model's weights after so many stages, where that is asked for."""
+        """Keep the model's weights after `stage` stages, if requested."""
         if self.writes and self.stages is not None:
             path = stage_file(self.stages, stage)
             try:
@@ -128,7 +128,7 @@ class Checkpoints:
                 raise RunError(f"could not keep the weights of stage {stage} in {path}: {reason(error)}") from error
 
     def clear(self, *, keep_last: bool = False) -> None:
-        """Remove all checkpoints, except the last one where it is still needed: the run is done."""
+        """Remove all checkpoints of a finished run, except the last one if it is still needed."""
         paths = self._paths()
         for path in paths[:-1] if keep_last else paths:
             path.unlink()
@@ -152,7 +152,7 @@ def _in(folder: Path) -> list[Path]:
 
 
 def stage_file(folder: Path, stage: int) -> Path:
-    """Where the weights after so many stages are.
+    """The file of the weights after `stage` stages.
 
     >>> stage_file(Path("stages"), 2).name
     '002.safetensors'
@@ -161,7 +161,7 @@ def stage_file(folder: Path, stage: int) -> Path:
 
 
 def reason(error: Exception) -> str:
-    """What an error says, for use within a sentence."""
+    """The message of an error, for use within a sentence."""
     if isinstance(error, OSError) and error.strerror:
         return error.strerror.lower()
     return str(error).split("\n")[0] or type(error).__name__
@@ -172,7 +172,7 @@ def write(path: Path, state: dict[str, Any]) -> None:
     tensors: dict[str, Tensor] = {}
     tree = _pack(state, "", tensors, {})
     temporary = temporary_name(path)
-    temporary.unlink(missing_ok=True)  # never through a link that somebody left there
+    temporary.unlink(missing_ok=True)  # never write through a link that somebody left there
     try:
         header = {"state": json.dumps(checksums.room() | tree)}
         save_file(tensors or {"empty": torch.zeros(0)}, temporary, header)
@@ -184,7 +184,7 @@ def write(path: Path, state: dict[str, Any]) -> None:
 
 
 def read(path: Path) -> dict[str, Any]:
-    """The tree that `write` wrote; a DamagedError if the file is not as it was written."""
+    """The tree that `write` wrote; raises a DamagedError if the file has changed."""
     try:
         checksums.check_tensors(path)
         with safe_open(path, framework="pt") as file:
@@ -195,12 +195,12 @@ def read(path: Path) -> dict[str, Any]:
     except (SafetensorError, ValueError, LookupError, TypeError, AttributeError, RecursionError, RuntimeError) as error:
         raise error if isinstance(error, DamagedError) else DamagedError(f"it is damaged ({reason(error)})") from None
     if not isinstance(state, dict):
-        raise DamagedError("it is damaged: it holds no state")
+        raise DamagedError("it is damaged: it contains no state")
     return state
 
 
 def _pack(value: Any, name: str, tensors: dict[str, Tensor], seen: dict[tuple[Any, ...], str]) -> Any:
-    """The JSON form of a tree; its tensors go to `tensors`, one that stands twice (tied weights) only once."""
+    """The JSON form of a tree; its tensors go to `tensors`, one that occurs twice (tied weights) only once."""
     if isinstance(value, Tensor):
         value = value.detach()
         key = (value.data_ptr(), value.dtype, value.shape, value.stride(), value.device) if value.numel() else (name,)

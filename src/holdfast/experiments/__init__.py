@@ -1,1 +1,1 @@
-"""Experiments: configurations, the store of runs, and what carries them out."""
+"""Experiments: configurations, the store of runs, and the code that executes them."""

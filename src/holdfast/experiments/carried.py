@@ -1,4 +1,4 @@
-"""Objects that no name finds, on their way to a run, which may be in another process."""
+"""Objects that cannot be found by name, as they travel to a run, possibly in another process."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from holdfast.usercode import PREFIX, file_of, load, loaded
 
 @dataclass(frozen=True)
 class Carried:
-    """A class or an object that a request carries, because no word finds it again: what stands behind its name.
+    """A class or an object that a request carries along with its name, because no name finds it again.
 
-    It takes along what this process knows of its class: in another one, the class has no module.
+    It includes what this process knows about its class, since the class has no module in another process.
     """
 
     kind: str
     """What it is: `benchmark`, `algorithm` or `model`."""
     name: str
     value: Any
-    """A class, which is made anew for each run from the run's settings, or an object."""
+    """A class, which is instantiated for each run from the run's settings, or an object."""
     origin: str = ""
-    """The script that made it; empty: a shell or a notebook."""
+    """The script that created it; empty for a shell or a notebook."""
 
     def load(self) -> Any:
-        """The class or the object, as a registered thing gives its class."""
+        """The class or the object, under the method that a registry entry has for its class."""
         return self.value
 
     def __str__(self) -> str:
@@ -54,7 +54,7 @@ def _arrived(kind: type, known: tuple[Mapping[str, Any], tuple[type, ...], Mappi
 
 
 def pack(value: Any) -> bytes:
-    """A value for another process, with the code of what was written in a shell or in the script that runs.
+    """Pack a value for another process, with the code of anything defined in a shell or in the running script.
 
     >>> unpack(pack(lambda: 7))()
     7
@@ -64,7 +64,7 @@ def pack(value: Any) -> bytes:
     except Exception as error:  # whatever an object's own methods raise
         raise UserError(
             f"an object cannot be sent to another process ({type(error).__name__}: {error}): leave out what cannot be "
-            "pickled, such as open files and locks, or carry the runs out here, with jobs=1"
+            "pickled, such as open files and locks, or run in this process, with jobs=1"
         ) from error
     names = {name.decode() for name in re.findall(rb"%s\w+" % PREFIX.encode(), content)}
     files = {str(file) for name in names if (found := loaded(name)) and (file := file_of(found.module))}
@@ -72,11 +72,11 @@ def pack(value: Any) -> bytes:
 
 
 def unpack(packed: bytes) -> Any:
-    """The value that another process has packed."""
+    """Unpack a value that another process packed."""
     path, files, content = pickle.loads(packed)
     sys.path += [each for each in path if each not in sys.path]
     try:
-        for file in files:  # what they hold is named after its hash: other code is not taken for it
+        for file in files:  # each is named after the hash of its content, so other code is not mistaken for it
             load(Path(file))
         return pickle.loads(content)
     except UserError:

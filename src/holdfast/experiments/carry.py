@@ -1,4 +1,4 @@
-"""Carrying a plan out in this process: what the command line and `holdfast.run` have in common."""
+"""Executing a plan in this process: what the command line and `holdfast.run` share."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ def carry_here(
     waiting: Callable[[str], None] = lambda holder: None,
     told: Callable[[Config, Outcome, bool], None] = lambda config, outcome, again: None,
 ) -> PlanResult:
-    """Carry a plan out, one run after another; each is tried once. Asked to stop, save and return what was done.
+    """Execute a plan, one run after another; each is tried once. If asked to stop, save and return what is done.
 
-    `watch` gives what sees a run go by, and must pass the interrupt on to it.
+    `watch` returns the object that follows a run, and must pass the interrupt on to it.
     """
     ranks = ranks or Ranks()
     make(store)
@@ -63,12 +63,12 @@ def carry_here(
 def carry(
     plan: Plan, store: Store, options: Options, setups: Setups, *, needs: bool = True, jobs: int = 1, ranks: int = 1
 ) -> list[Record]:
-    """Carry a plan out for a program, in this process, in `jobs` workers, or on `ranks`; return its records.
+    """Execute a plan for a program, in this process, in `jobs` workers, or on `ranks`; return its records.
 
-    Nothing is printed; in a notebook, bars show how far it is.
+    Nothing is printed; in a notebook, progress bars are shown.
 
-    What goes wrong is a UserError, or a RunError that names the run, raised once every other run was tried; what is
-    done is in the store all the same. Ctrl-C saves, and is raised once that is done; the same call goes on.
+    Failures raise a UserError, or a RunError that names the run, after every other run has been tried. What is
+    done is in the store in any case. Ctrl-C saves before it is raised; repeat the same call to resume.
     """
     find_device(options.device)
     errors: dict[str, Exception | None] = {}
@@ -90,7 +90,7 @@ def carry(
             with interruptible() as interrupt:
                 result = carry_here(plan, store, options, setups, interrupt, told=told)
     if result.stopped and not result.failed():
-        raise KeyboardInterrupt(f"stopped and saved in {store.path}: the same call goes on")
+        raise KeyboardInterrupt(f"stopped and saved in {store.path}: repeat the same call to resume")
     if failed := sorted(result.failed(), key=lambda each: each.status == "left"):
         first, more = failed[0], len(failed) - 1
         alone = first.id in plan.wanted and len(plan.wanted) == 1
@@ -106,7 +106,7 @@ def carry(
 def carry_on(
     plan: Plan, store: Store, options: Options, setups: Setups, told: Callable[[Config, Outcome, bool], None]
 ) -> PlanResult:
-    """Carry a plan out as one of several ranks, which all call this."""
+    """Execute a plan as one of several ranks, all of which call this."""
     group = join()
     if options.device in ("auto", "cuda") and torch.cuda.is_available():
         options = replace(options, device=f"cuda:{os.environ.get('LOCAL_RANK', '0')}")
@@ -117,7 +117,7 @@ def carry_on(
 
 
 def _on_ranks(plan: Plan, store: Store, options: Options, needs: bool, ranks: int) -> PlanResult:
-    """Carry a plan out in processes of their own, all of which train each run together."""
+    """Execute a plan in new processes, which train each run together."""
     make(store)
     with tempfile.TemporaryDirectory() as folder:
         asked, told = Path(folder, "asked"), Path(folder, "told")
@@ -125,13 +125,13 @@ def _on_ranks(plan: Plan, store: Store, options: Options, needs: bool, ranks: in
         launch(ranks, ["-m", "holdfast.experiments.rank", str(asked), str(told)])
         outcomes: list[Outcome] = pickle.loads(told.read_bytes()) if told.exists() else []
     found = {outcome.id: outcome for outcome in outcomes}
-    lost = Outcome(next(iter(plan.configs)), "died", "one of its ranks was lost: the same call goes on")
+    lost = Outcome(next(iter(plan.configs)), "died", "one of its ranks was lost: repeat the same call to resume")
     return PlanResult(plan, found or {lost.id: lost})
 
 
 def make(store: Store) -> None:
-    """Make the folder of the store, or refuse it before any run begins."""
+    """Create the folder of the store, or raise an error before any run starts."""
     try:
         store.path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise UserError(f"the store {store.path} cannot be made: {(error.strerror or '').lower()}") from None
+        raise UserError(f"the store {store.path} cannot be created: {(error.strerror or '').lower()}") from None

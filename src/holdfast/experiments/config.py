@@ -1,4 +1,4 @@
-"""From a request to a frozen configuration: names become objects here, once, and the hash of all is the run's id."""
+"""From a request to a frozen configuration: names are resolved to objects here, once, and its hash is the run's id."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, eq=False)
 class Config:
-    """A run, frozen: the objects that its request names, and everything that decides its result.
+    """A frozen run: the objects that its request names, and everything that affects its result.
 
-    `resolve` makes it from a request alone. What follows from the data comes with `Setups.settle`: until then, `id`
-    tells one run of a plan from another, and after it, one result from another.
+    `resolve` creates it from a request alone. `Setups.settle` adds what depends on the data: until then, `id`
+    distinguishes the runs of a plan, and afterwards, results.
     """
 
     request: Request
@@ -53,25 +53,25 @@ class Config:
     """As they were built: a run trains copies of them."""
     transforms: tuple[str, ...]
     train: Mapping[str, Any]
-    """What the request and the benchmark's preset change about the training of every stage."""
+    """What the request and the benchmark's preset change in the training of every stage."""
     names: Mapping[str, Any]
-    """The registered names of all of these, with a hash of the code of those that are not ours."""
+    """The registered names of all of these, with a hash of the code of external ones."""
     source: Benchmark
     """The benchmark that is set up for this run: its own, or one that serves several runs of a plan."""
     training: tuple[Mapping[str, Any], ...] = ()
     """How each stage is trained."""
     data: str = ""
-    """The fingerprint of the data; empty: it was not looked at."""
+    """The fingerprint of the data; empty if the data was not read."""
     weights: str = ""
-    """A hash of the weights that the model starts from; empty where it starts from none."""
+    """A hash of the weights that the model starts from; empty if there are none."""
     further: Mapping[str, int | str] = field(default_factory=dict)
-    """The versions of the parts that follow from the data."""
+    """The versions of the parts that depend on the data."""
     stages: int | None = None
-    """How many stages are learned, where these are not all."""
+    """How many stages are learned, if not all."""
 
     @property
     def settled(self) -> bool:
-        """Whether its data was looked at."""
+        """Whether its data was read."""
         return bool(self.data)
 
     @property
@@ -86,17 +86,17 @@ class Config:
 
     @property
     def model(self) -> str:
-        """The word that names the model."""
+        """The name of the model."""
         return self.request.model or self.benchmark.model(self.title)
 
     @property
     def after(self) -> str | None:
-        """The id of the run whose weights it begins with."""
+        """The id of the run whose weights it starts from."""
         return self.request.start.partition("@")[0] or None
 
     @property
     def synthetic(self) -> bool:
-        """Whether its data is of the synthetic world, wherever that lies."""
+        """Whether its data is synthetic, whatever folder it is in."""
         data = self.request.data or getattr(self.benchmark, "data", "")
         return holds_world(Path(data)) if data else self.benchmark.brings_data
 
@@ -114,7 +114,7 @@ class Config:
 
     @functools.cached_property
     def content(self) -> dict[str, Any]:
-        """What the id covers, as plain JSON values, without what few runs have, so that the others keep their ids."""
+        """What the id covers, as plain JSON values. Rare entries are omitted if absent: other runs keep their ids."""
         request, code = self.request, self.names["code"]
         training, data = list(self.training), self.data
         if not self.settled:
@@ -157,12 +157,12 @@ class Config:
         return {name: value for name, value in plain.items() if name not in few or value != few[name]}
 
     def frozen(self) -> Config:
-        """The same, with its content and id as the code is now."""
+        """The same configuration, with the content and id that the current code gives it."""
         assert self.id
         return self
 
     def stream(self, given: Stream) -> Stream:
-        """A benchmark's stream as this run learns it: with its settings, its transforms, and its number of stages."""
+        """The benchmark's stream as this run learns it, with its settings, transforms and number of stages."""
         stages = tuple(
             replace(stage, training=build(Training, asdict(stage.training) | dict(self.train), "train"))
             for stage in given.stages[: self.request.stages]
@@ -176,9 +176,9 @@ class Config:
         return stream
 
     def packed(self) -> bytes:
-        """The configuration for another process, which resolves its names with the code that it finds there.
+        """Pack the configuration for another process, which resolves its names with the code that it finds there.
 
-        Objects that no name finds travel as they are, with what is known of their code.
+        Objects that cannot be found by name are sent as they are, with what is known about their code.
         """
         found = {name: getattr(self, name) for name in ("training", "data", "weights", "further", "stages")}
         own, wider = fields(type(self.benchmark)), self.source
@@ -188,23 +188,23 @@ class Config:
 
 
 def _changed(thing: T, settings: Mapping[str, Any]) -> T:
-    """The same object with other settings, and without anything that it has beside its settings."""
+    """A copy of an object with other settings, and without any state beyond its settings."""
     own = {name: getattr(thing, name) for name in fields(type(thing))}
     return type(thing)(**{**own, **settings})
 
 
 def _made(found: Any, settings: Mapping[str, Any], where: str) -> Any:
-    """A class with settings; of an object that was given, a copy, in which settings may replace its own."""
+    """Instantiate a class with settings, or copy a given object, with settings that replace its own."""
     if isinstance(found, type):
         return build(found, settings, where)
     known = fields(type(found))
     if unknown := sorted(settings.keys() - known.keys()):
-        raise UserError(f"{where}.{unknown[0]} is no setting: {nearest(unknown[0], known)}")
+        raise UserError(f"{where}.{unknown[0]} is not a setting: {nearest(unknown[0], known)}")
     return _changed(found, {name: convert(value, known[name], f"{where}.{name}") for name, value in settings.items()})
 
 
 def unpacked(packed: bytes) -> Config:
-    """The configuration that another process has packed."""
+    """Unpack a configuration that another process packed."""
     run, request, shared, found = unpack(packed)
     config = resolve(request)
     source = _changed(config.benchmark, shared) if shared else config.benchmark
@@ -215,9 +215,9 @@ def unpacked(packed: bytes) -> Config:
 
 
 def resolve(request: Request) -> Config:
-    """Turn names into objects and check every setting; raise UserError at the first thing wrong.
+    """Resolve names to objects and check every setting; raise UserError for the first mistake.
 
-    The objects are made here, of a request's words or as copies of those that it carries: each run has its own.
+    The objects are created here, from a request's words or as copies of those that it carries: each run has its own.
     """
     plain = {name: getattr(request, name) for name in fields(Request) if name not in ("settings", "objects")}
     request = replace(build(Request, plain, "run"), settings=dict(request.settings), objects=request.objects)
@@ -243,12 +243,12 @@ def resolve(request: Request) -> Config:
         if str(given[name]) != str(settings["benchmark"][name]):
             raise UserError(
                 f"--{name.replace('_', '-')} is {given[name]} and benchmark.{name} {settings['benchmark'][name]}: "
-                "these are the same setting, give it once"
+                "these are the same setting: give it once"
             )
     given |= settings["benchmark"]
     for name in ("data", "skip_bad"):
         if name in given and name not in fields(kind):
-            raise UserError(f"{benchmark_name} draws its own data: leave --{name.replace('_', '-')} out")
+            raise UserError(f"{benchmark_name} draws its own data: leave out --{name.replace('_', '-')}")
     if "seed" in given:
         raise UserError("benchmark.seed is the run's seed: give it with --seed")
     own_seed = {"seed": request.seed} if "seed" in fields(kind) else {}
@@ -258,12 +258,12 @@ def resolve(request: Request) -> Config:
     model_entry = entry_of(request.model or benchmark.model(title), "model", request.objects)
     model_name, model_found = model_entry.name, model_entry.load()
     preset = by_owner(benchmark.preset(model_name, title), names)
-    assert not preset["benchmark"], "a preset follows from the benchmark's settings, and changes none of them"
+    assert not preset["benchmark"], "a preset depends on the benchmark's settings, and changes none of them"
     for name, kind_of in entries:
         for given_name in kind_of.instead.keys() & settings[name].keys():
             preset[name].pop(kind_of.instead[given_name], None)
     for name, each in [("model", model_found), *entries]:
-        if not isinstance(each, type):  # an object says all of its settings
+        if not isinstance(each, type):  # an object states all of its settings
             preset[name] = {}
     settings = {owner: {**preset[owner], **said} for owner, said in settings.items()}
     in_word = model_entry.given if isinstance(model_entry, registry.Entry) else {}
@@ -285,7 +285,7 @@ def resolve(request: Request) -> Config:
 
 
 def needed(config: Config, need: Need, run: str) -> Request:
-    """The request of a run that another needs, which is named by its id."""
+    """The request of a run that another run needs, named by its id."""
     given, change = config.request, dict(need.change)
     kept = {"model"} if "settings" in change else {"model", "benchmark", "train"}
     if "benchmark" in change:
@@ -301,13 +301,13 @@ def needed(config: Config, need: Need, run: str) -> Request:
 
 
 def trained(training: Training) -> dict[str, Any]:
-    """How a stage is trained, without what few runs have, so that the others keep their ids."""
+    """How a stage is trained. Rare entries are omitted if absent, so that other runs keep their ids."""
     rare = {"accumulate": 1, "lowest_rate": 0.0}
     return {name: value for name, value in _plain(training).items() if name not in rare or value != rare[name]}
 
 
 def _without_place(value: Any) -> Any:
-    """What a file's word names without where the file lies: the code counts, as one of the parts."""
+    """The name in `file.py:Name`, without the location of the file: the code itself counts among the parts."""
     return re.sub(r".*\.py:", "", value) if isinstance(value, str) else value
 
 
@@ -318,7 +318,7 @@ def _plain(thing: Any, without: frozenset[str] = frozenset()) -> dict[str, Any]:
 
 
 def _json(name: str, value: Any) -> Any:
-    """A setting as a JSON value; of an object, a hash of what it holds."""
+    """A setting as a JSON value; for an object, a hash of its content."""
     if isinstance(value, float) and not math.isfinite(value):
         raise UserError(f"{name} is {value}: it must be finite")
     if value is None or isinstance(value, bool | int | float | str):

@@ -1,4 +1,4 @@
-"""What an object holds, as a hash: a run's id covers the fields of objects that no JSON can say."""
+"""The content of an object as a hash: a run's id covers the fields of objects that JSON cannot express."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from holdfast.settings import shown
 
 
 def content_of(name: str, value: Any) -> str:
-    """A hash of all that a value holds; UserError if no hash can cover it.
+    """A hash of everything that a value holds; raises UserError if no hash can cover it.
 
     >>> content_of("Mine.weights", [torch.zeros(2)]) == content_of("Mine.weights", [torch.zeros(2)])
     True
@@ -61,7 +61,7 @@ def _feed(digest: Any, name: str, value: Any) -> None:
     else:
         raise UserError(
             f"{name} holds {shown(value)}, which a run's id cannot cover: give its class a method fingerprint() that "
-            "returns a text, another one wherever a run would have another result"
+            "returns a text that differs whenever the result of a run would differ"
         )
 
 

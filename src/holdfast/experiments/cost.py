@@ -1,4 +1,4 @@
-"""What a plan costs: from the records of like runs, the seconds that a run will take."""
+"""The cost of a plan: the seconds that its runs will take, estimated from records of similar runs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class CostLine:
 
 
 def expected(store: Store) -> dict[Kind, float]:
-    """The median seconds of the runs of each kind that the store has done."""
+    """The median seconds of the finished runs of each kind in the store."""
     seconds: dict[Kind, list[float]] = {}
     for path in store.path.glob("*/record.json"):
         try:
@@ -37,12 +37,12 @@ def expected(store: Store) -> dict[Kind, float]:
             if math.isfinite(taken := record["cost"]["seconds"]):
                 seconds.setdefault(kind, []).append(taken)
         except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
-            continue  # a foreign or broken record tells nothing
+            continue  # a foreign or broken record is no evidence
     return {kind: median(values) for kind, values in seconds.items()}
 
 
 def lines(plan: Plan, store: Store) -> list[CostLine]:
-    """The runs of a plan by kind, in the order of their first."""
+    """The runs of a plan by kind, in order of first occurrence."""
     done, known = plan.done(store), expected(store)
     groups: dict[Kind, list[str]] = {}
     for run, config in plan.configs.items():
@@ -53,7 +53,7 @@ def lines(plan: Plan, store: Store) -> list[CostLine]:
 
 
 def kind_of(config: Config) -> Kind:
-    """The kind of a run that is still to be made."""
+    """The kind of a run that is not done yet."""
     scale = {"scale": getattr(config.benchmark, "scale", "")}
     return _kind({"name": config.names["benchmark"], **scale}, config.names["model"], config.title)
 

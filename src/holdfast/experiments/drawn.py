@@ -1,10 +1,10 @@
-"""Results that print themselves as tables, which `reports` draws when they are looked at."""
+"""Results that print as tables, which `reports` draws on demand."""
 
 from __future__ import annotations
 
 
 class Drawn:
-    """Something that is a table of text when it is printed, and of HTML in a notebook."""
+    """Something that is shown as a text table when printed, and as an HTML table in a notebook."""
 
     def __repr__(self) -> str:
         from holdfast.reports.shown import as_text

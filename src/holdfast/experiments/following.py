@@ -1,4 +1,4 @@
-"""Where runs stand that are under way, from what each writes into its folder: bars for a notebook."""
+"""The progress of active runs, from what each writes into its folder: progress bars for a notebook."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 PROGRESS = "progress.json"
 """What a run writes, at most once a second: see `trackers.Progress`."""
 SECONDS = 0.5
-"""How often a notebook's bars follow."""
+"""The seconds between updates of a notebook's bars."""
 
 
 def read_progress(folder: Path) -> Mapping[str, Any]:
-    """Where a run that is being worked on stands; empty where it has not told, or not in whole."""
+    """The progress of an active run; empty if it has not been written, or not completely."""
     try:
         found = read_json(folder / PROGRESS)
     except UserError:
@@ -34,7 +34,7 @@ def read_progress(folder: Path) -> Mapping[str, Any]:
 
 @contextmanager
 def followed(plan: Plan, store: Store) -> Iterator[None]:
-    """In a notebook, show a bar for the plan, and one for each run that is under way, wherever that is."""
+    """In a notebook, show a bar for the plan and one for each active run, in whatever process it is."""
     if not in_notebook():
         yield
         return
@@ -55,7 +55,7 @@ def followed(plan: Plan, store: Store) -> Iterator[None]:
 
 
 def bars(plan: Plan, store: Store, began: float) -> list[NotebookBar]:
-    """The bars of a plan that was begun at this time."""
+    """The bars of a plan that started at the given time."""
     done = {run for run in plan.configs if (store.folder(run).path / "record.json").exists()}
     found = [NotebookBar("all runs", len(done) / len(plan.configs), f"{len(done)} of {len(plan.configs)}")]
     for run in (run for run in plan.configs if run not in done):

@@ -1,4 +1,4 @@
-"""Pictures seen once: what a model's frozen front gives takes their place before training, not at every step."""
+"""Images passed once through a model's frozen front, whose outputs replace them before training starts."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ BATCH = 256
 
 
 def through(setup: Setup, front: nn.Module) -> Setup:
-    """The same setup with the feature maps of its pictures, as `grid`, in place of the pixels.
+    """The same setup with the feature maps of its images, as `grid`, in place of the pixels.
 
-    Pictures that stay files, or come several to an example, stay as they are: the model sees these through its front
-    itself.
+    Images that stay files, and examples with several images, are left as they are: the model passes these through its
+    front itself.
     """
     inputs = setup.inputs
     columns = [table.inputs.get("image") for table in setup.data.tables]

@@ -1,4 +1,4 @@
-"""Where a run keeps what the frozen part of its model gives: in the cache, up to a limit."""
+"""The cache folder for the outputs of a model's frozen part, up to a limit."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from holdfast.experiments.config import Config
 
 KIND, MODULE = "frozen", "holdfast.engine.once"
 LIMIT, LIMIT_GB = "HOLDFAST_FROZEN_GB", 20.0
-"""The environment variable with the most gigabytes that all tables may take; 0 computes everything anew."""
+"""The environment variable with the gigabytes that all tables together may take; 0 disables them."""
 SHARE = 0.5
-"""A table takes at most this share of what is free on the disk."""
+"""A table takes at most this share of the free disk space."""
 
 
 def keep(config: Config) -> Keep | None:
-    """Where the tables of a run are kept; None where none may be."""
+    """The place for the tables of a run; None if there may be none."""
     if (limit := limit_bytes()) == 0:
         return None
     content = config.content
@@ -31,14 +31,14 @@ def keep(config: Config) -> Keep | None:
 
 
 def limit_bytes() -> int:
-    """The most bytes that all tables may take."""
+    """The number of bytes that all tables together may take."""
     said = os.environ.get(LIMIT, "")
     try:
         limit = float(said or LIMIT_GB)
     except ValueError:
         limit = -1.0
     if not 0 <= limit < float("inf"):
-        raise UserError(f"{LIMIT} is {said!r}: give the most gigabytes to be kept of frozen models' outputs, or 0")
+        raise UserError(f"{LIMIT} is {said!r}: set it to the gigabytes that outputs of frozen models may take, or to 0")
     return int(limit * 1e9)
 
 
@@ -50,7 +50,7 @@ def most_bytes() -> int:
 
 
 def _folder(limit: int, name: str, title: str, size: int) -> Path | None:
-    """The folder for a table; what was not used for longest makes room for it."""
+    """The folder for a table; the least recently used tables are removed to make room for it."""
     place = cache.cache_folder() / KIND / name
     if not place.exists():
         place.parent.mkdir(parents=True, exist_ok=True)
@@ -59,7 +59,7 @@ def _folder(limit: int, name: str, title: str, size: int) -> Path | None:
         while others and taken + size > limit:
             oldest = others.pop(0)
             for path in oldest.paths:
-                cache.remove(path)  # whoever has it open keeps it
+                cache.remove(path)  # a process that has it open can go on reading it
             taken -= oldest.bytes
         if taken + size > limit or size > SHARE * shutil.disk_usage(place.parent).free:
             return None

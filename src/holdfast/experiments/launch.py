@@ -1,4 +1,4 @@
-"""Several ranks on this machine: one process each, one exit status, one error message."""
+"""Several ranks on this machine: one process each, but one exit status and one error message."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from collections.abc import Sequence
 from types import FrameType
 
 GRACE = 10.0
-"""Seconds that the other ranks have to stop by themselves once one has failed."""
+"""The seconds that other ranks have to stop by themselves after one has failed."""
 
 
 def launch(ranks: int, words: Sequence[str]) -> int:
-    """Run `python WORDS` once for each rank; return the first rank's exit status, or 1 if another one died."""
+    """Run `python WORDS` once for each rank; return the first rank's exit status, or 1 if another rank died."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -64,7 +64,7 @@ def launch(ranks: int, words: Sequence[str]) -> int:
 
 
 def _wait(processes: list[subprocess.Popen[bytes]]) -> int | None:
-    """Wait for all ranks, and once one failed only a while for the others; return the first that failed."""
+    """Wait for all ranks; after one fails, wait only briefly for the others. Return the first that failed."""
     failed, deadline = None, float("inf")
     while any(process.poll() is None for process in processes) and time.monotonic() < deadline:
         for rank, process in enumerate(processes):

@@ -1,4 +1,4 @@
-"""The local engine: runs in this process, one after another, or in worker processes, several at once."""
+"""The local engine: one run after another in this process, or several at once in worker processes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from holdfast.experiments.trackers import Tracker, check_trackers
 
 @dataclass(frozen=True)
 class Options:
-    """How runs are carried out: nothing that decides a result."""
+    """How runs are executed: nothing that affects a result."""
 
     device: str = "cpu"
     save_steps: int | None = None
@@ -40,7 +40,7 @@ class Options:
     compiled: bool = False
     trackers: tuple[str | Tracker, ...] = ()
     remote: str = ""
-    """The address of the store of which the folder is a copy; empty: the folder is the store."""
+    """The address of the store that the folder is a copy of; empty if the folder is the store."""
 
     def __post_init__(self) -> None:
         check_trackers(self.trackers)
@@ -55,7 +55,7 @@ def attempt(
     waiting: Callable[[str], None] = lambda holder: None,
     ranks: Ranks | None = None,
 ) -> Outcome:
-    """One try of a run, whatever comes of it."""
+    """Try a run once, whatever the outcome."""
     if not options.remote:
         return _attempt(config, store, options, setups, watch, waiting, ranks)
     try:
@@ -74,7 +74,7 @@ def attempt(
 def attempt_packed(
     run: str, packed: bytes, store: Store, options: Options, setups: Setups, watch: Watch | None = None
 ) -> Outcome:
-    """One try of a run that another process has planned."""
+    """Try a run once that another process planned."""
     try:
         config = unpacked(packed)
     except UserError as error:
@@ -124,7 +124,7 @@ def _attempt(
 
 
 class Here(Engine):
-    """Runs in this process, one after another. `watch` gives what sees each of them go by."""
+    """Runs in this process, one after another. `watch` returns the object that follows each of them."""
 
     places = 1
 
@@ -142,18 +142,18 @@ class Here(Engine):
         self.ended: list[Outcome] = []
 
     def begin(self, config: Config) -> None:
-        """Carry the run out."""
+        """Execute the run."""
         with self.watch(config) as watch:
             done = attempt(config, self.store, self.options, self.setups, watch, self.waiting, self.ranks)
             self.ended.append(done)
 
     def wait(self, seconds: float) -> Iterable[Outcome]:
-        """What was carried out."""
+        """The outcome of the run."""
         ended, self.ended = self.ended, []
         return ended
 
     def stop(self) -> None:
-        """Nothing runs while this is called."""
+        """Do nothing: no run is active when this is called."""
 
     def runs(self) -> list[str]:
         """None, for the same reason."""
@@ -163,9 +163,9 @@ class Here(Engine):
 class Workers(Engine):
     """Runs in worker processes: as many as cores, or as GPUs, of which each has its own.
 
-    They are kept from run to run. One that dies is replaced: its run is told as died, and may go on from its
-    checkpoint. They are forked from a server that has imported everything and done nothing, so that a new one is there
-    at once; use as a context, at whose end they end.
+    Workers are reused. One that dies is replaced: its run is reported as died, and may resume from its
+    checkpoint. They are forked from a server that has imported everything and done nothing else, so that a new one
+    starts at once. Use as a context manager; workers end with it.
     """
 
     def __init__(self, store: Store, options: Options, places: int | None = None) -> None:
@@ -178,7 +178,7 @@ class Workers(Engine):
         self.busy: dict[Connection, tuple[_Worker, str]] = {}
         from multiprocessing import forkserver, resource_tracker
 
-        resource_tracker.ensure_running()  # it would let the signals through
+        resource_tracker.ensure_running()  # otherwise it would unblock the signals
         with _main_unseen(), _deaf():
             forkserver.ensure_running()  # it imports while the caller plans
 
@@ -191,14 +191,14 @@ class Workers(Engine):
         self.idle, self.busy = [], {}
 
     def begin(self, config: Config) -> None:
-        """Give the run to a worker."""
+        """Assign the run to a worker."""
         worker = self.idle.pop() if self.idle else self._worker()
         self.busy[worker.connection] = worker, config.id
         with suppress(OSError):  # it died while it was idle: `wait` finds out
             worker.connection.send((config.id, config.packed()))
 
     def wait(self, seconds: float) -> Iterable[Outcome]:
-        """The outcomes that workers tell, and those of workers that died."""
+        """The outcomes that workers report, and those of workers that died."""
         for connection in wait(list(self.busy), seconds):
             assert isinstance(connection, Connection)
             worker, run = self.busy.pop(connection)
@@ -218,7 +218,7 @@ class Workers(Engine):
                 worker.connection.send(None)
 
     def runs(self) -> list[str]:
-        """Those that workers have."""
+        """The runs that workers are executing."""
         return [run for _, run in self.busy.values()]
 
     def _worker(self) -> _Worker:
@@ -242,7 +242,7 @@ class _Worker:
     device: str
 
     def end(self) -> str:
-        """End the process, and say how it ended."""
+        """End the process, and return how it ended."""
         self.connection.close()
         self.process.join(2)
         if self.process.is_alive():
@@ -253,7 +253,7 @@ class _Worker:
 
 
 def devices(name: str, places: int | None = None, threads: int = 1) -> list[str]:
-    """The device of each of several processes: every GPU once, or the CPU as often as its cores suffice for `threads`.
+    """The device of each process: every GPU once, or the CPU as often as its cores suffice for `threads`.
 
     >>> devices("cpu", 3)
     ['cpu', 'cpu', 'cpu']
@@ -268,7 +268,7 @@ def devices(name: str, places: int | None = None, threads: int = 1) -> list[str]
 
 @contextmanager
 def _deaf() -> Iterator[None]:
-    """Start processes that do not hear Ctrl-C, nor a termination of all: they are asked to stop."""
+    """Start processes that ignore Ctrl-C and a termination of the group: they are asked to stop instead."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
     try:
         yield
@@ -278,7 +278,7 @@ def _deaf() -> Iterator[None]:
 
 @contextmanager
 def _main_unseen() -> Iterator[None]:
-    """Start processes that do not run the user's script again: they need nothing of it."""
+    """Start processes without running the user's script again: they need nothing from it."""
     main = vars(sys.modules["__main__"])
     hidden: dict[str, Any] = {name: main.pop(name) for name in ("__file__", "__spec__") if name in main}
     main["__spec__"] = None

@@ -1,4 +1,4 @@
-"""Which runs of a plan are done, by the commands that made them: for a plan whose data must not be looked at."""
+"""Which runs of a plan are done, judged by the commands that made them: for plans whose data must not be read."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from holdfast.experiments.store import Store, read_json
 
 
 def made(store: Store) -> set[str]:
-    """The ids that the finished runs of a store have before their data is looked at."""
+    """The ids that the finished runs of a store have before their data is read."""
     commands: dict[str, str] = {}
     configs: dict[str, dict[str, Any]] = {}
     for path in store.path.glob("*/record.json"):
         try:
             record = read_json(path)
-            if record["config"].get("parts"):  # none: it was made before parts had versions
+            if record["config"].get("parts"):  # without them, it was made before parts had versions
                 configs[path.parent.name] = record["config"]
                 commands[path.parent.name] = str(record["environment"]["command"])
         except (UserError, KeyError, TypeError):
-            continue  # a foreign or broken record is no run that is done
+            continue  # a foreign or broken record does not count as done
     found: dict[str, str | None] = {}
 
     def name(run: str) -> str | None:
@@ -37,18 +37,18 @@ def made(store: Store) -> set[str]:
                 if _code(config.content) == _code(configs[run]) and not _outdated(configs[run]["parts"], config):
                     found[run] = config.id
             except (UserError, KeyError, TypeError, ValueError, StopIteration):
-                pass  # made with what is no longer there: a user's algorithm, or the run that it began with
+                pass  # it used something that is gone: a user's algorithm, or the run that it started from
         return found[run]
 
     return {known for run in commands if (known := name(run)) is not None}
 
 
 def _outdated(recorded: dict[str, int | str], config: Config) -> bool:
-    """Whether the version of some part was raised since, as far as can be told without its data."""
+    """Whether the version of some part was raised since, as far as is known without its data."""
     told = {part: version for part, version in recorded.items() if not part.startswith(f"{CODE} task")}
     return not told.items() <= {**of_any_data(), **config.parts}.items()
 
 
 def _code(config: dict[str, Any]) -> list[str | None]:
-    """The hashes of the code that is not ours."""
+    """The hashes of external code."""
     return [each.get("code") for each in (config["benchmark"], config["model"], *config["algorithms"])]

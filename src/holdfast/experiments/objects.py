@@ -1,7 +1,7 @@
-"""Objects in the place of names: at the edge, each becomes a word and plain settings, wherever its class can be found.
+"""Objects in place of names: each becomes a word and plain settings at the edge, if its class can be found by name.
 
-So `Replay(capacity=64)` and `replay` with `replay.capacity=64` ask for one run. Only what no word finds again goes
-beside the words of a request: a class of the script that runs, an object with fields that no setting can be.
+So `Replay(capacity=64)` and `replay` with `replay.capacity=64` ask for the same run. Only what cannot be found by name
+is carried beside a request's words: a class of the running script, or an object with fields that are not settings.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ SLOTS: Mapping[str, tuple[type, str]] = {
     "algorithm": (Algorithm, "'replay', holdfast.algorithms.Replay(capacity=64), or 'file.py:Class' for your own"),
     "model": (Model, "'vilt-tiny', holdfast.models.TinyVilt(width=32), or a torch.nn.Module"),
 }
-"""What stands in each slot of a request, and what to give."""
+"""The class for each slot of a request, and examples of what to give."""
 FIELDS = ("scale", "setting", "order", "data", "skip_bad")
-"""Settings of a benchmark that a request has fields of its own for."""
+"""Settings of a benchmark for which a request has its own fields."""
 
 
 @dataclass(frozen=True)
 class Word:
-    """What an object is as a word of a request: its settings, and what the word stands for if no name finds it."""
+    """An object as a word of a request: its settings, and the object itself if it cannot be found by name."""
 
     text: str
     settings: Mapping[str, Any] = field(default_factory=dict)
@@ -58,7 +58,7 @@ class Word:
 def requests(
     benchmark: Any, algorithms: Sequence[Any], model: Any = None, seeds: Iterable[int] = (0,), **words: Any
 ) -> list[Request]:
-    """The requests of some algorithms on a benchmark, one for each seed; a tuple of algorithms is one combination.
+    """The requests for some algorithms on a benchmark, one for each seed; a tuple of algorithms is one combination.
 
     >>> [request.text() for request in requests("patterns", [Finetune(), ("joint", "replay")], scale="tiny")]
     ['holdfast run patterns --algorithm finetune --scale tiny',
@@ -119,7 +119,7 @@ def _combined(words: Sequence[Word]) -> Word:
 
 
 def _merged(found: Iterable[Mapping[str, Carried]]) -> dict[str, Carried]:
-    """All objects by their words, of which each stands for one thing."""
+    """All objects by their words; each word refers to one thing."""
     objects = dict[str, Carried]()
     for each in (carried for mapping in found for carried in mapping.values()):
         before = objects.setdefault(each.name, each)
@@ -129,19 +129,19 @@ def _merged(found: Iterable[Mapping[str, Carried]]) -> dict[str, Carried]:
 
 
 def _once(given: Mapping[str, Any], of_objects: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings of a run, none of them said both by an object and beside it."""
+    """The settings of a run; raises UserError if one is given both in an object and beside it."""
     own = {owner_of(name): value for name, value in of_objects.items()}
     for name, value in given.items():
         if str(own.get(owner_of(name), value)) != str(value):
             raise UserError(
                 f"{name} is {shown(value)} in settings, and {shown(own[owner_of(name)])} in the object that was given: "
-                "an object says all of its settings, so change it there, or give its class in its place"
+                "an object states all of its settings, so change it there, or give its class instead"
             )
     return {**of_objects, **{name: value for name, value in given.items() if owner_of(name) not in own}}
 
 
 def word(slot: str, value: Any) -> Word:
-    """A name as it is; of a class, its name; of an object, also its settings.
+    """The word for a name, for a class (its name) or for an object (its name and settings).
 
     >>> from holdfast.algorithms.frozen import FrozenBottom
     >>> word("algorithm", FrozenBottom(k=2))
@@ -174,7 +174,7 @@ def word(slot: str, value: Any) -> Word:
 
 
 def _wrapped(value: Any) -> Word | None:
-    """The word of a torch.nn.Module, of its class, or of a function that makes one; None for everything else."""
+    """The word for a torch.nn.Module, its class, or a function that returns one; None for anything else."""
     is_class = isinstance(value, type)
     if not (issubclass(value, nn.Module) if is_class else isinstance(value, nn.Module | FunctionType)):
         return None
@@ -187,7 +187,7 @@ def _wrapped(value: Any) -> Word | None:
 
 
 def _check(slot: str, kind: type) -> None:
-    """Refuse a class of the user's own that no run can be made of."""
+    """Raise a UserError for a user's class that no run can use."""
     if isabstract(kind):
         raise UserError(
             f"{kind.__name__} does not define {' and '.join(sorted(getattr(kind, '__abstractmethods__', ())))}"
@@ -218,27 +218,27 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def _is_plain(value: Any) -> bool:
-    """Whether a setting can say it."""
+    """Whether a setting can express it."""
     if isinstance(value, tuple):
         return all(map(_is_plain, value)) and not any(isinstance(each, tuple) for each in value)
     return value is None or isinstance(value, bool | int | float | str | np.bool_ | np.integer | np.floating)
 
 
 def _carried(slot: str, value: Any) -> Word:
-    """What no word finds again, under the name of its class."""
+    """An object that cannot be found by name, under the name of its class."""
     kind = value if isinstance(value, type) else type(value)
     name = getattr(value, "called", "") or kind.__name__
     return Word(name, objects={name: Carried(slot, name, value, script())})
 
 
 def script() -> str:
-    """The script that Python runs; empty in a shell or a notebook."""
+    """The running script; empty in a shell or a notebook."""
     file = getattr(sys.modules["__main__"], "__file__", None)
     return os.path.abspath(file) if isinstance(file, str) and Path(file).is_file() else ""  # noqa: PTH100
 
 
 def _word_of(slot: str, kind: type | FunctionType) -> str:
-    """The word that finds a class or function, here and in a process that is started later; empty if there is none."""
+    """The word that finds a class or function, here and in a later process; empty if there is none."""
     if kind is Finetune:
         return "finetune"
     place = f"{kind.__module__}:{kind.__qualname__}"
@@ -260,7 +260,7 @@ def _word_of(slot: str, kind: type | FunctionType) -> str:
     try:
         again = vars(load(file).module).get(kind.__name__)
     except UserError:
-        return ""  # it needs more than what lies beside it
+        return ""  # it needs more than the files beside it
     return _file_word(file, kind) if isinstance(again, type(kind)) and same_code(kind, again) else ""
 
 
@@ -275,12 +275,12 @@ def _installed() -> frozenset[str]:
 
 
 def _is_installed(name: str) -> bool:
-    """Whether every process of this Python finds a package, wherever it is started."""
+    """Whether every process of this Python finds a package, whatever folder it is started in."""
     if name in _installed():
         return True
     try:
         spec = find_spec(name)
-    except ValueError:  # a module that was made by hand
+    except ValueError:  # a module without a spec, created by hand
         return False
     folders = [Path(each).resolve() for each in os.environ.get("PYTHONPATH", "").split(os.pathsep) if each]
     places = [Path(each).resolve() for each in spec.submodule_search_locations or [spec.origin or ""]] if spec else []

@@ -1,7 +1,7 @@
-"""The built-in parts that decide a run's result, each with its version.
+"""The built-in parts that affect a run's result, each with its version.
 
-A class says its version as `version`, a module of functions as `VERSION`. Raise it when the same configuration would
-give another result: the tests in `tests/golden` say when, and which.
+A class states its version as `version`, a module of functions as `VERSION`. Raise it when the same configuration would
+lead to a different result: the tests in `tests/golden` say when, and which one.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from holdfast.settings import fields
 from holdfast.types import Training
 
 Parts: TypeAlias = dict[str, int | str]
-"""The version of each built-in part, and the hash of the code of others', by its kind and name."""
+"""The version of each built-in part, and the hash of each external one, by kind and name."""
 KINDS = {
     "holdfast.algorithms": "algorithm",
     "holdfast.memory": "memory",
@@ -33,9 +33,9 @@ KINDS = {
     "holdfast.tasks": "task",
     "holdfast.benchmarks": "benchmark",
 }
-"""What the classes of a room are, the more particular rooms first."""
+"""The kind of part that the classes of a room are, the more specific rooms first."""
 CODE = "code of"
-"""How the parts that are not ours are named: their hashes stand in the place of versions."""
+"""The prefix for external parts, which have hashes in place of versions."""
 HEADS = {
     "classify": heads.ClassifyHead,
     "choose": heads.ChooseHead,
@@ -45,9 +45,9 @@ HEADS = {
 
 
 def versions(*kinds: type) -> dict[str, int]:
-    """The versions of classes and of the classes that they extend; a class without one of its own counts by these.
+    """The versions of classes and of the classes that they extend; a class without its own version counts as these.
 
-    A class that is not ours counts by all of ours that its code has at hand.
+    An external class counts as all built-in classes that its code refers to.
 
     >>> from holdfast.models.vilt import TinyVilt
     >>> list(versions(TinyVilt))
@@ -64,7 +64,7 @@ def versions(*kinds: type) -> dict[str, int]:
 
 
 def code(kind: str, *classes: type) -> dict[str, str]:
-    """The hash of the code of the classes that are not ours, by their names.
+    """The hash of the code of each external class, by name.
 
     >>> from holdfast.memory import Reservoir
     >>> code("memory", Reservoir)
@@ -78,7 +78,7 @@ def code(kind: str, *classes: type) -> dict[str, str]:
 
 
 def of_algorithms(algorithms: Iterable[Algorithm], transforms: Iterable[str]) -> Parts:
-    """The versions of algorithms, of what they use, and of transforms of the stream."""
+    """The versions of algorithms, of the parts that they use, and of stream transforms."""
     found: dict[str, int | str] = {
         f"transform {name}": _module_version(registry.TRANSFORMS[name]) for name in transforms
     }
@@ -90,7 +90,7 @@ def of_algorithms(algorithms: Iterable[Algorithm], transforms: Iterable[str]) ->
 
 
 def of_training(training: Iterable[Mapping[str, Any]]) -> dict[str, int]:
-    """The versions of the engine, and of the optimisers and augmentations as far as these settings name them."""
+    """The versions of the engine and of the optimisers and augmentations that these settings name."""
     found = {"engine": engine.VERSION}
     for stage in training:
         if "optimiser" in stage:
@@ -117,7 +117,7 @@ def of_setup(setup: Setup) -> Parts:
 
 
 def of_any_data() -> dict[str, int]:
-    """The versions of all that a run may use beside its benchmark, model and algorithms, whatever its data."""
+    """The versions of everything that a run may use beside its benchmark, model and algorithms, whatever its data."""
     kinds = fields(Training)
     found = of_training({name: value} for name in ("optimiser", "augment") for value in get_args(kinds[name]))
     found |= {"tokenizer": text.VERSION, "decoding": decoding.VERSION}

@@ -1,4 +1,4 @@
-"""The plan: the runs that an experiment asks for, those that they need, and which must come before which."""
+"""The plan: the runs that an experiment asks for, those that they need, and the order between them."""
 
 from __future__ import annotations
 
@@ -17,53 +17,53 @@ from holdfast.settings import fields
 
 @dataclass(frozen=True)
 class Plan:
-    """Runs by id, in an order in which one process can carry them out."""
+    """Runs by id, in an order in which one process can execute them."""
 
     configs: Mapping[str, Config]
     labels: Mapping[str, str]
-    """What a person calls each run: its row in a table and its seed, and for a run that is only needed, what for."""
+    """A readable name for each run: its row in a table and its seed, and for a run that is only needed, its purpose."""
     needs: Mapping[str, Mapping[str, str]]
-    """The ids of the runs that a run's measures are taken against, by the benchmark's names. They may come later."""
+    """The ids of the runs that a run's measures compare with, by the benchmark's names. They may come later."""
     wanted: tuple[str, ...] = ()
-    """The ids of the runs that were asked for; the others are there because one of these needs them."""
+    """The ids of the requested runs; the others are included because one of these needs them."""
     requests: tuple[Request, ...] = ()
     """What was asked for."""
     runs: Mapping[str, str] = field(default_factory=dict)
-    """The id of the run that each request asks for, by the request's text."""
+    """The id of the run for each request, by the request's text."""
 
     @property
     def threads(self) -> int:
-        """The most threads that one of its runs computes with."""
+        """The largest number of threads that one of its runs uses."""
         return max((config.request.threads for config in self.configs.values()), default=1)
 
     @property
     def settled(self) -> bool:
-        """Whether the data of all runs was looked at, so that all ids are final."""
+        """Whether the data of all runs was read, so that all ids are final."""
         return all(config.settled for config in self.configs.values())
 
     def run(self, request: Request) -> str:
-        """The id of the run that one of the plan's requests asks for."""
+        """The id of the run for one of the plan's requests."""
         return self.runs[request.text()]
 
     def asked(self) -> list[Config]:
-        """The runs that were asked for, in the order in which they were."""
+        """The requested runs, in the order of the requests."""
         return [self.configs[run] for run in self.wanted]
 
     def done(self, store: Store) -> set[str]:
-        """The ids of the runs that the store has done; raises an error for a record that cannot be read.
+        """The ids of the runs that are done in the store; raises an error for a record that cannot be read.
 
-        A run whose data was not looked at is done if the store has one that was made with the same settings.
+        A run whose data was not read counts as done if the store has one with the same settings.
         """
         found = {run for run, config in self.configs.items() if config.settled and store.folder(run).record()}
         return found if self.settled else found | (made(store) & self.configs.keys())
 
 
 def graph(requests: Iterable[Request], needs: bool = True, setups: Setups | None = None, read: bool = True) -> Plan:
-    """The plan of some requests, with every run that they need, and what these need in turn.
+    """The plan of some requests, with every run that they need, directly or indirectly.
 
     Mistakes in any of them raise an error now, before the first run. Requests for the same run are one run, which has
-    the needs of all of them. Without `read`, no file of data or weights is looked at: the ids then tell the runs of
-    this plan apart and nothing more, except for benchmarks that draw their data in memory.
+    the needs of all of them. Without `read`, no file of data or weights is read: the ids then only distinguish the runs
+    of this plan, except for benchmarks that draw their data in memory.
 
     >>> plan = graph([Request("patterns", word, scale="tiny") for word in ("er", "replay", "joint")])
     >>> list(plan.labels.values())
@@ -92,14 +92,14 @@ def graph(requests: Iterable[Request], needs: bool = True, setups: Setups | None
 
 
 def _started(config: Config, final: Mapping[str, str]) -> Config:
-    """The configuration with the final id of the run that it begins with."""
+    """The configuration with the final id of the run that it starts from."""
     run, at, stage = config.request.start.partition("@")
     return replace(config, request=replace(config.request, start=f"{final.get(run, run)}{at}{stage}"))
 
 
 class _Drafts:
-    """A plan whose data was not looked at: what stands alone comes before the run that needs it, what begins with it
-    after.
+    """A plan whose data was not read: independent runs come before the run that needs them, and runs that start from it
+    come after it.
     """
 
     def __init__(self, with_needs: bool) -> None:
@@ -111,12 +111,12 @@ class _Drafts:
         self.seen: set[tuple[str, Benchmark]] = set()
 
     def add(self, config: Config, purpose: str = "") -> str:
-        """Add a run and what it needs, and return the id of its draft."""
+        """Add a run and the runs that it needs, and return the id of its draft."""
         run = config.id
         if (run, config.benchmark) in self.seen:
             return run
         self.seen.add((run, config.benchmark))
-        # A setting that is no part of the id may ask for more needs, as `downstream` does.
+        # A setting that is not part of the id may add needs, as `downstream` does.
         others, new = self.needs.setdefault(run, {}), run not in self.configs
         if new:
             self.configs[run], self.labels[run] = config, f"{purpose}{config.title}, seed {config.seed}"
@@ -132,13 +132,13 @@ class _Drafts:
         return run
 
     def alike(self, config: Config) -> list[Benchmark]:
-        """The benchmarks of the plan that could share a set-up with this run's, its own among them."""
+        """The benchmarks of the plan that could share a set-up with this run's, including its own."""
         kind, wants = type(config.benchmark), config.recipe.wants()
         others = (other for other in self.configs.values() if type(other.benchmark) is kind)
         return list(dict.fromkeys(other.benchmark for other in others if other.recipe.wants() == wants))
 
 
 def _wanted(config: Config) -> dict[str, Need]:
-    """What the measures of a run need, of the stages that it learns."""
+    """The runs that the measures of a run need, for the stages that it learns."""
     stages, found = config.request.stages, config.benchmark.needs(config.title)
     return {n: need for n, need in found.items() if stages is None or max(need.stage, need.after or 1) <= stages}

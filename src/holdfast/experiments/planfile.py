@@ -1,4 +1,4 @@
-"""Plans as files: an experiment described in TOML, or requests made by a Python file."""
+"""Plans as files: an experiment described in TOML, or a Python file that creates requests."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ LISTS = {
     "settings": "setting",
     "scales": "scale",
 }
-"""What may be a list in a file, in the plural, and the field of a request that it fills."""
+"""The keys that may be lists in a file, in the plural, and the request's field that each fills."""
 ONE = ("precision", "predictions", "data", "skip_bad", "stages", "threads")
-"""What all runs of an experiment share."""
+"""The keys that all runs of an experiment share."""
 
 
 def shipped() -> dict[str, Path]:
-    """The plans that come with the library, by name: one in the folder of each benchmark that has a paper.
+    """The plans that come with the library, by name: one in the folder of each benchmark with a paper.
 
     >>> {path.name for path in shipped().values()}
     {'plan.toml'}
@@ -42,7 +42,7 @@ def shipped() -> dict[str, Path]:
 
 
 def read_plan(name: str, scale: str | None = None) -> list[Request]:
-    """The requests of a plan file, or of one that comes with the library, by its name, perhaps at another scale."""
+    """The requests of a plan file, or of a plan that comes with the library, by name; optionally at another scale."""
     path = Path(name)
     if not path.exists():
         path = shipped().get(name, path)
@@ -53,20 +53,20 @@ def read_plan(name: str, scale: str | None = None) -> list[Request]:
     try:
         found = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UserError(f"{path} is no TOML: {error}") from None
+        raise UserError(f"{path} is not valid TOML: {error}") from None
     return from_tables(found, str(path), scale)
 
 
 @dataclass(frozen=True)
 class PlanSearch:
-    """Runs of an experiment that differ in some settings, among whose values a measure on validation data chooses."""
+    """Runs of an experiment that differ in some settings, whose values are chosen by a measure on validation data."""
 
     by: str
     names: tuple[str, ...]
     requests: tuple[Request, ...]
 
     def groups(self) -> list[list[tuple[dict[str, Any], list[Request]]]]:
-        """What is chosen among, for each method, order and so on: points with their runs, one for each seed."""
+        """The candidates for each method, order and so on: points with their runs, one for each seed."""
         found: dict[str, dict[str, tuple[dict[str, Any], list[Request]]]] = {}
         for request in self.requests:
             point = {name: request.settings[name] for name in self.names if name in request.settings}
@@ -93,9 +93,9 @@ def read_searches(name: str, scale: str | None = None, **change: Any) -> list[Pl
 
 
 def from_tables(found: Mapping[str, Any], where: str, scale: str | None = None) -> list[Request]:
-    """The requests of `[[experiment]]` tables: every combination of the lists of each.
+    """The requests of `[[experiment]]` tables: every combination of the values in each table's lists.
 
-    What stands in an experiment's `paper` table replaces the rest at the paper's scale: larger models and memories.
+    At the paper's scale, an experiment's `paper` table replaces other entries: larger models and memories.
 
     >>> two = {"benchmarks": ["patterns"], "algorithms": ["er", "joint"], "set": {"er.capacity": [50, 100]}}
     >>> for request in from_tables({"experiment": [two]}, "here"):
@@ -119,13 +119,15 @@ def from_tables(found: Mapping[str, Any], where: str, scale: str | None = None) 
 
 
 def _at_scale(table: Mapping[str, Any], scale: str | None) -> dict[str, Any]:
-    """An experiment as it is at a scale, its own where None is given."""
+    """An experiment at a scale, or at its own if None is given."""
     found = {name: value for name, value in table.items() if name != "paper"}
     if scale is not None:
         found = {name: value for name, value in found.items() if name != "scales"} | {"scale": scale}
     scales = found.get("scales")
     if isinstance(scales, list) and "paper" in scales and "paper" in table:
-        raise UserError("an experiment with [experiment.paper] has one scale: give the paper's one of its own")
+        raise UserError(
+            "an experiment with [experiment.paper] has one scale: write a separate one for the paper's scale"
+        )
     if found.get("scale") == "paper" and isinstance(own := table.get("paper"), Mapping):
         plurals = {many for many, one in LISTS.items() if many in own or one in own}
         found = {n: v for n, v in found.items() if n not in plurals and n not in {LISTS[many] for many in plurals}}
@@ -137,7 +139,7 @@ def _experiment(table: Mapping[str, Any], where: str) -> Iterator[Request]:
     known = [*LISTS, *LISTS.values(), *ONE, "seeds", "seed", "set", "choose"]
     for name in table:
         if name not in known:
-            raise UserError(f"{where}: {name!r} is no part of an experiment: {nearest(name, known)}")
+            raise UserError(f"{where}: {name!r} is not a key of an experiment: {nearest(name, known)}")
     for many, one in LISTS.items():
         if many in table and one in table:
             raise UserError(f"{where}: it has both {many!r} and {one!r}: give one of them")
@@ -162,7 +164,7 @@ def _experiment(table: Mapping[str, Any], where: str) -> Iterator[Request]:
 
 
 def _values(given: Any) -> Sequence[Any]:
-    """A list of values as it is, one value as a list of one. A setting that is itself a list stands in another."""
+    """A list of values; a single value becomes a list of one. To pass a list as a value, wrap it in another list."""
     if isinstance(given, list) and not given:
         raise UserError("a list of a plan is empty: give at least one value, or leave it out")
     return given if isinstance(given, list) else [given]
@@ -177,7 +179,7 @@ def _seeds(table: Mapping[str, Any], where: str) -> Sequence[int]:
 
 
 def _from_python(path: Path) -> list[Request]:
-    """The requests that a Python file's `requests()` gives: what `holdfast.plan` returns, or a list of such."""
+    """The requests from a Python file's `requests()`, which returns what `holdfast.plan` returns, or a list of them."""
     module = load(path).module
     if not callable(make := vars(module).get("requests")):
         raise UserError(f"{path} has no function requests(): define one that returns holdfast.plan(...), or several")
@@ -189,12 +191,12 @@ def _from_python(path: Path) -> list[Request]:
     except Exception as error:
         raise UserError(f"{path}: {type(error).__name__}: {error}") from error
     if not found or not all(isinstance(each, Request | PlannedRuns) for each in found):
-        raise UserError(f"{path}: requests() gives no plans: return holdfast.plan(...), or a list of such")
+        raise UserError(f"{path}: requests() does not return plans: return holdfast.plan(...), or a list of them")
     return [named(each) for plan in found for each in (plan.requests if isinstance(plan, PlannedRuns) else [plan])]
 
 
 def changed(requests: Iterable[Request], seeds: int | None = None, **change: Any) -> list[Request]:
-    """The same plan at another scale, on other data, or with so many seeds."""
+    """The same plan at another scale, on other data, or with another number of seeds."""
     given = {name: value for name, value in change.items() if value is not None}
     found = [replace(request, **given) for request in requests]
     if seeds is not None:

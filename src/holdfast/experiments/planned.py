@@ -1,4 +1,4 @@
-"""Runs that a program asked for: planned, looked at, carried out."""
+"""Runs that a program requested: planned, inspected, executed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class PlannedRuns:
-    """The runs of an experiment, with those that their measures need. Print it to see them; `run` carries them out."""
+    """The runs of an experiment, with those that their measures need. Print it to list them; `run` executes them."""
 
     def __init__(
         self,
@@ -33,17 +33,17 @@ class PlannedRuns:
 
     @cached_property
     def plan(self) -> Plan:
-        """The plan: made once, when it is first looked at, since ids follow from the data."""
+        """The plan, created on first access, since ids depend on the data."""
         return graph(self.requests, self.needs, self._setups)
 
     @property
     def ids(self) -> tuple[str, ...]:
-        """The ids of the runs that were asked for."""
+        """The ids of the requested runs."""
         return self.plan.wanted
 
     @property
     def done(self) -> set[str]:
-        """The ids of the runs that the store has done."""
+        """The ids of the runs that are done in the store."""
         return self.plan.done(self.store)
 
     def __len__(self) -> int:
@@ -56,10 +56,10 @@ class PlannedRuns:
         return "\n".join(lines)
 
     def carry_out(self, jobs: int = 1, ranks: int = 1) -> list[Record]:
-        """Carry out what is not done, and return the records of the runs that were asked for."""
+        """Execute the runs that are not done, and return the records of the requested ones."""
         return carry(self.plan, self.store, self.options, self._setups, needs=self.needs, jobs=jobs, ranks=ranks)
 
     def run(self, jobs: int = 1, ranks: int = 1) -> Runs:
-        """Carry out what is not done, `jobs` runs at once or each on `ranks` processes; return what was asked for."""
+        """Execute the runs that are not done, `jobs` at once or each on `ranks` processes; return the records."""
         self.carry_out(jobs, ranks)
         return self._gather(self.store, self.ids)

@@ -22,7 +22,7 @@ from holdfast.experiments.store import Store
 
 
 def work(asked: Path, told: Path) -> None:
-    """Carry out the plan that is described in a file, and write into another how its runs ended."""
+    """Execute the plan that a file describes, and write the outcomes of its runs to another file."""
     own_process()
     ids, requests, needs, store, options, folder = unpack(asked.read_bytes())
     os.chdir(folder)
@@ -32,13 +32,13 @@ def work(asked: Path, told: Path) -> None:
         raise UserError("the code of these runs changed after they were planned: run again")
 
     def tell(outcomes: Iterable[Outcome]) -> None:
-        with suppress(FileExistsError), told.open("xb") as file:  # the first to fail says why
+        with suppress(FileExistsError), told.open("xb") as file:  # the first to fail reports why
             pickle.dump(list(outcomes), file)
 
     def ended(config: Config, outcome: Outcome, again: bool) -> None:
         if outcome.status not in ("done", "stopped"):
             tell([outcome])
-            os._exit(1)  # the other ranks are still in the middle of it
+            os._exit(1)  # the other ranks are still training
 
     result = carry_on(plan, Store(store), options, setups, ended)
     tell(result.outcomes.values())

@@ -1,7 +1,7 @@
-"""The Ray engine: runs as tasks of a Ray cluster, given by its address, or of a local one that is started for them.
+"""The Ray engine: runs as tasks of a Ray cluster, at a given address or started locally for them.
 
-The store is a folder that every node sees, or lies elsewhere and is copied (see `remote`). Ray gives each run its CPUs,
-GPUs and memory, and tells when a worker or a node is lost; the run then goes on elsewhere, from its checkpoint.
+The store is a folder that every node sees, or is remote and copied (see `remote`). Ray assigns each run its CPUs,
+GPUs and memory, and reports when a worker or a node is lost; the run then resumes elsewhere, from its checkpoint.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from holdfast.experiments.setups import Setups
 from holdfast.experiments.store import Store
 
 AHEAD = 2
-"""So many runs more than there is room for are handed to Ray, so that no place waits for the driver."""
+"""The number of runs submitted to Ray beyond its capacity, so that no slot waits for the driver."""
 
 
 @dataclass(frozen=True)
 class RunResources:
-    """What each run is given: CPUs, GPUs (a fraction shares one) and gigabytes of memory."""
+    """The resources of each run: CPUs, GPUs (a fraction shares one) and gigabytes of memory."""
 
     cpus: float = 1
     gpus: float = 0
@@ -39,7 +39,7 @@ class RunResources:
 
 
 class Cluster(Engine):
-    """Runs on a Ray cluster; use as a context, which ends what it has started."""
+    """Runs on a Ray cluster. Use as a context manager, which ends what it has started."""
 
     def __init__(self, store: Store, options: Options, address: str = "", share: RunResources | None = None) -> None:
         self.ray, self.share = _ray(alone=not address), share or RunResources()
@@ -61,7 +61,7 @@ class Cluster(Engine):
 
     @property
     def places(self) -> int:  # type: ignore[override]
-        """How many runs are handed over at once: nodes may come and go."""
+        """How many runs are submitted at once: nodes may come and go."""
         have, rooms = self.ray.cluster_resources(), []
         for name, each in (("CPU", self.share.cpus), ("GPU", self.share.gpus), ("memory", self.share.memory * 1e9)):
             if each:
@@ -69,7 +69,7 @@ class Cluster(Engine):
         room = min(rooms, default=1)
         if room < 1 and not self.running:
             raise UserError(
-                f"no node of the Ray cluster has what a run asks for ({self.share.cpus:g} CPUs, {self.share.gpus:g} "
+                f"no node of the Ray cluster has the resources of a run ({self.share.cpus:g} CPUs, {self.share.gpus:g} "
                 f"GPUs, {self.share.memory:g} GB): ask for less"
             )
         return room + AHEAD
@@ -81,12 +81,12 @@ class Cluster(Engine):
         self.ray.shutdown()
 
     def begin(self, config: Config) -> None:
-        """Hand a run over."""
+        """Submit a run."""
         task = self.task.remote(config.id, config.packed(), str(self.store), pack(self.options), str(Path.cwd()))
         self.running[task] = config.id
 
     def wait(self, seconds: float) -> Iterable[Outcome]:
-        """What has ended, and what was lost with its worker or node."""
+        """The runs that ended, and those lost with their worker or node."""
         ended, _ = self.ray.wait(list(self.running), num_returns=1, timeout=seconds)
         for task in ended:
             run = self.running.pop(task)
@@ -95,7 +95,7 @@ class Cluster(Engine):
             except self.ray.exceptions.TaskCancelledError:
                 outcome = Outcome(run, "stopped")
             except self.ray.exceptions.RayError as error:
-                # Ray itself stumbles over its call back where Ctrl-C is ignored, as in a shell's background.
+                # Ray's own callback fails if Ctrl-C is ignored, as it is for a background job of a shell.
                 if task in self._called_back and isinstance(error, self.ray.exceptions.RayTaskError):
                     outcome = Outcome(run, "stopped")
                 else:
@@ -103,13 +103,13 @@ class Cluster(Engine):
             yield outcome
 
     def stop(self) -> None:
-        """Ask all to save and stop, and take back what has not begun."""
+        """Ask all runs to save and stop, and cancel those that have not started."""
         self._called_back.update(self.running)
         for task in self.running:
             self.ray.cancel(task, force=False, recursive=False)
 
     def runs(self) -> list[str]:
-        """Those that were handed over; some may wait for a place."""
+        """The submitted runs, some of which may still be queued."""
         return list(self.running.values())
 
     def _asked(self) -> dict[str, Any]:
@@ -118,15 +118,15 @@ class Cluster(Engine):
 
 
 _SETUPS: list[Setups] = []
-"""Of this worker: Ray keeps its processes from run to run, and so the data of the last one."""
+"""The set-ups of this worker: Ray reuses its processes, and so the data of the last run."""
 
 
 def _carry_out(run: str, packed: bytes, store: str, packed_options: bytes, folder: str) -> Outcome:
-    """One try of a run, in a worker of Ray's."""
+    """Try a run once, in a Ray worker."""
     own_process()
     if not _SETUPS:
         _SETUPS.append(Setups())
-    # A user's own algorithm, or data, may be named from where the plan was started.
+    # A user's own algorithm or data may be named relative to the folder in which the plan was started.
     with interruptible() as interrupt, chdir(folder) if Path(folder).is_dir() else nullcontext():
         options: Options = unpack(packed_options)
         here = local_copy(options.remote) if options.remote else Store(store)
@@ -134,15 +134,15 @@ def _carry_out(run: str, packed: bytes, store: str, packed_options: bytes, folde
 
 
 def _device(name: str, share: RunResources) -> str:
-    """Ray shows a run the GPUs that it was given, and no others."""
+    """Ray makes only a run's own GPUs visible to it."""
     return ("cuda" if share.gpus else "cpu") if name == "auto" else name
 
 
 def _ray(alone: bool) -> Any:
-    """The library; `alone`, a cluster that it starts listens to this machine and to no other."""
-    if alone:  # Ray looks at this when it is imported
+    """The library; with `alone`, a cluster that it starts listens only to this machine."""
+    if alone:  # Ray reads this when it is imported
         os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing of ours is told to anyone
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # send no usage statistics
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     try:
         import ray

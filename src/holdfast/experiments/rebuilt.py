@@ -1,4 +1,4 @@
-"""The model of a finished run, as the recipe that made it."""
+"""The `Model` that a finished run used."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from holdfast.settings import build, fields
 
 
 def recipe_of(record: Record) -> Model:
-    """The recipe of a run's model: its sizes from the configuration, the places of its weights from the command."""
+    """The `Model` of a run: its sizes from the configuration, the locations of its weights from the command."""
     own = record.config["model"]
     command = record.environment.get("command", "")
     request = Request.from_command(command) if command else Request()

@@ -1,12 +1,12 @@
-"""A store elsewhere: on an object store, or any file system that fsspec knows, by its address (s3://bucket/runs).
+"""A remote store: on an object store or any file system that fsspec supports, by its address (s3://bucket/runs).
 
-Runs work on a folder of this machine, their copy of the store. What a run needs is copied down before it begins, and
-what it made is copied up when it ends: a record last, so that a run which has one is whole. Checkpoints go up when a
-run is stopped or fails, not while it runs; a machine that is lost takes those since with it.
+Runs use a local folder, their copy of the store. What a run needs is downloaded before it starts, and
+its results are uploaded when it ends, the record last, so that a run with a record is complete. Checkpoints are
+uploaded when a run is stopped or fails, not while it runs; if a machine is lost, so are those since.
 
-A run is locked by an object `lock` in its folder, which its holder creates, which the store must refuse to create
-twice, and which the holder writes anew again and again: one that stands still belongs to a machine that is gone, and
-is taken away. Should two machines take it at the same moment, both make the run: the same record twice.
+A run is locked by an object `lock` in its folder. Its holder creates it, which the store must refuse if it exists,
+and rewrites it at intervals: a lock that no longer changes belongs to a machine that is gone, and is removed.
+Should two machines take it at the same moment, both execute the run and write the same record.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ from holdfast.experiments.config import Config
 from holdfast.experiments.store import Store
 
 LIGHT = ("config.json", "environment.json", "scores.jsonl", "record.json")
-"""What tables and reports are made of."""
+"""The files that tables and reports need."""
 LAST = "record.json"
 LOCK = "lock"
 OURS = (LOCK, "progress.json")
-"""Files that mean nothing elsewhere."""
+"""Files that are meaningless on another machine."""
 BEAT, STILL = 20.0, 120.0
-"""The holder of a lock writes it anew each so many seconds; one that stands still for so many is nobody's."""
+"""The seconds after which the holder rewrites its lock, and after which an unchanged lock is considered abandoned."""
 PAUSE = 1.0
-"""Seconds between two looks at a lock that another machine holds."""
+"""The seconds between two checks of a lock that another machine holds."""
 
 
 def is_remote(name: str) -> bool:
@@ -50,30 +50,32 @@ def is_remote(name: str) -> bool:
 
 
 def local_copy(address: str) -> Store:
-    """The folder of this machine that stands for a store elsewhere."""
+    """The local copy of a remote store."""
     return Store(cache_folder() / "stores" / hashlib.blake2b(address.encode(), digest_size=8).hexdigest())
 
 
 class Remote:
-    """A store elsewhere, and how runs are copied from it and to it."""
+    """A remote store, and how runs are copied from and to it."""
 
     def __init__(self, address: str) -> None:
         try:
             fsspec: Any = importlib.import_module("fsspec")
         except ImportError:
-            raise UserError(f"a store at {address} needs fsspec: pip install fsspec, and what it says") from None
+            raise UserError(
+                f"a store at {address} needs fsspec: pip install fsspec, and the package that it names"
+            ) from None
         try:
             self.files, self.root = fsspec.core.url_to_fs(address)
         except (ImportError, ValueError) as error:
-            raise UserError(f"there is no way to {address}: {error}") from None
+            raise UserError(f"{address} cannot be opened: {error}") from None
         self.address = address
 
     def done(self) -> set[str]:
-        """The ids of the runs that are done there."""
+        """The ids of the runs that are done in the remote store."""
         return {str(path).split("/")[-2] for path in self._try(self.files.glob, f"{self.root}/*/{LAST}")}
 
     def down(self, run: str, store: Store, only: Sequence[str] = ()) -> None:
-        """Copy what a run has there and this machine has not."""
+        """Download the files of a run that this machine does not have."""
         base = f"{self.root}/{run}"
         if not self._try(self.files.exists, base):
             return
@@ -88,7 +90,7 @@ class Remote:
                 temporary.replace(target)
 
     def up(self, run: str, store: Store, only: Sequence[str] = ()) -> None:
-        """Copy what this machine has of a run, and take away the checkpoints that one that is done no longer has."""
+        """Upload what this machine has of a run, and remove the checkpoints that a finished run no longer has."""
         folder, base = store.folder(run).path, f"{self.root}/{run}"
         found = [path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()]
         names = [name for name in found if name not in OURS and not Path(name).name.startswith(".")]
@@ -101,19 +103,19 @@ class Remote:
                     self._try(self.files.rm, path)
 
     def fetch(self, config: Config, store: Store) -> None:
-        """Copy down what one run needs: what it did so far, and the weights that it begins with."""
+        """Download what a run needs: its earlier progress, and the weights that it starts from."""
         self.down(config.id, store)
         if config.after:
             self.down(config.after, store)
 
     @contextmanager
     def lock(self, run: str, waiting: Callable[[str], None], stopping: Callable[[], bool]) -> Iterator[None]:
-        """Work on a run alone. Where another machine does, wait for it; `waiting` is told once who it is."""
+        """Lock a run. If another machine holds it, wait; `waiting` is called once with the name of the holder."""
         path, own = f"{self.root}/{run}/{LOCK}", _Holder()
         told, seen, since = False, b"", time.monotonic()
         while not self._create(path, own.beat()):
             if (found := self._read(path)) != seen:
-                seen, since = found, time.monotonic()  # by our own clock: others' may be wrong
+                seen, since = found, time.monotonic()  # by our own clock: those of other machines may be wrong
             if seen and (_gone(seen) or time.monotonic() - since > STILL):
                 if self._read(path) == seen:
                     self._remove(path)
@@ -132,18 +134,18 @@ class Remote:
         finally:
             over.set()
             beating.join()
-            if own.wrote(self._read(path)):  # else another machine thought that this one was gone
+            if own.wrote(self._read(path)):  # otherwise another machine assumed that this one was gone
                 self._remove(path)
 
     def _create(self, path: str, text: bytes) -> bool:
-        """Whether the object is new: to create what is there is refused, by S3, GCS, Azure and folders alike."""
+        """Whether the object is new: S3, GCS, Azure and folders all refuse to create one that exists."""
         self._try(self.files.makedirs, path.rpartition("/")[0], exist_ok=True)
         for last in (False, False, True):
             try:
                 self._write_new(path, text)
             except FileExistsError:
                 return False
-            except OSError as error:  # a store may refuse in words of its own, or want to be asked again
+            except OSError as error:  # a store may raise its own error, or require another attempt
                 if self._try(self.files.exists, path):
                     return False
                 if last:
@@ -163,7 +165,7 @@ class Remote:
     def _read(self, path: str) -> bytes:
         try:
             found: bytes = self.files.cat_file(path)
-        except OSError:  # it was taken away
+        except OSError:  # it was removed
             return b""
         return found
 
@@ -173,7 +175,7 @@ class Remote:
 
     def _keep(self, path: str, own: _Holder, over: threading.Event) -> None:
         while not over.wait(BEAT):
-            with suppress(OSError):  # the next one may get through
+            with suppress(OSError):  # the next attempt may succeed
                 self.files.pipe_file(path, own.beat())
 
     def _try(self, call: Any, *given: Any, **named: Any) -> Any:
@@ -184,13 +186,13 @@ class Remote:
 
 
 class _Holder:
-    """Who holds a lock: this process, and how often it has said so."""
+    """The holder of a lock: this process, with a count of its updates."""
 
     def __init__(self) -> None:
         self.beats, self.last = 0, b""
 
     def beat(self) -> bytes:
-        """What the lock says now."""
+        """The content of the lock at this moment."""
         self.beats += 1
         since = time.strftime("%Y-%m-%d %H:%M:%S")
         told = {"process": os.getpid(), "machine": socket.gethostname(), "seen": since, "beats": self.beats}
@@ -198,7 +200,7 @@ class _Holder:
         return self.last
 
     def wrote(self, lock: bytes) -> bool:
-        """Whether a lock says what this holder said last."""
+        """Whether a lock has the content that this holder wrote last."""
         return lock == self.last
 
 
@@ -211,7 +213,7 @@ def _told(lock: bytes) -> dict[str, Any]:
 
 
 def _name(lock: bytes) -> str:
-    """Who holds a lock, for people.
+    """The holder of a lock, as text for messages.
 
     >>> _name(b'{"process": 7, "machine": "one", "seen": "12:00"}'), _name(b"?")
     ('process 7 on one, last seen 12:00', 'another machine')

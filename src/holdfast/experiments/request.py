@@ -1,6 +1,6 @@
-"""What a user asks for: a run by names and by what differs from the defaults, and the words that say so.
+"""What a user asks for: a run by names and settings that differ from the defaults, and the command that says so.
 
-What no name stands for (a class typed into a shell, a dataset in memory) goes beside the words: see `objects`.
+What has no name (a class typed into a shell, a dataset in memory) is carried beside the words: see `objects`.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from holdfast.experiments.carried import Carried
 from holdfast.types import Between
 
 START = r"([0-9a-f]{12})@([1-9]\d*)"
-"""How a start is written: a run's id and the number of a stage."""
+"""The form of a start: a run's id and the number of a stage."""
 
 
 @dataclass(frozen=True)
 class Request:
-    """A run as a user asks for it: names and what differs from the defaults."""
+    """A run as a user asks for it: names, and settings that differ from the defaults."""
 
     benchmark: str = "patterns"
     algorithm: str = "finetune"
@@ -35,29 +35,29 @@ class Request:
     predictions: bool = False
     settings: Mapping[str, Any] = field(default_factory=dict)
     data: str | None = None
-    """The folder of the official files; None: the world's."""
+    """The folder of the official files; None for synthetic data."""
     skip_bad: Annotated[int, Between(0)] = 0
-    """How many bad records of the data may be dropped."""
+    """How many bad records of the data may be skipped."""
     start: str = ""
-    """RUN@STAGE: the encoder begins with the weights that another run of the store had after a stage."""
+    """RUN@STAGE: the encoder starts from the weights that another run of the store had after a stage."""
     stages: Annotated[int, Between(1)] | None = None
-    """Only so many stages, the first, are learned; None: all."""
+    """Learn only the first N stages; None for all."""
     threads: Annotated[int, Between(1)] = 1
-    """How many threads compute on the CPU. Another number rounds otherwise, so it is part of the run's id."""
+    """The number of CPU threads. It affects rounding, so it is part of the run's id."""
     objects: Mapping[str, Carried] = field(default_factory=dict)
-    """What the words above stand for, where no command could say it."""
+    """The objects that the words above refer to, if no command can name them."""
 
     def carried(self) -> list[Carried]:
-        """The objects that the words of this run stand for: no command repeats it if there are any."""
+        """The objects that the words of this run refer to; if there are any, no command repeats the run."""
         words = [self.benchmark, *self.algorithm.split("+"), self.model or ""]
         return [self.objects[word] for word in words if word in self.objects]
 
     def command(self) -> str:
-        """The command that asks for the same; empty if it was asked for with objects that no name finds."""
+        """The command for the same run; empty if the request has objects that cannot be found by name."""
         return "" if self.carried() else self.text()
 
     def again(self) -> str:
-        """What to do in place of a command, where there is none."""
+        """What to do if there is no command."""
         if not (carried := self.carried()):
             return ""
         what, script = " and ".join(map(str, carried)), next((each.origin for each in carried if each.origin), "")
@@ -66,7 +66,7 @@ class Request:
         return f"no command repeats this run: {what} came from a shell or a notebook"
 
     def text(self) -> str:
-        """All that is asked for, as one line: a command, if everything in it has a name.
+        """The request as one line: a command, if everything in it has a name.
 
         >>> Request("patterns", "er", seed=2, settings={"replay.capacity": 50}).text()
         'holdfast run patterns --algorithm er --seed 2 --set replay.capacity=50'
@@ -83,7 +83,7 @@ class Request:
 
     @staticmethod
     def from_command(command: str) -> Request:
-        """The request behind such a command; its numbers are still words, which `resolve` reads.
+        """Parse such a command; numbers stay text, which `resolve` reads.
 
         >>> Request.from_command("holdfast run patterns --algorithm er --seed 2 --set replay.capacity=50").settings
         {'replay.capacity': '50'}
@@ -101,14 +101,14 @@ class Request:
 
 
 def entry_of(word: str, kind: str, objects: Mapping[str, Carried]) -> registry.Entry | Carried:
-    """What a word of a request stands for: an object that goes beside it, or what has that name."""
+    """What a word of a request refers to: an object carried beside it, or what has that name."""
     return objects.get(word.strip()) or registry.find(word, kind)
 
 
 def settings_for(
     algorithms: Sequence[str], settings: Mapping[str, Any], objects: Mapping[str, Carried] | None = None
 ) -> dict[str, dict[str, Any]]:
-    """Which settings each of several algorithms is given: those of the run, and its own.
+    """The settings that each of several algorithms gets: those of the run, and its own.
 
     >>> settings_for(["finetune", "er"], {"train.epochs": 3, "replay.size": 8})
     {'finetune': {'train.epochs': 3}, 'er': {'train.epochs': 3, 'replay.size': 8}}
@@ -121,7 +121,7 @@ def settings_for(
 
 
 def settings_in(words: str, objects: Mapping[str, Carried] | None = None) -> tuple[str, dict[str, str]]:
-    """The algorithms that words name, and the settings that are part of a name: a paper's row, a memory's size.
+    """The algorithms that words name, and the settings that names imply: a paper's row, a memory's size.
 
     >>> settings_in("ewc+er@1000+mir-max@50")
     ('ewc+er+mir', {'er.capacity': '1000', 'mir.by': 'max', 'mir.capacity': '50'})
@@ -168,21 +168,21 @@ def title_of(transforms: Sequence[str], algorithms: Sequence[str]) -> str:
 
 
 def owner_of(key: str) -> tuple[str, str]:
-    """What a setting such as `er.capacity` belongs to, by its registered name, and the rest."""
+    """The registered name of the owner of a setting such as `er.capacity`, and the rest."""
     owner, _, name = key.rpartition(".")
     main = {alias: n for n, e in registry.ALGORITHMS.items() for alias in (n, *e.aliases)}
     return main.get(owner, owner), name
 
 
 def by_owner(settings: Mapping[str, Any], algorithms: list[str]) -> dict[str, dict[str, Any]]:
-    """Settings such as `replay.capacity` by what they set."""
+    """Settings such as `replay.capacity`, grouped by owner."""
     owners: dict[str, dict[str, Any]] = {name: {} for name in ("benchmark", "model", "train", *algorithms)}
     for key, value in settings.items():
         owner, name = owner_of(key)
         if owner in registry.ALGORITHMS and owner not in owners:
             raise UserError(f"{key} sets nothing: {owner} is not among the algorithms of this run")
         if owner not in owners:
-            raise UserError(f"{key} sets nothing: {owner!r} is no part of this run; {nearest(owner, owners)}")
+            raise UserError(f"{key} sets nothing: {owner!r} is not part of this run; {nearest(owner, owners)}")
         if str(owners[owner].setdefault(name, value)) != str(value):
             raise UserError(f"{owner}.{name} is given as {owners[owner][name]} and, as {key}, as {value}: give it once")
     return owners

@@ -1,4 +1,4 @@
-"""Tests at the end of a run, taken again with other settings from the state in which its training ended.
+"""Tests at the end of a run, repeated with other settings from the state in which its training ended.
 
 The result is the run that the same request with these settings would have made: its id, its scores, its record. Only
 its training is copied.

@@ -1,4 +1,4 @@
-"""One run, from its configuration to its record: begun, resumed, or found done."""
+"""One run, from its configuration to its record: started, resumed, or found done."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ from holdfast.types import Score
 from holdfast.version import __version__
 
 DEVICE_SHARE = 0.5
-"""Data is put on a GPU as a whole where it takes at most this share of the memory that is free there."""
+"""All data is put on a GPU if it takes at most this share of the free memory there."""
 SHOWN = 5
-"""Of so many bad records a record tells what was wrong."""
+"""A record describes at most this many bad records."""
 
 
 def run(
@@ -58,10 +58,10 @@ def run(
     compiled: bool = False,
     trackers: Sequence[str | Tracker] = (),
 ) -> Record:
-    """Carry out a run, or go on with it, or return its record if it is done.
+    """Execute or resume a run, or return its record if it is done.
 
-    Where another process works on the same run, wait for it, and tell `waiting` who that is. `trackers` are who else
-    follows the run, such as tensorboard.
+    If another process works on the same run, wait for it, and call `waiting` with its name. `trackers` also follow
+    the run, such as tensorboard.
     """
     refuse(config.algorithms, setup.stream)
     place, ranks, watch = find_device(device), ranks or Ranks(), watch or Watch()
@@ -164,9 +164,9 @@ def _first_rank(
 
 
 def complete(record: Record, benchmark: Benchmark, others: Mapping[str, str], store: Store) -> Record:
-    """Add the measures that are taken against other runs, by their names and ids, as far as these are done.
+    """Add the measures that compare with other runs, by their names and ids, as far as these are done.
 
-    Those that the record names already, since an earlier command brought them, stay, but where a name is given anew.
+    Runs that the record already names, from an earlier command, stay unless a name is given again.
     """
     if not others:
         return record
@@ -181,7 +181,7 @@ def complete(record: Record, benchmark: Benchmark, others: Mapping[str, str], st
 
 
 def _counted(scores: Sequence[Score], benchmark: Benchmark, stages: int | None) -> Sequence[Score]:
-    """The scores that measures are taken from: where only the first stages were learned, those on what they hold."""
+    """The scores that measures are computed from: if only the first stages were learned, those on their tasks."""
     names = None if stages is None else benchmark.first(stages)
     # `a/b` is a detail of `a`
     return scores if names is None else [score for score in scores if score.name.partition("/")[0] in names]
@@ -190,7 +190,7 @@ def _counted(scores: Sequence[Score], benchmark: Benchmark, stages: int | None) 
 def _measured(
     benchmark: Benchmark, scores: Sequence[Score], others: Mapping[str, Sequence[Score]] | None
 ) -> dict[str, Any]:
-    """Measures as a record has them: a number, or none and the reason, and what tasks add to pooled ones."""
+    """Measures as a record stores them: a number, or the reason for none, and what tasks contribute to pooled ones."""
     measures = benchmark.summary(scores) | ({} if others is None else benchmark.relative(scores, others))
     shares = benchmark.shares(scores, others or {})
     return {
@@ -215,13 +215,13 @@ def _train(
     ranks: Ranks,
     compiled: bool,
 ) -> tuple[Position, Learner, int]:
-    """Train, and return where the run ended, its learner, and the bytes that its algorithms keep."""
+    """Train, and return the position at which the run ended, its learner, and the bytes that its algorithms keep."""
     start = start_file(config.request.start, store) if config.request.start else None
     algorithms = copy.deepcopy(config.algorithms)
     with threads(config.request.threads):
         learner = make_learner(config, setup, place, ranks, compiled, start)
         at = train(learner, setup.stream, algorithms, setup.protocol, log=log, checkpoints=checkpoints, watch=watch)
-        if setup.finish is not None:  # a run that was stopped here takes these scores again: the log was cut
+        if setup.finish is not None:  # a run that was stopped here repeats these scores: the log was truncated
             watch.evaluating("what was learned")
             log.add(setup.finish(learner, setup.stream, at.total))
     return at, learner, sum(algorithm.memory_bytes(learner) for algorithm in algorithms)
@@ -235,9 +235,9 @@ def make_learner(
     compiled: bool = False,
     start: Path | None = None,
 ) -> Learner:
-    """The learner of a run at its beginning: the same weights on every rank and machine; by default on the CPU.
+    """The learner at the start of a run: the same weights on every rank and machine; by default on the CPU.
 
-    `start` is the file of the weights that the encoder begins with, in place of its own.
+    `start` is the file of the weights that the encoder starts from, in place of its own.
     """
     place = place or torch.device("cpu")
     data = setup.data
@@ -271,7 +271,7 @@ def make_learner(
 
 
 def find_device(name: str) -> torch.device:
-    """A device that is here, or a sentence about which ones are; `auto` is a GPU where there is one.
+    """An available device; raises a UserError that lists the available ones. `auto` is a GPU if there is one.
 
     >>> find_device("cpu").type
     'cpu'
@@ -290,7 +290,7 @@ def find_device(name: str) -> torch.device:
 
 
 def environment(place: torch.device, ranks: Ranks) -> dict[str, Any]:
-    """Where a run runs: what may explain a difference in the last digits."""
+    """The environment of a run, which may explain a difference in the last digits."""
     return {
         "holdfast": __version__,
         "python": platform.python_version(),
@@ -304,12 +304,12 @@ def environment(place: torch.device, ranks: Ranks) -> dict[str, Any]:
 
 
 class Asked(Watch):
-    """Sees nothing, and asks the run to stop once someone asked the command to."""
+    """Shows nothing, and asks the run to stop if the command was asked to."""
 
     def __init__(self, interrupt: Interrupt) -> None:
         self._interrupt = interrupt
 
     @property
     def stopping(self) -> bool:  # type: ignore[override]
-        """Whether someone did."""
+        """Whether the command was asked to stop."""
         return self._interrupt.asked

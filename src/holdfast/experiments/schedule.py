@@ -1,4 +1,4 @@
-"""Carrying a plan out: which run begins when, what is tried again, and what is told at the end."""
+"""Executing a plan: when each run starts, which are retried, and what is reported at the end."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from holdfast.experiments.runner import complete
 from holdfast.experiments.store import Record, Store
 
 TRIES = 3
-"""How often a run is begun, or goes on, before it counts as failed."""
+"""How often a run is started or resumed before it counts as failed."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """How one try of a run ended.
+    """The outcome of one try of a run.
 
-    `failed` is an error within it, and `died` the end of its process: both are tried again. `refused` is a mistake of
-    the call or its data, and `broken` what more tries would not mend: both are told as they are.
+    `failed` is an error within it, and `died` the end of its process: both are retried. `refused` is a mistake in
+    the call or its data, and `broken` an error that retries would not fix: both are reported at once.
     """
 
     id: str
@@ -31,16 +31,16 @@ class Outcome:
     reason: str = ""
     seconds: float = 0.0
     error: Exception | None = field(default=None, compare=False)
-    """What was raised, with its traceback, where the run was tried in this process: for `told`, and not kept."""
+    """The exception with its traceback, if the run was tried in this process: for `told`, and not kept."""
 
     def __getstate__(self) -> dict[str, Any]:
-        """All but the error, which may hold anything and need not survive the way to another process."""
+        """All but the error, which may hold anything and may not survive pickling."""
         return {**vars(self), "error": None}
 
 
 @dataclass
 class PlanResult:
-    """What became of a plan."""
+    """The outcome of a plan."""
 
     plan: Plan
     outcomes: dict[str, Outcome] = field(default_factory=dict)
@@ -48,36 +48,36 @@ class PlanResult:
     seconds: float = 0.0
 
     def failed(self) -> list[Outcome]:
-        """The runs that are not done: they failed, or began with one that did."""
+        """The runs that are not done: they failed, or start from one that did."""
         return [outcome for outcome in self.outcomes.values() if outcome.status not in ("done", "stopped")]
 
     @property
     def stopped(self) -> bool:
-        """Whether it was asked to stop before all was done."""
+        """Whether it was asked to stop before everything was done."""
         return len(self.outcomes) < len(self.plan.configs) or any(o.status == "stopped" for o in self.outcomes.values())
 
 
 class Engine(ABC):
-    """Where runs run."""
+    """What executes runs."""
 
     places: int
-    """How many at once."""
+    """How many runs it executes at once."""
 
     @abstractmethod
     def begin(self, config: Config) -> None:
-        """Begin a run; there is a free place."""
+        """Start a run; there is a free slot."""
 
     @abstractmethod
     def wait(self, seconds: float) -> Iterable[Outcome]:
-        """The runs that ended since the last call; wait at most so long for the first."""
+        """The runs that ended since the last call; wait for the first one up to the given seconds."""
 
     @abstractmethod
     def stop(self) -> None:
-        """Ask all that runs to save and stop."""
+        """Ask all active runs to save and stop."""
 
     @abstractmethod
     def runs(self) -> list[str]:
-        """The ids of the runs that it has begun and that have not ended."""
+        """The ids of the active runs."""
 
 
 def carry_out(
@@ -91,11 +91,11 @@ def carry_out(
     stopping: Callable[[], bool] = lambda: False,
     told: Callable[[Config, Outcome, bool], None] = lambda config, outcome, again: None,
 ) -> PlanResult:
-    """Carry out every run of a plan that the store has not done, and complete the measures that need other runs.
+    """Execute every run of a plan that is not done in the store, and complete the measures that need other runs.
 
-    A run that fails stops no other but those that begin with its weights. Ranks are told what is `done`, so that they
-    agree on it, and only the first of them is `completing` records. `told` hears how each try ended, and whether there
-    will be another.
+    A failed run only prevents those that start from its weights. Ranks are passed what is `done`, so that they
+    agree on it, and only the first of them is `completing` records. `told` is called with the outcome of each try, and
+    whether there will be another.
     """
     began = time.monotonic()
     result, done = PlanResult(plan), plan.done(store) if done is None else done
@@ -145,9 +145,9 @@ def _leave(
     told: Callable[[Config, Outcome, bool], None],
     incomplete: _Incomplete,
 ) -> None:
-    """The runs that begin with a failed one's weights cannot begin."""
+    """Mark the runs that start from a failed run's weights: they cannot start."""
     for name in children.get(config.id, ()):
-        outcome = Outcome(name, "left", f"it begins with the weights of run {config.id}, which failed")
+        outcome = Outcome(name, "left", f"it starts from the weights of run {config.id}, which failed")
         result.outcomes[name] = outcome
         told(plan.configs[name], outcome, False)
         incomplete.settled(name)
@@ -155,7 +155,7 @@ def _leave(
 
 
 class _Incomplete:
-    """Completes a run's measures once it and all that it needs are settled, well or badly."""
+    """Completes a run's measures once it and all runs that it needs have ended, successfully or not."""
 
     def __init__(self, plan: Plan, store: Store) -> None:
         self.plan, self.store = plan, store
@@ -173,6 +173,6 @@ class _Incomplete:
 
 
 def finish(plan: Plan, run: str, store: Store) -> Record | None:
-    """The record of a run with all its measures, as far as the runs that it needs are done; None: it is not."""
+    """The record of a run with all measures for which the needed runs are done; None if the run is not done."""
     record = store.folder(run).record()
     return None if record is None else complete(record, plan.configs[run].benchmark, plan.needs[run], store)

@@ -1,4 +1,4 @@
-"""Data made ready: once in a process for all runs that can share it."""
+"""Data set up once in a process for all runs that can share it."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from holdfast.types import Stream, Wants
 class Setups:
     """Sets benchmarks up for the runs of a process.
 
-    The data of the last run is kept, and what the ids of all need to know of theirs, so that a thousand runs are named
-    without reading a thousand times.
+    The data of the last run is kept, and for all runs what their ids need to know about their data, so that naming a
+    thousand runs does not read it a thousand times.
     """
 
     def __init__(self) -> None:
@@ -28,7 +28,7 @@ class Setups:
         self._last: tuple[Any, Setup] | None = None
 
     def settle(self, config: Config) -> Config:
-        """The configuration with all that follows from its data: its id is final."""
+        """The configuration with everything that depends on its data: its id is final."""
         refuse_unbuildable(config.recipe)
         stream, data, further = self._outline(config)
         stages, every = config.request.stages, len(stream.stages)
@@ -47,7 +47,7 @@ class Setups:
         return config.stream(self._outline(config)[0])
 
     def of(self, config: Config) -> Setup:
-        """All that a run learns from and is scored on, as its model sees it."""
+        """Everything that a run learns from and is scored on, as its model sees it."""
         setup = self._seen(config)
         return replace(setup, stream=config.stream(setup.stream))
 
@@ -59,11 +59,11 @@ class Setups:
         return self._known[key]
 
     def _read(self, config: Config) -> Setup:
-        """The benchmark's own set-up, as it is before the model's frozen front has seen it."""
+        """The benchmark's own set-up, before the model's frozen front is applied."""
         wants = config.recipe.wants()
         key = config.source, wants
         if self._shared is None or self._shared[0] != key:
-            self._shared = self._last = None  # two at once may be too many
+            self._shared = self._last = None  # two at once may not fit into memory
             self._shared = key, config.source.setup(wants)
         return config.benchmark.narrow(self._shared[1])
 

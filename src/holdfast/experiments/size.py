@@ -1,4 +1,4 @@
-"""How large a run is, before anything of it is built: from a model on torch's meta device, which allocates nothing."""
+"""The size of a run before any of it is built, from a model on torch's meta device, which allocates nothing."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ from holdfast.models.base import Model
 from holdfast.types import Head, Inputs, Training
 
 MOST_TENSORS = 50_000
-"""No model that can be trained has as many weight tensors: one of a thousand layers has 16,000."""
+"""No trainable model has as many weight tensors: one with a thousand layers has 16,000."""
 LEAST = tuple(
     Inputs(image=(channels, side, side), text=4, vocabulary=words, regions=(1, 8), grid=(8, 4, 4))
     for words in (30, 30_522)
     for channels, side in ((1, 12), (3, 32), (3, 64), (3, 224))
 )
-"""Data smaller than any benchmark's, some of which each of our models sees; with BERT's weights, only BERT's words."""
+"""Data smaller than any benchmark's, in the forms that our models take; with BERT's weights, only BERT's words."""
 
 
 @dataclass(frozen=True)
 class RunSize:
-    """What a run takes: memory without the activations of a batch, which depend on it; disk while it trains."""
+    """The resources of a run: memory without a batch's activations, and disk while it trains."""
 
     parameters: int
     memory: int
-    """Weights, gradients, and the optimiser's moments, as if everything is trained."""
+    """Weights, gradients and the optimiser's moments, if everything is trained."""
     disk: int
     """Two checkpoints and the final weights."""
 
@@ -52,7 +52,7 @@ class _Count:
 
 @contextmanager
 def bounded(most: int, what: str) -> Iterator[_Count]:
-    """Count the parameters that modules register, and refuse more tensors or bytes of them than there may be."""
+    """Count the parameters that modules register; raise a UserError for more tensors or bytes than allowed."""
     count = _Count()
 
     def registered(module: nn.Module, name: str, parameter: nn.Parameter | None) -> None:
@@ -103,7 +103,7 @@ def parameters_outside(config: Config, setup: Setup) -> int | None:
             built = model.bare()
             if built is None:
                 built = model.build(setup.inputs, dict(_heads(setup)))
-        except Exception:  # building it in earnest says it better
+        except Exception:  # building it for real raises a better error
             if count.refused:
                 raise
             return None
@@ -126,14 +126,14 @@ def refuse_too_large(config: Config, setup: Setup, device: torch.device, built: 
 
 @lru_cache
 def refuse_unbuildable(model: Model) -> None:
-    """Refuse a model that is too large whatever data it sees, before any data is read."""
+    """Raise a UserError, before any data is read, for a model that is too large whatever data it sees."""
     if not _is_ours(model):
         return
     for inputs in LEAST:
         with bounded(free_memory(), f"the model {type(model).__name__}") as count, _unbuilt():
             try:
                 model.encoder(inputs)
-            except Exception:  # it does not see such data: its size is known once there is some
+            except Exception:  # it does not take such data: its size is known once the real data is
                 if count.refused:
                     raise
             else:
@@ -147,7 +147,7 @@ def _parameters(model: Model, inputs: Inputs, heads: tuple[tuple[str, Head], ...
     with bounded(free_memory(), f"the model {type(model).__name__}") as count, _unbuilt():
         try:
             built = model.build(inputs, dict(heads))
-        except Exception:  # building it in earnest says it better
+        except Exception:  # building it for real raises a better error
             if count.refused:
                 raise
             return None
@@ -155,7 +155,7 @@ def _parameters(model: Model, inputs: Inputs, heads: tuple[tuple[str, Head], ...
 
 
 def free_memory() -> int:
-    """The bytes of memory that this process may still take: the machine's, or its container's."""
+    """The bytes of memory that this process may still allocate, on the machine or in its container."""
     found = re.search(r"MemAvailable:\s+(\d+) kB", Path("/proc/meminfo").read_text(encoding="ascii"))
     free = int(found[1]) * 1024 if found else 1 << 62
     with suppress(OSError, ValueError):  # without a limit, its file says "max"
@@ -181,7 +181,7 @@ class _Undrawn(TorchFunctionMode):
 
 @contextmanager
 def _unbuilt() -> Iterator[None]:
-    """Build modules without their values, and without a trace in the random numbers of what follows."""
+    """Build modules without their values, leaving the random state as it was."""
     with (
         torch.random.fork_rng(devices=[]),
         torch.device("meta"),

@@ -1,4 +1,4 @@
-"""Runs that begin with another run's weights: where these are, and what of them a new model takes over."""
+"""Runs that start from another run's weights: where these are, and which of them a new model takes."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from holdfast.models.vilt import tiled
 
 
 def start_file(start: str, store: Store) -> Path:
-    """The file of the weights that a run begins with; `start` is RUN@STAGE."""
+    """The file of the weights that a run starts from; `start` is RUN@STAGE."""
     found = re.fullmatch(START, start)
-    assert found is not None, "a request with another start was refused"
+    assert found is not None, "requests with any other start were refused"
     folder, stage = store.folder(found[1]), int(found[2])
     path = checkpoint.stage_file(folder.stages, stage)
     if path.exists():
         return folder.intact(path)
     if (record := folder.record()) is None:
-        raise UserError(f"--start {start}: there is no run {folder.id} in {store.path} that is done: run it first")
+        raise UserError(f"--start {start}: {store.path} has no finished run {folder.id}: run it first")
     if stage == len(record.config["training"]) or not folder.weights.exists():
         return folder.final_weights()
     raise UserError(
@@ -32,9 +32,9 @@ def start_file(start: str, store: Store) -> Path:
 
 
 def begin_with(model: Network, path: Path) -> None:
-    """Give an encoder the weights of a file, by name. Heads stay new, and so does what the file has no weights for.
+    """Load the weights of a file into an encoder, by name. Heads, and weights that the file does not have, stay new.
 
-    A table of positions that must be longer is repeated, as for reading long texts.
+    A table of positions that must be longer is repeated, as for long texts.
     """
     given = {
         name.removeprefix("encoder."): value
@@ -43,9 +43,7 @@ def begin_with(model: Network, path: Path) -> None:
     }
     state = model.encoder.state_dict()
     if not given.keys() & state.keys():
-        raise UserError(
-            f"{path} was made by another model: it has no weight of this one's; begin with a run of the same"
-        )
+        raise UserError(f"{path} was made by another model: it has no weight of this one; start from a run of the same")
     for name, own in state.items():
         if (value := given.get(name)) is None:
             continue
@@ -54,7 +52,7 @@ def begin_with(model: Network, path: Path) -> None:
         if value.shape != own.shape:
             raise UserError(
                 f"{path} was made by another model: {name} has the shape {tuple(value.shape)} there, and "
-                f"{tuple(own.shape)} here; begin with a run of the same model and settings"
+                f"{tuple(own.shape)} here; start from a run of the same model and settings"
             )
         state[name] = value
     model.encoder.load_state_dict(state)

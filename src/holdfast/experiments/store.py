@@ -1,15 +1,15 @@
-"""The store: one folder a run, named by the run's id.
+"""The store: one folder for each run, named by the run's id.
 
 <id>/config.json        the frozen configuration
 <id>/environment.json   where it ran
-<id>/scores.jsonl       the score log, one line a score, append-only
-<id>/predictions/       the answers behind each score, where asked
+<id>/scores.jsonl       the score log, one line for each score, append-only
+<id>/predictions/       the answers behind each score, if requested
 <id>/checkpoints/       the last two checkpoints, while the run is not done; then the last, if it can be tested again
-<id>/stages/            the weights at the end of each stage, where other runs begin with them
+<id>/stages/            the weights at the end of each stage, if other runs start from them
 <id>/model.safetensors  the final weights
-<id>/record.json        what the run did and scored: its presence says that the run is done
+<id>/record.json        what the run did and scored: if it is there, the run is done
 <id>/failure.txt        the traceback of the last failure, if the last try failed
-<id>/lock               who works on it
+<id>/lock               the process that works on it
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ from holdfast.files import Bounds, FileError, open_inside, open_own, open_regula
 from holdfast.types import Array, Score
 
 SCHEMA = 2
-"""The version of a record's layout. A reader reads its own and all earlier ones; from 2 on, a file has a checksum."""
+"""The version of a record's layout. This one and all earlier ones can be read; from 2 on, a file has a checksum."""
 MOST_FAILURE = 8000
-"""The bytes of a traceback that are shown: its end."""
+"""How many bytes of the end of a traceback are shown."""
 MOST_STAGES = 10**5
-"""A score after more stages than these is no score of ours: tables have a row for each."""
+"""Scores after more stages than this are rejected: tables have a row for each stage."""
 FEW = 10
-"""So many ids of runs, at the most, are named in one sentence."""
+"""The most ids of runs that one message lists."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -57,23 +57,23 @@ class Record(Drawn):
     environment: Mapping[str, Any]
     summary: Mapping[str, float | None]
     reasons: Mapping[str, str]
-    """Why a measure of the summary has no value, or what its value leaves out."""
+    """Why a measure of the summary has no value, or what its value omits."""
     scores: tuple[Score, ...]
     cost: Mapping[str, float]
     chance: Mapping[str, float] = field(default_factory=dict)
-    """What guessing scores on each evaluation set, where the benchmark says so."""
+    """What guessing scores on each evaluation set, if the benchmark states it."""
     dropped: int = 0
-    """How many bad records of the data were left out, as `--skip-bad` allows."""
+    """How many bad records of the data were skipped, as `--skip-bad` allows."""
     problems: tuple[str, ...] = ()
     """What was wrong with the first few of them."""
     others: Mapping[str, str] = field(default_factory=dict)
-    """The ids of the runs that some measures are taken against, by the benchmark's names; not all need be done."""
+    """The ids of the runs that some measures compare with, by the benchmark's names; not all need be done."""
     shares: Mapping[str, Mapping[str, Mapping[str, Any]]] = field(default_factory=dict)
-    """What each task adds to the measures that are pooled over tasks: `metrics.pooling.Share` as JSON."""
+    """What each task contributes to measures pooled over tasks: `metrics.pooling.Share` as JSON."""
     tuning: Mapping[str, Any] = field(default_factory=dict)
-    """How its settings were chosen, where `holdfast tune` chose them: by which measure, among how many trials."""
+    """How its settings were chosen, if `holdfast tune` chose them: by which measure, among how many trials."""
     measures: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """How each measure is shown, as its benchmark said: `benchmarks.base.Measure` as JSON."""
+    """How each measure is shown, as stated by its benchmark: `benchmarks.base.Measure` as JSON."""
     schema: int = SCHEMA
 
     @property
@@ -87,7 +87,7 @@ class Record(Drawn):
 
     @staticmethod
     def from_json(value: Any, where: str) -> Record:
-        """Read a record of this schema or an earlier one; what is not as it should be is told in a sentence."""
+        """Read a record of this schema or an earlier one; raise a UserError that names what is wrong with it."""
         schema = value.get("schema") if isinstance(value, dict) else None
         if isinstance(schema, int) and schema > SCHEMA:
             raise UserError(
@@ -101,9 +101,9 @@ class Record(Drawn):
                 value = _plain(value)
                 scores = tuple(Score(**score) for score in value["scores"])
                 return Record(**{**value, "scores": scores, "problems": tuple(value.get("problems", ()))})
-        except TypeError as error:  # a name that a record or a score does not have, or one that it lacks
+        except TypeError as error:  # an unknown field of a record or a score, or a missing one
             wrong = str(error)
-        raise UserError(f"{where} is no record of a run ({wrong}): delete its folder and run again")
+        raise UserError(f"{where} is not a record of a run ({wrong}): delete its folder and run again")
 
 
 def algorithm_of(config: Mapping[str, Any]) -> str:
@@ -112,13 +112,13 @@ def algorithm_of(config: Mapping[str, Any]) -> str:
 
 
 class ScoreFile:
-    """The score log as a file of JSON lines, with the predictions behind each score where asked."""
+    """The score log as a file of JSON lines, with the predictions behind each score if requested."""
 
     def __init__(self, folder: Path, predictions: bool) -> None:
         self.path, self.folder = folder / "scores.jsonl", folder / "predictions" if predictions else None
 
     def add(self, scores: Sequence[tuple[Score, Array]]) -> None:
-        """Append scores: one write, one sync. What a kill leaves of them, `cut` drops."""
+        """Append scores: one write, one sync. `cut` drops the remains of an interrupted write."""
         lines = [json.dumps(sealed(vars(score))) for score, _ in scores]
         try:
             for score, predictions in scores:
@@ -135,19 +135,19 @@ class ScoreFile:
             raise RunError(f"could not write the scores to {self.path}: {error.strerror}; make room there") from error
 
     def size(self) -> int:
-        """The bytes written so far: what a checkpoint remembers."""
+        """The bytes written so far, which a checkpoint stores."""
         return self.path.stat().st_size if self.path.exists() else 0
 
     def cut(self, size: int) -> None:
         """Drop what was written after a checkpoint: the resumed run writes it again."""
         if damage := self.damage(size):
-            raise RunError(f"{damage}: delete {self.path.parent} to begin this run again")
+            raise RunError(f"{damage}: delete {self.path.parent} to start this run again")
         if self.path.exists():
             with open_own(self.path, "r+b") as file:
                 file.truncate(size)
 
     def damage(self, size: int) -> str:
-        """What is wrong with the scores before a mark; empty if nothing is."""
+        """What is wrong with the scores before a position; empty if nothing is."""
         if size > self.size():
             return f"{self.path} is shorter than when the run's checkpoint was written, so scores are lost"
         try:
@@ -193,28 +193,28 @@ class RunFolder:
             return None
         found = read_json(path)
         schema = found.get("schema") if isinstance(found, dict) else None
-        if isinstance(schema, int) and schema <= SCHEMA:  # what else it may be, `from_json` says better
+        if isinstance(schema, int) and schema <= SCHEMA:  # for anything else, `from_json` has a better message
             found = _opened(found, path, required=schema > 1)
         return Record.from_json(found, str(path))
 
     def config(self) -> dict[str, Any]:
-        """The configuration, as JSON values: where its file is gone, the one that the record holds."""
+        """The configuration as JSON values; if its file is gone, the one in the record."""
         path = self.path / "config.json"
         if not path.exists() and (record := self.record()) is not None:
             return dict(record.config)
         config: dict[str, Any] = _opened(read_json(path), path)
         if not _is_config(config):
-            raise UserError(f"{path} is no configuration of a run: delete its folder if it should not be there")
+            raise UserError(f"{path} is not a configuration of a run: delete its folder if it should not be there")
         return dict(_plain(config))
 
     def final_weights(self) -> Path:
-        """The file of the final weights, or how to get them where they were dropped."""
+        """The file of the final weights; if they were dropped, raises a UserError that says how to get them."""
         if not self.weights.exists():
             raise UserError(f"the weights of run {self.id} were dropped: {self.again()}")
         return self.intact(self.weights)
 
     def intact(self, weights: Path) -> Path:
-        """A file of weights, unless it is damaged."""
+        """A file of weights; raises a UserError if it is damaged."""
         try:
             Bounds(self.path.parent).check(weights)
             checksums.check_tensors(weights)
@@ -223,25 +223,25 @@ class RunFolder:
         return weights
 
     def again(self) -> str:
-        """What to do to have a run's weights again."""
+        """How to get a run's weights again."""
         try:
             command = self.command()
         except UserError:
             command = ""
         if not command:
             return f"delete {self.path}, and run it again"
-        return f"delete {self.path}, and make it again with: {command}{out_option(self.path.parent)}"
+        return f"delete {self.path}, and repeat it with: {command}{out_option(self.path.parent)}"
 
     def command(self) -> str:
         """The command that repeats the run; empty if no command does: `environment.json` then says what does."""
         path = self.path / "environment.json"
         found = _opened(read_json(path), path)
         if not isinstance(found, dict) or not isinstance(found.get("command"), str):
-            raise UserError(f"{path} does not say which command began the run: delete its folder and run again")
+            raise UserError(f"{path} does not say which command started the run: delete its folder and run again")
         return str(_plain(found)["command"])
 
     def failure(self) -> str:
-        """The end of the traceback of the last failure; empty if there is none that can be read."""
+        """The end of the traceback of the last failure; empty if there is none, or it cannot be read."""
         try:
             with open_inside(self.path.parent, self.path / "failure.txt") as file:
                 file.seek(max(0, os.fstat(file.fileno()).st_size - MOST_FAILURE))
@@ -250,7 +250,7 @@ class RunFolder:
             return ""
 
     def began(self) -> float:
-        """When the run began, as far as its files tell: by its configuration, or else by its record."""
+        """When the run started, according to the files: its configuration, or else its record."""
         file = self.path / "config.json"
         return (file if file.is_file() else self.path / "record.json").stat().st_mtime
 
@@ -263,7 +263,7 @@ class RunFolder:
         return "failed" if (self.path / "failure.txt").exists() else "stopped"
 
     def holder(self) -> str | None:
-        """Who works on the run now, or None."""
+        """The process that works on the run at the moment, or None."""
         try:
             with open_regular(self.path / "lock") as file:
                 return None if _try_lock(file, fcntl.LOCK_SH) else _holder(file)
@@ -274,14 +274,14 @@ class RunFolder:
     def lock(
         self, waiting: Callable[[str], None] = lambda holder: None, stopping: Callable[[], bool] = lambda: False
     ) -> Iterator[None]:
-        """Work on the run alone. Where another process does, wait for it; `waiting` is told once who it is.
+        """Lock the run. If another process holds it, wait; `waiting` is called once with the name of the holder.
 
-        The lock is the operating system's: it ends with the process, however that ends.
+        The operating system holds the lock: it ends with the process, however that ends.
         """
         self.path.mkdir(parents=True, exist_ok=True)
         limits = Bounds(self.path.parent)
         for folder in (self.path, self.checkpoints, self.stages, self.path / "predictions", self.path / "tensorboard"):
-            limits.check(folder)  # a store from elsewhere must not make this process write elsewhere
+            limits.check(folder)  # a store from others must not make this process write outside it
         with open_own(self.path / "lock", "a+b") as file:
             told = False
             while not _try_lock(file):
@@ -300,11 +300,11 @@ class RunFolder:
 
 
 def local_folder(path: str | Path) -> Path:
-    """A folder of this machine; an address is refused, for a folder of such a name is not what is meant.
+    """A local folder; raises a UserError for an address, since a folder of that name is not what is meant.
 
     >>> local_folder("s3://bucket/runs")
     Traceback (most recent call last):
-    holdfast.errors.UserError: s3://bucket/runs is no folder: only `holdfast plan` keeps runs at an address; ...
+    holdfast.errors.UserError: s3://bucket/runs is not a folder: only `holdfast plan` keeps runs at an address; ...
     """
     if not isinstance(path, str | os.PathLike):
         raise UserError(f"the store is {path!r}: give the path of a folder, such as 'runs'")
@@ -313,8 +313,8 @@ def local_folder(path: str | Path) -> Path:
     if first.endswith(":") and len(first) > 2:
         address = f"{first}//{'/'.join(rest)}"
         raise UserError(
-            f"{address} is no folder: only `holdfast plan` keeps runs at an address; give a folder, and copy there "
-            "what you want to look at"
+            f"{address} is not a folder: only `holdfast plan` keeps runs at an address; give a folder, and copy to it "
+            "the runs that you want to see"
         )
     return found
 
@@ -326,17 +326,17 @@ class Store:
         self.path = local_folder(path)
 
     def folder(self, run: str) -> RunFolder:
-        """The folder of a run by its whole id, whether or not it exists."""
+        """The folder of a run by its full id, whether or not it exists."""
         return RunFolder(self.path / run)
 
     def runs(self) -> list[RunFolder]:
-        """All runs, the oldest first: the folders that have a configuration or a record, whole or broken."""
+        """All runs, the oldest first: the folders that have a configuration or a record, intact or broken."""
         names = ("config.json", "record.json")
         found = {file.parent for name in names for file in self.path.glob(f"*/{name}") if file.is_file()}
         return sorted(map(RunFolder, found), key=lambda run: (run.began(), run.id))
 
     def find(self, name: str) -> RunFolder:
-        """The run whose id begins so."""
+        """The run whose id begins with the given characters."""
         if not self.path.is_dir():
             named = shlex.quote(str(self.path))
             raise UserError(f"there is no store at {self.path}: `holdfast run --out {named}` makes one")
@@ -347,13 +347,13 @@ class Store:
         all_of_them = f"`holdfast list runs{out_option(self.path)}` lists all"
         if found:
             named = ", ".join(found) if len(found) <= FEW else all_of_them
-            raise UserError(f"{name!r} begins {len(found)} runs of {self.path}: {named}")
+            raise UserError(f"{name!r} matches {len(found)} runs of {self.path}: {named}")
         few = len(ids) <= FEW or difflib.get_close_matches(name, ids)
         raise UserError(f"there is no run {name!r} in {self.path}: {nearest(name, ids) if few else all_of_them}")
 
 
 def out_option(store: Path) -> str:
-    """How a command names a store: not at all where it is the one that commands take by themselves.
+    """The option by which a command names a store; empty for the default store.
 
     >>> out_option(Path("runs")), out_option(Path("my runs"))
     ('', " --out 'my runs'")
@@ -362,7 +362,7 @@ def out_option(store: Path) -> str:
 
 
 def _opened(value: Any, path: Path, *, required: bool = False) -> Any:
-    """A value without its checksum, or an error that says what to do if that is wrong."""
+    """A value without its checksum; raises an error that says what to do if the checksum is wrong."""
     try:
         return checksums.opened(value, required=required)
     except DamagedError as error:
@@ -374,7 +374,7 @@ def _holder(file: IO[bytes]) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """A value from a store with each text as a terminal may show it, and each command as a shell should read it."""
+    """A value from a store with every text safe for a terminal, and every command safe for a shell."""
     if isinstance(value, str):
         return printable(value)
     if isinstance(value, list):
@@ -385,7 +385,7 @@ def _plain(value: Any) -> Any:
 
 
 def quoted(command: Any) -> Any:
-    """A command from a store, each of its words quoted: whoever copies it runs holdfast, and nothing else.
+    """A command from a store with each word quoted, so that a copied command can only run holdfast.
 
     >>> quoted("holdfast run patterns; rm -r ~"), quoted("rm -r ~")
     ("holdfast run 'patterns;' rm -r '~'", '')
@@ -400,12 +400,12 @@ def quoted(command: Any) -> Any:
 
 
 def read_json(path: Path) -> Any:
-    """A JSON file of a run, or an error that names it."""
+    """A JSON file of a run; raises an error that names it."""
     try:
         return json.loads(read_inside(path.parent.parent, path))
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error.strerror}") from None
-    except (ValueError, RecursionError) as error:  # no JSON, no text, a number too long, brackets without end
+    except (ValueError, RecursionError) as error:  # not JSON, not text, a number too long, brackets nested too deeply
         raise UserError(f"{path} is broken ({error}): delete its folder and run again") from None
 
 
@@ -418,7 +418,7 @@ def _is_text(value: Any) -> bool:
 
 
 def _of(right: Callable[[Any], bool]) -> Callable[[Any], bool]:
-    """A mapping from names to what is right."""
+    """Check for a mapping from names to valid values."""
     return lambda value: isinstance(value, dict) and all(map(right, value.values()))
 
 
@@ -448,7 +448,7 @@ def _is_measure(value: Any) -> bool:
 
 
 def _is_config(value: Any) -> bool:
-    """Whether it has what every run's configuration has, of the right kinds."""
+    """Whether it has the entries of every run's configuration, of the right types."""
     if not isinstance(value, dict) or not value.get("training"):
         return False
     kinds = {"benchmark": dict, "model": dict, "algorithms": list, "transforms": list, "training": list, "seed": int}
@@ -478,13 +478,13 @@ _PARTS: dict[str, Callable[[Any], bool]] = {
     "tuning": lambda value: isinstance(value, dict),
     "measures": _of(_is_measure),
 }
-"""What each part of a record must be."""
+"""The check for each field of a record."""
 _LATER = ("chance", "dropped", "problems", "others", "shares", "tuning", "measures")
-"""Parts that the first records have not got."""
+"""Fields that the first records do not have."""
 
 
 def _wrong(value: dict[str, Any]) -> str:
-    """The first part of a record that is not what it must be; empty where all are."""
+    """The first field of a record that is wrong; empty if all are right."""
     good = (name in _LATER if name not in value else right(value[name]) for name, right in _PARTS.items())
     return next((name for name, right in zip(_PARTS, good, strict=True) if not right), "")
 

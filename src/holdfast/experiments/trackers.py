@@ -1,6 +1,6 @@
-"""Who else follows a run while it goes by: `holdfast watch` through a small file, TensorBoard through its own.
+"""Trackers that follow a run: `holdfast watch` through a small file, TensorBoard through its own files.
 
-None of these decides anything about a run: they are not part of its id, and the only thing that they read from the
+They do not affect a run: they are not part of its id, and the only value that they read from the
 device is the loss, at most once a second.
 """
 
@@ -24,17 +24,17 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 SECONDS = 1.0
-"""How often progress is told at most."""
+"""The least number of seconds between two reports of progress."""
 
 
 class Tracker(Watch):
-    """Follows runs while they train: extend it, override what you want to hear of, and give it to `run(log=[...])`.
+    """Follows runs while they train: extend it, override the methods that you need, and pass it to `run(log=[...])`.
 
-    It hears of one run after another, each from `open` to `close`. Set `stopping` to ask the run to save and stop.
+    It follows one run after another, each from `open` to `close`. Set `stopping` to ask the run to save and stop.
     """
 
     def open(self, folder: Path) -> None:
-        """A run begins, or goes on; its folder in the store, named by its id."""
+        """A run starts or resumes; `folder` is its folder in the store, named by its id."""
 
     def score(self, score: Score) -> None:
         """A score was taken."""
@@ -44,7 +44,7 @@ class Tracker(Watch):
 
 
 class Several(Watch):
-    """Several watches as one: each sees everything, and any of them may ask to stop."""
+    """Several trackers as one: each is informed of everything, and any of them may ask to stop."""
 
     def __init__(self, *watches: Watch) -> None:
         self.watches = watches
@@ -71,10 +71,10 @@ class Several(Watch):
 
 
 class Progress(Tracker):
-    """Where a run stands, in `<id>/progress.json`, written at most once a second.
+    """The progress of a run, in `<id>/progress.json`, written at most once a second.
 
-    The file is for eyes only, so it is renamed into place but not fsynced, and a disk that is full stops no run.
-    `began` and `done_at_begin` belong to this try of the run: with them a reader estimates the time left.
+    The file is only for display, so it is renamed into place but not fsynced, and a full disk does not stop the run.
+    `began` and `done_at_begin` refer to this try of the run: from them, a reader estimates the time left.
     """
 
     def __init__(self, folder: Path, seconds: float = SECONDS) -> None:
@@ -83,7 +83,7 @@ class Progress(Tracker):
         self._size, self._from = 1, (0, time.monotonic())
 
     def stage(self, index: int, stages: int, stage: Stage, steps: int) -> None:
-        """A stage begins, or is resumed: where, the first step tells."""
+        """A stage begins or resumes; the first step shows where."""
         self._now |= {"stage": stage.name, "index": index, "stages": stages, "step": 0, "steps": steps}
         self._now |= {"evaluating": "", "loss": None, "examples_per_second": None}
         self._size, self._from = min(stage.training.batch_size, len(stage.train)), (-1, time.monotonic())
@@ -107,7 +107,7 @@ class Progress(Tracker):
     def evaluating(self, name: str) -> None:
         """An evaluation begins."""
         self._now |= {"evaluating": name}
-        self._from = -1, time.monotonic()  # its time is not training's
+        self._from = -1, time.monotonic()  # its time does not count as training
         if time.monotonic() >= self._next:
             self._write()
 
@@ -124,7 +124,7 @@ class Progress(Tracker):
 class TensorBoard(Tracker):
     """Loss and scores as TensorBoard's events, in `<id>/tensorboard`.
 
-    The loss of a stage is a curve of its own, over the steps of that stage, so that a run that goes on after a stop
+    Each stage has its own curve of the loss, over the steps of that stage, so that a run that resumes after a stop
     continues the same curve.
     """
 
@@ -133,7 +133,7 @@ class TensorBoard(Tracker):
         self._seconds, self._next, self._stage = seconds, 0.0, ""
 
     def open(self, folder: Path) -> None:
-        """Begin, or go on with, the run's file of events."""
+        """Start or continue the run's event file."""
         try:
             from torch.utils.tensorboard import SummaryWriter
         except ImportError:
@@ -155,7 +155,7 @@ class TensorBoard(Tracker):
         self._writer.add_scalar(f"{score.split}/{score.name}", score.score, score.step)
 
     def close(self) -> None:
-        """Write what is left."""
+        """Write what is still buffered."""
         self._writer.close()
 
 
@@ -163,7 +163,7 @@ TRACKERS: dict[str, Callable[[], Tracker]] = {"tensorboard": TensorBoard}
 
 
 def open_trackers(asked: Sequence[str | Tracker], folder: Path) -> list[Tracker]:
-    """The trackers of a run in `folder`: by name, or as they are.
+    """The trackers of a run in `folder`, from names or objects.
 
     >>> open_trackers(["tensorbord"], Path("runs"))
     Traceback (most recent call last):
@@ -177,7 +177,7 @@ def open_trackers(asked: Sequence[str | Tracker], folder: Path) -> list[Tracker]
 
 
 def check_trackers(asked: Sequence[str | Tracker]) -> None:
-    """Refuse a name of none, and what is no tracker."""
+    """Raise a UserError for unknown names, and for objects that are not trackers."""
     for each in asked:
         if isinstance(each, str) and each not in TRACKERS:
             raise UserError(f"there is no log {each!r}: {nearest(each, TRACKERS)}")
@@ -188,24 +188,24 @@ def check_trackers(asked: Sequence[str | Tracker]) -> None:
 
 
 class TrackedLog:
-    """A score log whose scores the trackers are told too."""
+    """A score log that also passes scores to the trackers."""
 
     def __init__(self, log: Log, trackers: Sequence[Tracker]) -> None:
         self.log, self.trackers = log, trackers
 
     def add(self, scores: Sequence[tuple[Score, Array]]) -> None:
-        """Append scores, then tell them."""
+        """Append scores, then pass them on."""
         self.log.add(scores)
         for score, _ in scores:
             for tracker in self.trackers:
                 tracker.score(score)
 
     def size(self) -> int:
-        """How much the log holds."""
+        """The bytes that the log holds."""
         return self.log.size()
 
     def cut(self, size: int) -> None:
-        """Cut the log."""
+        """Truncate the log."""
         self.log.cut(size)
 
     def damage(self, size: int) -> str:

@@ -1,4 +1,4 @@
-"""Training without a store, for those who have a script of their own."""
+"""Training without a store, for scripts of your own."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def train(
     log: Sequence[str | Tracker],
     words: dict[str, Any],
 ) -> Learner:
-    """Train as a run does, without its folder: the learner as it is after the last stage."""
+    """Train as a run does, but without a folder; return the learner after the last stage."""
     trackers = [each for each in log if isinstance(each, Tracker)]
     if len(trackers) < len(log):
         raise UserError("train() stores nothing: give log objects of holdfast.Tracker, and no names")
@@ -51,7 +51,7 @@ def train(
 
 
 def evaluate(learner: Learner, stream: Any, split: str, seed: int, words: dict[str, Any]) -> dict[str, float]:
-    """The score of a learner on each evaluation set of a stream, by the set's name."""
+    """The scores of a learner on the evaluation sets of a stream, by the sets' names."""
     if not isinstance(learner, Learner):
         raise UserError(f"evaluate() takes the learner that train() returns, not {shown(learner)}")
     if split not in ("test", "validation"):

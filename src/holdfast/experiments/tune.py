@@ -1,4 +1,4 @@
-"""Settings chosen on validation data: every point of a grid is a run, and the reported split is never looked at."""
+"""Settings chosen on validation data: every point of a grid is a run, and the reported split is never used."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from holdfast.metrics.pooling import doubtful, pool
 from holdfast.types import Score
 
 Log = tuple[Sequence[Score], Mapping[str, Sequence[Score]]]
-"""The scores of a run, and those of the runs that it is compared with, by name."""
+"""The scores of a run, and those of the runs that it compares with, by name."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Trial:
 
     settings: Mapping[str, str]
     values: tuple[float, ...]
-    """The measure on validation data for each seed; NaN where it has none, as that of a run that failed."""
+    """The measure on validation data for each seed; NaN if there is none, as for a failed run."""
     runs: tuple[str, ...]
     """The id of the run of each seed."""
     records: tuple[Record, ...]
@@ -37,7 +37,7 @@ class Trial:
 
     @property
     def mean(self) -> float:
-        """The mean over seeds; NaN where a seed has none."""
+        """The mean over seeds; NaN if a seed has no value."""
         return math.fsum(self.values) / len(self.values)
 
     @property
@@ -65,11 +65,11 @@ def tune(
     carry_out: Callable[[Plan], Mapping[str, Record]],
     known: Sequence[str],
 ) -> list[Trial]:
-    """Run every point for every seed, and give the trials in the grid's order; the caller chooses among their means.
+    """Run every point for every seed, and return the trials in the grid's order; the caller chooses by their means.
 
-    `carry_out` makes the runs of a plan, or finds them done. A point with a run that failed has no mean. Points that
-    are the same runs (`0.1,0.10`) are one. With `request.stages`, only the first stages are learned, and only these
-    are scored: what comes later plays no part.
+    `carry_out` executes the runs of a plan, or finds them done. A point with a failed run has no mean. Points that
+    stand for the same runs (`0.1,0.10`) are one. With `request.stages`, only the first stages are learned and
+    scored: later ones have no influence.
     """
     if by not in known:
         raise UserError(f"there is no measure {by!r}: {nearest(by, known)}")
@@ -91,7 +91,7 @@ def judged(
     by: str,
     setups: Setups,
 ) -> list[Trial]:
-    """The trials of points, each with its requests, from the records of a plan that has been carried out."""
+    """The trials of points, each with its requests, from the records of a finished plan."""
     named = [[plan.run(each) for each in own] for _, own in requests]
     logs = {
         run: _validation(plan, run, records, _learned(plan.configs[run], setups))
@@ -108,7 +108,7 @@ def judged(
 
 
 def best(trials: Sequence[Trial], higher: bool) -> list[Trial]:
-    """The trials with the best mean, in the grid's order: several where they tie, none where no trial has a mean.
+    """The trials with the best mean, in the grid's order: several if they tie, none if no trial has a mean.
 
     >>> trials = [Trial({"ewc.strength": word}, values, (), ()) for word, values in
     ...           [("1", (math.nan, 0.9)), ("10", (0.5, 0.7)), ("100", (0.6, 0.6)), ("1000", (0.4, 0.6))]]
@@ -129,7 +129,7 @@ def mark(
     carry_out: Callable[[Plan], Mapping[str, Record]],
     store: Store,
 ) -> list[str]:
-    """Make the chosen runs, or find them done, write into their records how they were chosen, and give their ids."""
+    """Execute the chosen runs, or find them done, record how they were chosen, and return their ids."""
     plan = graph(chosen)
     records = carry_out(plan)
     found = [finish(plan, run, store) for run in plan.wanted if run in records]
@@ -140,14 +140,14 @@ def mark(
 
 
 def note(record: Record, how: Mapping[str, Any], store: Store) -> None:
-    """Write into a record how its settings were chosen."""
+    """Record how a run's settings were chosen."""
     write_json(store.folder(record.id).path / "record.json", replace(record, tuning=dict(how)).to_json())
 
 
 def _validation(plan: Plan, run: str, records: Mapping[str, Record], learned: Collection[str] | None) -> Log:
-    """The scores of a run on the validation data alone, and those of the runs that it is compared with, by name.
+    """The scores of a run on validation data alone, and those of the runs that it compares with, by name.
 
-    Of its own scores, only those on the evaluation sets in `learned` count, where these are named.
+    Of its own scores, only those on the evaluation sets in `learned` count, if these are given.
     """
     scores = on_validation(records[run].scores)
     if learned is not None:
@@ -160,7 +160,7 @@ def _validation(plan: Plan, run: str, records: Mapping[str, Record], learned: Co
 
 
 def _values(plan: Plan, logs: Mapping[str, Log], by: str) -> dict[str, float]:
-    """A measure of the runs to choose among, by their ids; one that is pooled takes the same tasks of all."""
+    """A measure of the candidate runs, by their ids; a pooled measure uses the same tasks for all."""
     shares = {run: plan.configs[run].benchmark.shares(*log).get(by, {}) for run, log in logs.items()}
     without, found = doubtful(shares.values()), dict[str, float]()
     for run, (scores, others) in logs.items():
@@ -171,9 +171,9 @@ def _values(plan: Plan, logs: Mapping[str, Log], by: str) -> dict[str, float]:
 
 
 def _learned(config: Config, setups: Setups) -> set[str] | None:
-    """The evaluation sets of the stages that a run learns, where it learns only the first of them; else None.
+    """The evaluation sets of the stages that a run learns, if it learns only the first stages; else None.
 
-    A mean over stages that were never learned would be too low, and say nothing of the settings.
+    A mean that includes stages that were never learned would be too low, and say nothing about the settings.
     """
     if config.stages is None:
         return None
@@ -181,7 +181,7 @@ def _learned(config: Config, setups: Setups) -> set[str] | None:
 
 
 def on_validation(scores: Sequence[Score]) -> list[Score]:
-    """The validation scores, in the place of the test scores, which are left out.
+    """The validation scores in place of the test scores, which are dropped.
 
     >>> log = [Score(1, 9, "a", "validation", 5, 0.5), Score(1, 9, "a", "test", 5, 0.9)]
     >>> [(score.split, score.score) for score in on_validation(log)]

@@ -1,4 +1,4 @@
-"""Which stored files of a store are intact, and what to do about those that are not."""
+"""Which files of a store are intact, and what to do about those that are not."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class CheckedFile:
 def verify(store: Store) -> list[CheckedFile]:
     """Every file of a store that has a checksum, or should have one, run by run.
 
-    A damaged checkpoint, or a score log of a run that is done, costs nothing; a damaged record costs the run.
+    A damaged checkpoint, or the score log of a finished run, costs nothing; a damaged record costs the run.
     """
     return [found for run in store.runs() for found in _run(run)]
 
@@ -55,7 +55,7 @@ def _run(run: RunFolder) -> Iterator[CheckedFile]:
         yield each if each.state != "damaged" else CheckedFile(each.run, each.name, each.state, each.problem, remedy)
     for path in [run.weights, *(sorted(run.stages.glob("*.safetensors")) if run.stages.is_dir() else [])]:
         if path.exists():
-            yield _checked(run, path, f"nothing, unless you need these weights; to have them again, {again}")
+            yield _checked(run, path, f"nothing, unless you need these weights; to get them again, {again}")
 
 
 def _checked(run: RunFolder, path: Path, remedy: str) -> CheckedFile:
@@ -70,7 +70,7 @@ def _checked(run: RunFolder, path: Path, remedy: str) -> CheckedFile:
 
 
 def _read(run: RunFolder, path: Path) -> bool:
-    """Raise if a file is damaged; whether it has a checksum."""
+    """Raise an error if a file is damaged; return whether it has a checksum."""
     if path.suffix == ".safetensors":
         return checksums.check_tensors(path)
     if path.name == "scores.jsonl":
@@ -90,5 +90,5 @@ def _sentence(error: Exception) -> str:
 
 
 def damaged(found: Sequence[CheckedFile]) -> list[CheckedFile]:
-    """Those of some files that are damaged."""
+    """The damaged ones among some files."""
     return [each for each in found if each.state == "damaged"]

@@ -1,4 +1,4 @@
-"""The weights that finished runs keep in a store, and which of them no other run begins with."""
+"""The weights that finished runs keep in a store, and which of them no other run starts from."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from holdfast.files import open_own
 
 @dataclass(frozen=True)
 class Weights:
-    """The weights of a finished run, and why they are kept; empty where nothing needs them."""
+    """The weights of a finished run, and why they are kept; empty if nothing needs them."""
 
     run: RunFolder
     algorithm: str
@@ -26,7 +26,7 @@ class Weights:
 
 
 def weights_of(store: Store) -> Iterator[Weights]:
-    """The weights of all finished runs; those of runs that are under way are no concern of anyone else."""
+    """The weights of all finished runs; active runs are left alone."""
     runs = store.runs()
     starts = _starts(runs)
     for run in runs:
@@ -35,14 +35,14 @@ def weights_of(store: Store) -> Iterator[Weights]:
             continue
         try:
             record = run.record()
-        except UserError:  # whatever it is, it is not ours to empty
+        except UserError:  # an unreadable run is not ours to delete from
             continue
         assert record is not None
         yield Weights(run, record.algorithm, found, _needed(run, starts))
 
 
 def drop(found: Iterable[Weights]) -> list[Weights]:
-    """Delete the weights that nothing needs; a run that a process holds is left alone."""
+    """Delete the weights that nothing needs; runs that a process holds are left alone."""
     dropped = []
     for each in found:
         if each.needed:
@@ -65,7 +65,7 @@ def _files(run: RunFolder) -> list[Path]:
 
 
 def _starts(runs: Iterable[RunFolder]) -> dict[str, str]:
-    """By the ids of runs, another run that begins with their weights."""
+    """For the ids of runs, another run that starts from their weights."""
     found = {}
     for run in runs:
         try:
@@ -78,13 +78,13 @@ def _starts(runs: Iterable[RunFolder]) -> dict[str, str]:
 
 
 def _needed(run: RunFolder, starts: dict[str, str]) -> str:
-    """Why a run's weights are needed: a run begins with them, or its measures want one that will."""
+    """Why a run's weights are needed: a run starts from them, or its measures need one that will."""
     if run.id in starts:
-        return f"run {starts[run.id]} begins with them"
+        return f"run {starts[run.id]} starts from them"
     try:
         config = resolve(Request.from_command(run.command()))
         wanted = [name for name, need in config.benchmark.needs(config.title).items() if need.after is not None]
     except (UserError, KeyError, TypeError, ValueError, StopIteration):
-        # It was made with what is no longer there, such as a user's algorithm.
-        return "its command can no longer be read, and it kept its stages" if run.stages.is_dir() else ""
-    return f"its measure {wanted[0]} takes a run that begins with them" if wanted else ""
+        # It used something that is gone, such as a user's algorithm.
+        return "its command can no longer be read, and it kept weights after its stages" if run.stages.is_dir() else ""
+    return f"its measure {wanted[0]} needs a run that starts from them" if wanted else ""

@@ -1,4 +1,4 @@
-"""A worker process: it has imported everything, and carries out one run after another for the process that made it."""
+"""A worker process: it has imported everything, and executes one run after another for its parent process."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import threading
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-import torch._dynamo  # a second's import, which the first optimiser of a process asks for  # noqa: F401
+import torch._dynamo  # takes a second to import, and the first optimiser of a process needs it  # noqa: F401
 
 from holdfast.data.threads import own_process
 from holdfast.engine.loop import Watch
@@ -24,7 +24,7 @@ Job = tuple[str, bytes]
 
 
 def work(connection: Connection, store: Path, packed_options: bytes, folder: Path) -> None:
-    """Carry out the runs that come, until the other end is closed; names of files begin in `folder`."""
+    """Execute runs as they arrive, until the other end is closed; file names are relative to `folder`."""
     own_process()
     os.chdir(folder)
     options: Options = unpack(packed_options)
@@ -41,7 +41,7 @@ def work(connection: Connection, store: Path, packed_options: bytes, folder: Pat
 
 
 def _listen(connection: Connection, jobs: queue.SimpleQueue[Job], watch: Watch) -> None:
-    """Take jobs, and None, which asks to stop; where the other end is gone, end at once: checkpoints are whole."""
+    """Accept jobs, and None as a request to stop. If the other end is gone, exit at once: checkpoints are intact."""
     while True:
         try:
             job: Job | None = connection.recv()

@@ -1,7 +1,7 @@
-"""The built-in models, as classes whose fields are their sizes, and what a model of your own is made of.
+"""The built-in models, as classes whose fields are their sizes, and the parts for a model of your own.
 
-`Encoder`, `TransformerBlock`, `Attachable` and `Wants` are for a model of your own; `of` makes a `Model` of a module,
-its class or a function that builds one, and `Network` is what a `Model` builds: see docs/add-a-model.md.
+`Encoder`, `TransformerBlock`, `Attachable` and `Wants` are for a model of your own; `of` turns a module, its class or a
+function that builds one into a `Model`, and `Network` is what a `Model` builds: see docs/add-a-model.md.
 """
 
 from __future__ import annotations

@@ -18,11 +18,11 @@ ACTIVATIONS: Mapping[str, Callable[[Tensor], Tensor]] = {
     "relu": functional.relu,
     "silu": functional.silu,
 }
-"""What an adapter may apply within; silu is also known as swish."""
+"""The activations of adapters; silu is also known as swish."""
 
 
 class Adapter(nn.Module):
-    """A bottleneck with a residual of its own; its second layer starts near zero, so it starts as the identity.
+    """A bottleneck with its own residual; its second layer starts near zero, so it starts as the identity.
 
     Houlsby et al. 2019, whose text says "a nonlinearity" and whose code has GELU.
     """
@@ -53,7 +53,7 @@ class LowRankUpdate(nn.Module):
         self.rank, self.scale = rank, scale
 
     def forward(self, x: Tensor) -> Tensor:
-        """What is added to queries, keys (nothing) and values: (rows, length, 3 x inner)."""
+        """The additions to queries, keys (zero) and values: (rows, length, 3 x inner)."""
         query, value = self.down(x).split(self.rank, dim=-1)
         query, value = query @ self.up_query.T, value @ self.up_value.T
         return torch.cat([query, torch.zeros_like(query), value], dim=-1) * self.scale
@@ -62,8 +62,8 @@ class LowRankUpdate(nn.Module):
 class Attachable(nn.Module, ABC):
     """A part of a network to which modules can be added: a transformer block of ours, or any repeated module.
 
-    `added` holds sets of modules by name, of which the one called `active` is switched on. Without sets, or with
-    another name, the part computes what it computed before, to the last bit.
+    `added` holds sets of modules by name; the one named `active` is switched on. Without sets, or with
+    another name, the part's outputs are unchanged, to the last bit.
     """
 
     added: nn.ModuleDict
@@ -71,33 +71,33 @@ class Attachable(nn.Module, ABC):
 
     @abstractmethod
     def adapted(self) -> Mapping[str, int]:
-        """Where adapters stand, by the names that the modules of a set have, and the width there."""
+        """The places for adapters, by the names of the modules in a set, with the width at each."""
 
     @abstractmethod
     def low_rank(self, rank: int, scale: float) -> nn.ModuleDict:
-        """A new set of low-rank updates, by the names of what they are added to; empty where there is nothing."""
+        """A new set of low-rank updates, by the names of the layers that they update; empty if there are none."""
 
     def adapters(self, reduction: int = 16, activation: Activation = "gelu") -> nn.ModuleDict:
-        """A new set of adapters, each so many times narrower than what it adapts."""
+        """A new set of adapters, each narrower by the factor `reduction` than what it adapts."""
         widths = self.adapted().items()
         return nn.ModuleDict({name: Adapter(wide, max(wide // reduction, 1), activation) for name, wide in widths})
 
     @abstractmethod
     def attends(self) -> Mapping[str, Widths]:
-        """Where prefixes stand, by the names that the modules of a set have, and how wide keys and values are."""
+        """The places for prefixes, by the names of the modules in a set, with the widths of keys and values."""
 
     def prefixes(self, length: int, pool: int = 1) -> nn.ModuleDict:
-        """A new set of prefixes, or of pools of them; empty where nothing attends."""
+        """A new set of prefixes, or of pools of them; empty if there is no attention."""
         return nn.ModuleDict({name: Prefix(widths, length, pool) for name, widths in self.attends().items()})
 
     @abstractmethod
     def weight(self) -> Tensor:
-        """A weight of the part itself: what is added goes where it lies, in its type."""
+        """A weight of the part itself: additions get its device and type."""
 
     def add(self, name: str, modules: nn.ModuleDict) -> None:
         """Add a set."""
         self.added[name] = modules.to(self.weight())
 
     def remove(self, name: str) -> None:
-        """Take a set away again."""
+        """Remove a set."""
         del self.added[name]

@@ -1,4 +1,4 @@
-"""What every model is: an encoder with its layers in order, and one head for each name that a task reads."""
+"""The base of every model: an encoder with its layers in order, and a head for each name that a task reads."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from holdfast.models.prefixes import Prefix
 from holdfast.types import Head, Inputs, Wants
 
 Choice: TypeAlias = Tensor | Sequence[Tensor | None] | None
-"""The choice of `Prefix` for the blocks of a network: one for all of them, or one for each; None is all of a pool."""
+"""A choice for the `Prefix`es of a network: one for all blocks, or one for each; None selects the whole pool."""
 
 
 class Encoder(nn.Module, ABC):
-    """Inputs, columns by name (see `Inputs`), to one vector of `width` numbers an example.
+    """Maps inputs, columns by name (see `Inputs`), to one vector of `width` numbers for each example.
 
-    Where an example has several images or several choices of text, `forward` gives a vector for each:
+    If an example has several images or several choices of text, `forward` returns a vector for each:
     (rows, images or choices, width).
     """
 
     width: int
     compiles: ClassVar[bool] = True
-    """Whether it pays to compile it: not where it is another network in each fit."""
+    """Whether compiling it pays off: not if it is a different network in each fit."""
     recordable: ClassVar[bool] = False
-    """Whether the forward pass, on a GPU, may be recorded and made again without Python: it asks for nothing there that
+    """Whether the forward pass on a GPU may be recorded and replayed without Python: it depends on nothing that
     changes between two steps of a fit, such as a random number that is no tensor, and waits for nothing. Hooks
     before it are not called then. Each class says so for itself."""
 
@@ -43,30 +43,30 @@ class Encoder(nn.Module, ABC):
 
     @abstractmethod
     def stem(self) -> Sequence[nn.Module]:
-        """What comes before the first layer: embeddings."""
+        """The modules before the first layer: embeddings."""
 
     @abstractmethod
     def layers(self) -> Sequence[nn.Module]:
         """The layers from the bottom up."""
 
     def towers(self) -> Sequence[nn.Module]:
-        """Networks within it that see an example side by side, such as one for images and one for texts."""
+        """Parallel networks within it, such as one for images and one for texts."""
         return ()
 
     def blocks(self) -> Sequence[Attachable]:
-        """The places for adapters, from the bottom up: transformer blocks of ours, or what stands for a foreign one."""
+        """The places for adapters, from the bottom up: our transformer blocks, or what represents an external one."""
         return [module for module in self.modules() if isinstance(module, Attachable)]
 
     def mixes_rows(self) -> bool:
-        """Whether what it gives for a row in training depends on the other rows: batch normalisation."""
+        """Whether its output for a row in training depends on the other rows: batch normalisation."""
         return any(isinstance(module, _BatchNorm) for module in self.modules())
 
     def alone(self) -> str:
-        """Why several ranks cannot train it together; empty: they can."""
+        """Why several ranks cannot train it together; empty if they can."""
         return ""
 
     def structure(self) -> Any | None:
-        """What a copy needs to become the same network, where it changes from stage to stage; None: it never does.
+        """What a copy needs to become the same network, if it changes from stage to stage; None if it never does.
 
         Numbers, strings, lists and dictionaries, as a checkpoint holds them; `rebuild` takes it.
         """
@@ -78,15 +78,17 @@ class Encoder(nn.Module, ABC):
 
     def grid(self, images: Tensor) -> Tensor:
         """The feature map of images, (rows, 3, height, width) of bytes: (rows, channels, cells down, cells across)."""
-        raise UserError(f"{type(self).__name__} gives no feature map of an image: choose another model")
+        raise UserError(f"{type(self).__name__} has no feature map of an image: choose another model")
 
     def words(self, inputs: Mapping[str, Tensor]) -> Tensor:
-        """One vector for each word piece, (rows, length, width): for masked phrases."""
-        raise UserError(f"{type(self).__name__} gives no vector for each word, which a masked phrase needs")
+        """Vectors for the word pieces, (rows, length, width): for masked phrases."""
+        raise UserError(
+            f"{type(self).__name__} has no vectors for words, which masked phrases need: choose another model"
+        )
 
     def word_embedding(self) -> nn.Embedding:
         """The table of word pieces, whose weights a masked-phrase head shares."""
-        raise UserError(f"{type(self).__name__} has no word pieces, which a masked phrase needs")
+        raise UserError(f"{type(self).__name__} has no word pieces, which masked phrases need: choose another model")
 
     def head(self, asked: Head) -> nn.Module:
         """A new head on this encoder."""
@@ -106,25 +108,25 @@ class Encoder(nn.Module, ABC):
 
 
 class Network(nn.Module):
-    """An encoder and its heads. `model(inputs, head)` gives the outputs of one head."""
+    """An encoder and its heads. `model(inputs, head)` returns the outputs of one head."""
 
     def __init__(self, encoder: Encoder, heads: Mapping[str, nn.Module]) -> None:
         super().__init__()
         self.encoder = encoder
         self.heads = nn.ModuleDict(dict(heads))
         self.active: str | None = None
-        """Which set of added modules is on; None: the one that is named as the head is."""
+        """The name of the active set of added modules; None for the one with the head's name."""
         self.choose: Callable[[Mapping[str, Tensor], str], Choice] | None = None
-        """Which prefixes of a pool each example has, by its inputs and the head's name: before each pass."""
+        """Chooses prefixes of a pool for each example from its inputs and the head's name, before each pass."""
         self._blocks: list[Attachable] = []
 
     def forward(self, inputs: Mapping[str, Tensor], head: str) -> Tensor:
-        """The outputs of one head; what was added to the encoder for that head (adapters) is switched on."""
+        """The outputs of one head, with the additions for that head (adapters) switched on."""
         self.switch(head)
         return self.plain(inputs, head)
 
     def plain(self, inputs: Mapping[str, Tensor], head: str) -> Tensor:
-        """The outputs of one head, with whatever is switched on."""
+        """The outputs of one head, with the additions that are switched on."""
         part = inputs.part.within(self.encoder) if isinstance(inputs, Lent) else None
         if part is not None and isinstance(inputs, Lent):
             with part.given(inputs.columns):
@@ -148,7 +150,7 @@ class Network(nn.Module):
         return output
 
     def bare(self, inputs: Mapping[str, Tensor]) -> Tensor:
-        """What the encoder gives without anything that was added to it: what `choose` may ask."""
+        """The encoder's output without any additions: what `choose` may use."""
         active = [block.active for block in self._blocks]
         for block in self._blocks:
             block.active = ""
@@ -161,7 +163,7 @@ class Network(nn.Module):
 
     @contextmanager
     def _chosen(self, choice: Choice) -> Iterator[None]:
-        """Give a choice to the prefixes that are switched on, for one pass."""
+        """Set the choice of the active prefixes for one pass."""
         each = [choice] * len(self._blocks) if choice is None or isinstance(choice, Tensor) else choice
         assert len(each) == len(self._blocks), "one for all blocks, or one for each"
         given = [
@@ -180,10 +182,10 @@ class Network(nn.Module):
                 module.choice = None
 
     def together(self, parts: Sequence[Mapping[str, Tensor]]) -> Callable[[Mapping[str, Tensor], str], Tensor] | None:
-        """The model for these inputs alone, with one pass of the encoder over all of them, whatever their heads.
+        """A model for these inputs alone that passes all of them through the encoder at once, whatever their heads.
 
-        So batch normalisation sees the whole batch, and many heads cost no more than one. None where rows do not matter
-        to each other, where each head has an encoder of its own, or where the inputs cannot stand in one column.
+        So batch normalisation sees the whole batch, and many heads cost no more than one. None if rows do not affect
+        each other, if each head has its own encoder, or if the inputs do not fit into one column.
         """
         comparing = any(isinstance(head, CompareHead) for head in self.heads.values())
         if not self.encoder.mixes_rows() or self._blocks or comparing:
@@ -209,12 +211,12 @@ class Network(nn.Module):
         return bool(self._blocks)
 
     def switch(self, name: str) -> None:
-        """Switch one set of added modules on, unless another is set to be active."""
+        """Switch on one set of added modules, unless `active` names another."""
         for block in self._blocks:
             block.active = self.active or name
 
     def add(self, name: str, added: Sequence[nn.ModuleDict]) -> None:
-        """Add a set of modules, one for each block, that is switched on for the head of this name."""
+        """Add a set of modules, one for each block, which is switched on for the head of this name."""
         blocks = self.encoder.blocks()
         assert len(added) == len(blocks), "one for each block"
         for block, module in zip(blocks, added, strict=True):
@@ -222,20 +224,20 @@ class Network(nn.Module):
         self._blocks = list(blocks)
 
     def remove(self, name: str) -> None:
-        """Take the set of this name away: what is left computes what it computed before, to the last bit."""
+        """Remove the set of this name: the outputs are then the same as before, to the last bit."""
         for block in self._blocks:
             block.remove(name)
         self._blocks = [block for block in self._blocks if len(block.added)]
 
     def open_classes(self, classes: Sequence[int] | None) -> None:
-        """Tell growing heads which classes a stage brings; None is all."""
+        """Open the classes of a stage in growing heads; None for all classes."""
         for module in self.heads.modules():
             if isinstance(module, Linear | CompareHead):
                 module.open_classes(classes)
 
 
 class Given:
-    """Stands for an encoder whose answer is known."""
+    """Replaces an encoder whose output is known."""
 
     active = ""
 
@@ -243,22 +245,22 @@ class Given:
         self.features = features
 
     def __call__(self, inputs: Mapping[str, Tensor]) -> Tensor:
-        """The answer, whatever is asked."""
+        """The known output, whatever the inputs."""
         return self.features
 
 
 class Model(ABC):
-    """A model's sizes, as settings; `build` makes the model for given inputs and heads."""
+    """A model's sizes as settings; `build` creates the network for given inputs and heads."""
 
     places: ClassVar[frozenset[str]] = frozenset()
-    """Settings that say where weights lie, not what they are: in a run's id, `source` stands for them."""
+    """Settings that state the location of weights, not their content: a run's id has `source` in their place."""
 
     @abstractmethod
     def encoder(self, inputs: Inputs) -> Encoder:
-        """A freshly initialised encoder, or one with the weights that the recipe names."""
+        """A freshly initialised encoder, or one with the weights that the settings name."""
 
     def build(self, inputs: Inputs, heads: Mapping[str, Head]) -> Network:
-        """The whole model."""
+        """The encoder with its heads."""
         encoder = self.encoder(inputs)
         return Network(encoder, {name: encoder.head(asked) for name, asked in heads.items()})
 
@@ -267,13 +269,13 @@ class Model(ABC):
         return None
 
     def wants(self) -> Wants:
-        """What the model would like to be given."""
+        """The inputs that the model prefers."""
         return Wants()
 
     def front(self) -> nn.Module | None:
-        """A frozen network that sees every picture once, before training, and gives its feature map; None: no such."""
+        """A frozen network that computes every image's feature map once, before training; None if there is none."""
         return None
 
     def source(self) -> str:
-        """A hash of the weights that it starts from; empty where it starts from none."""
+        """A hash of the weights that it starts from; empty if there are none."""
         return ""

@@ -1,4 +1,4 @@
-"""BERT: words to vectors. An encoder of text on its own, and the frozen text side of VAuLT.
+"""BERT: words to vectors. An encoder for text alone, and the frozen text encoder of VAuLT.
 
 Paper: Devlin et al. 2019. Twelve post-norm blocks of width 768 over the sum of word, place and segment embeddings.
 """
@@ -36,9 +36,9 @@ NAMES = weights.Names(
         "stack.{}.feed_forward_norm": ("encoder.layer.{}.output.LayerNorm",),
         "pooler": ("pooler.dense",),
     },
-    optional=("pooler",),  # a BERT that was trained on masked words alone has none
+    optional=("pooler",),  # a BERT that was only trained on masked words has none
 )
-"""What `transformers`' BertModel calls our weights."""
+"""The names of our weights in `transformers`' BertModel."""
 
 SIZES = {
     "width": ("hidden_size", 768),
@@ -47,13 +47,13 @@ SIZES = {
     "hidden": ("intermediate_size", 3072),
     "positions": ("max_position_embeddings", 512),
 }
-"""What its configuration calls our settings, and the values that it leaves out."""
+"""The names of our settings in its configuration, and the values if they are missing there."""
 
 
 class TextEmbedding(nn.Module):
-    """Words, their places and their segment, summed and normalised.
+    """Words, their positions and their segment, summed and normalised.
 
-    Without a vocabulary there is no table of words: then vectors come in their stead.
+    Without a vocabulary there is no word embedding, and vectors are passed instead.
     """
 
     def __init__(self, vocabulary: int, positions: int, width: int, dropout: float, epsilon: float = 1e-12) -> None:
@@ -65,7 +65,7 @@ class TextEmbedding(nn.Module):
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, text: Tensor, second: Tensor | None = None) -> Tensor:
-        """Word pieces (..., length), or vectors (..., length, width), to vectors.
+        """Map word pieces (..., length), or vectors (..., length, width), to vectors.
 
         `second` (...) is where the second segment of each text begins; without it, all are in the first segment.
         """
@@ -82,10 +82,10 @@ class TextEmbedding(nn.Module):
 
 
 def first_place(block: TransformerBlock, x: Tensor, mask: Tensor | None) -> Tensor:
-    """What a block gives at the first place, (rows, width): all that a pooler reads of the last block.
+    """A block's output at the first position, (rows, width), which is all that a pooler reads from the last block.
 
-    The other places are only looked at, so their queries and their feed-forward network are not computed. What is
-    added to a block may not know of this, so then the block computes everything.
+    The other positions are only attended to, so their queries and feed-forward network are not computed. Modules
+    added to a block may not support this, so then the block computes everything.
     """
     if len(block.added):
         return block(x, mask)[:, 0]  # type: ignore[no-any-return]
@@ -94,7 +94,7 @@ def first_place(block: TransformerBlock, x: Tensor, mask: Tensor | None) -> Tens
 
 
 class BertEncoder(Encoder):
-    """Text alone; its vector is the pooled first place, through a layer and tanh."""
+    """Encodes text alone; its vector is the pooled first position, through a layer and tanh."""
 
     recordable = True
     masks_text = True
@@ -127,12 +127,12 @@ class BertEncoder(Encoder):
         return list(self.stack)  # type: ignore[arg-type]
 
     def word_embedding(self) -> nn.Embedding:
-        """The table of word pieces."""
+        """The embedding of word pieces."""
         assert self.text.words is not None
         return self.text.words
 
     def forward(self, inputs: Mapping[str, Tensor]) -> Tensor:
-        """Text (rows, length) to (rows, width), or (rows, choices, length) to (rows, choices, width)."""
+        """Map text (rows, length) to (rows, width), or (rows, choices, length) to (rows, choices, width)."""
         assert self.pooler is not None, "built without a pooler"
         text = inputs["text"]
         x, mask = self._embedded(inputs)
@@ -158,7 +158,7 @@ class BertEncoder(Encoder):
         return aligned(embedded, key_mask(present))
 
     def config(self) -> dict[str, Any]:
-        """What `transformers` would write in config.json."""
+        """The content of config.json, as `transformers` would write it."""
         config: dict[str, Any] = {key: getattr(self.recipe, ours) for ours, (key, _) in SIZES.items()}
         dropout = self.recipe.dropout
         return config | {
@@ -209,7 +209,7 @@ class Bert(Model):
         return self.text_side(inputs, pooled=True)
 
     def text_side(self, inputs: Inputs, pooled: bool) -> BertEncoder:
-        """The same, with or without the pooler, which only a BERT of its own needs."""
+        """The encoder with or without the pooler, which only a stand-alone BERT needs."""
         assert inputs.vocabulary, "text without a vocabulary"
         if not self.weights:
             check_heads(self.width, self.heads)
@@ -248,24 +248,24 @@ class TinyBert(Bert):
 
 
 def check_heads(width: int, heads: int) -> None:
-    """Refuse heads that do not share the width evenly."""
+    """Raise a UserError unless the width is a multiple of the heads."""
     if width % heads:
         raise UserError(f"width is {width} and heads is {heads}: the width must be a multiple of the heads")
 
 
 def check_text(length: int, positions: int, model: str) -> None:
-    """Refuse a text that has more word pieces than there are places."""
+    """Raise a UserError if a text has more word pieces than there are positions."""
     if length > positions:
         raise UserError(
-            f"a text of this benchmark has {length} word pieces, and {model} has places for {positions}: "
-            f"cut the text, or choose a model with more places"
+            f"a text of this benchmark has {length} word pieces, and {model} has {positions} positions: "
+            f"shorten the text, or choose a model with more positions"
         )
 
 
 def check_vocabulary(given: int, known: int, folder: Path) -> None:
-    """Refuse word pieces that are not those of the weights: their numbers would mean other words."""
+    """Raise a UserError for a vocabulary other than that of the weights: its ids would mean other words."""
     if given != known:
         raise UserError(
-            f"this benchmark's text has {given} kinds of word piece, and {folder} knows {known}: "
-            f"put its {weights.VOCABULARY} into that folder, so that the text is cut with it"
+            f"this benchmark's vocabulary has {given} word pieces, and that of {folder} has {known}: "
+            f"put its {weights.VOCABULARY} into that folder, so that the text is tokenised with it"
         )

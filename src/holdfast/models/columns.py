@@ -1,4 +1,4 @@
-"""What a module that is not ours is given, by the names that its `forward` asks for, and what its output comes to."""
+"""The columns passed to an external module, by the names of its `forward`'s parameters, and what its output means."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ONE = {
     "masked": 2,
     "image_number": 1,
 }
-"""How many dimensions a column has where an example has one image and one text; with several, it has one more."""
+"""The dimensions of a column if an example has one image and one text; with several, there is one more."""
 ALIASES = {
     "images": "image",
     "pixels": "image",
@@ -37,13 +37,13 @@ ALIASES = {
     "pixel_mask": "image_size",
     "box_mask": "region_count",
 }
-"""Other names for a column, as modules of other libraries have them; masks are made from sizes and lengths."""
+"""Other libraries' names for a column; masks are computed from sizes and lengths."""
 OUTPUTS = ("pooler_output", "image_embeds", "text_embeds", "last_hidden_state", "logits")
-"""Which of a dictionary's values is read, the first that is there; else the first tensor."""
+"""The keys of an output dictionary in order of preference; without any of them, the first tensor is used."""
 
 
 def trial(inputs: Inputs, rows: int = 2) -> dict[str, Tensor]:
-    """A small batch with the columns, shapes and types that a benchmark's examples have."""
+    """A small batch with the columns, shapes and types of a benchmark's examples."""
     draw = torch.Generator().manual_seed(0)
     columns: dict[str, Tensor] = {}
     if inputs.image is not None:
@@ -66,15 +66,15 @@ def trial(inputs: Inputs, rows: int = 2) -> dict[str, Tensor]:
 
 
 class Signature:
-    """Which columns the `forward` of a module asks for, and as what."""
+    """The columns that a module's `forward` asks for, and in which form."""
 
     def __init__(self, module: nn.Module, has: Mapping[str, Tensor], method: str = "forward") -> None:
         self.names: dict[str, str] = {}
-        """The column behind each parameter that is given one."""
+        """The column for each parameter that gets one."""
         self.everything = False
-        """Whether it takes all columns, by our names."""
+        """Whether it takes all columns, under our names."""
         self.first = ""
-        """The column that is given as the only argument without a known name."""
+        """The column passed as the only argument, if its name is unknown."""
         self.where = f"{type(module).__name__}.{method}"
         given = inspect.signature(getattr(module, method)).parameters.values()
         unknown = []
@@ -85,23 +85,28 @@ class Signature:
                 if column in has or (each.name in ("pixel_mask", "image_number") and "image" in has):
                     self.names[each.name] = column
                 elif needed:
-                    raise UserError(f"{self.where} asks for {each.name!r}, and this benchmark has {_listed(has)}")
+                    raise UserError(
+                        f"{self.where} asks for {each.name!r}, and this benchmark has {_listed(has)}: give "
+                        f"{each.name} a default, or choose another benchmark"
+                    )
             elif needed or each.kind is each.VAR_POSITIONAL:
                 unknown.append(each.name)
             self.everything |= each.kind is each.VAR_KEYWORD
         self.everything &= not self.names and not unknown
         if len(unknown) > 1 or (unknown and self.names):
             raise UserError(
-                f"{self.where} asks for {' and '.join(map(repr, unknown))}, which name no column: this benchmark has "
-                f"{_listed(has)}. Call its parameters so, or give them defaults"
+                f"{self.where} asks for {' and '.join(map(repr, unknown))}, which are not columns: this benchmark "
+                f"has {_listed(has)}. Rename these parameters, or give them defaults"
             )
         if unknown:
             self.first = next(iter(has), "")
         if not (self.names or self.everything or self.first):
-            raise UserError(f"{self.where} asks for nothing that this benchmark has: it has {_listed(has)}")
+            raise UserError(
+                f"{self.where} takes no column of this benchmark, which has {_listed(has)}: name a parameter like one"
+            )
 
     def call(self, function: Callable[..., Any], columns: Mapping[str, Tensor], like: torch.dtype) -> Any:
-        """What a method of the module gives for some columns."""
+        """Call a method of the module with the columns that it asks for."""
         if self.first:
             return function(_as_asked(self.first, self.first, columns, like))
         names = {name: name for name in columns} if self.everything else self.names
@@ -114,7 +119,7 @@ def _listed(has: Mapping[str, Tensor]) -> str:
 
 
 def _as_asked(name: str, column: str, columns: Mapping[str, Tensor], like: torch.dtype) -> Tensor | None:
-    """A column as a module expects it: pixels in [0, 1], numbers of word pieces as int64, masks of ones and zeros."""
+    """A column as a module expects it: pixels in [0, 1], ids of word pieces as int64, masks of ones and zeros."""
     if name == "attention_mask":
         return lengths_to_present(columns["text_length"], columns["text"].shape[-1]).long()
     if name == "token_type_ids":
@@ -139,7 +144,7 @@ def _pixel_mask(image: Tensor, size: Tensor | None) -> Tensor:
 
 
 def flat(inputs: Mapping[str, Tensor]) -> tuple[Mapping[str, Tensor], int]:
-    """The columns with a row for each image or choice, and how many of these an example has; 0: it is one itself."""
+    """The columns with a row for each image or choice, and how many of these an example has; 0 if there is only one."""
     several = {name for name, column in inputs.items() if column.ndim > ONE.get(name, column.ndim)}
     if not several:
         return inputs, 0
@@ -157,10 +162,10 @@ def flat(inputs: Mapping[str, Tensor]) -> tuple[Mapping[str, Tensor], int]:
 
 
 def features(output: Any, columns: Mapping[str, Tensor], where: str) -> Tensor:
-    """One vector a row, from whatever a module gives.
+    """One vector for each row, from the output of a module.
 
-    Of a tuple or list the first tensor counts, of a dictionary the first of `OUTPUTS`. Tokens (rows, tokens, width) are
-    averaged, without padding where they are those of the text; so is a map (rows, channels, height, width).
+    From a tuple or list the first tensor is taken, from a dictionary the first of `OUTPUTS`. Tokens (rows, tokens,
+    width) are averaged, without padding if they are those of the text; so are maps (rows, channels, height, width).
     """
     if isinstance(output, Mapping):
         known = [output[name] for name in (*OUTPUTS, *output) if isinstance(output.get(name), Tensor)]
@@ -171,11 +176,11 @@ def features(output: Any, columns: Mapping[str, Tensor], where: str) -> Tensor:
     if not isinstance(output, Tensor) or not output.is_floating_point():
         what = f"a tensor of {output.dtype}" if isinstance(output, Tensor) else f"an object of {type(output).__name__}"
         raise UserError(
-            f"{where} gives {what}: return a tensor of real numbers, (rows, width) or (rows, tokens, width)"
+            f"{where} returns {what}: return a tensor of real numbers, (rows, width) or (rows, tokens, width)"
         )
     if output.ndim not in (2, 3, 4) or len(output) != rows:
         raise UserError(
-            f"{where} gives {tuple(output.shape)} for {rows} rows: return (rows, width), (rows, tokens, width) or "
+            f"{where} returns {tuple(output.shape)} for {rows} rows: return (rows, width), (rows, tokens, width) or "
             "(rows, channels, height, width)"
         )
     if output.ndim == 4:

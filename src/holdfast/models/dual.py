@@ -291,7 +291,7 @@ def _config(folder: Path) -> dict[str, Any]:
 
 
 def _load(encoder: DualEncoder, folder: Path, config: Mapping[str, Any], inputs: Inputs) -> None:
-    """Give an encoder the weights of a folder; towers that it does not hold are those that were aligned, or refused."""
+    """Load the weights of a folder into an encoder; a tower that is not in it must be the one that was aligned."""
     if inputs.text:
         check_vocabulary(inputs.vocabulary, config["pieces"], folder)
     for name in TOWERS:

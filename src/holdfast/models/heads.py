@@ -1,4 +1,4 @@
-"""Heads: from what an encoder gives to a task's outputs. A head asks the encoder itself: for examples, or for words."""
+"""Heads: from an encoder's output to a task's outputs. A head calls the encoder itself, for examples or for words."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from holdfast.models.dual import DualEncoder
 
 CLOSED = -1e4
-"""The logit of a class that no stage has brought yet: its probability is 0 and, unlike -inf, 0 times it is 0."""
+"""The logit of a class that has not appeared yet: its probability is 0 and, unlike -inf, 0 times it is 0."""
 
 
 class Linear(nn.Linear):
-    """A linear layer over classes; one that grows gives no probability to classes that no stage has brought.
+    """A linear layer over classes; a growing one assigns no probability to classes that have not appeared yet.
 
     >>> layer = Linear(2, 3, growing=True)
     >>> layer.open_classes([0, 2])
@@ -32,7 +32,7 @@ class Linear(nn.Linear):
         self.closed: Tensor | None
 
     def open_classes(self, classes: Sequence[int] | None) -> None:
-        """A stage brings these classes."""
+        """Open the classes of a stage."""
         if self.closed is not None:
             self.closed[slice(None) if classes is None else torch.as_tensor(classes)] = False
 
@@ -52,7 +52,7 @@ class HiddenLayerClassifier(nn.Sequential):
 
 
 class ClassifyHead(nn.Module):
-    """The example's vector, or its images' vectors side by side, through a classifier."""
+    """A classifier over the example's vector, or its images' vectors side by side."""
 
     version: ClassVar[int] = 1
 
@@ -83,9 +83,9 @@ class ChooseHead(nn.Module):
 
 
 class PhraseHead(nn.Module):
-    """The masked words, through BERT's transform, over the vocabulary; the last layer shares the word embedding.
+    """Predicts masked words through BERT's transform and the vocabulary; the last layer shares the word embedding.
 
-    Only the masked places go through: a few of each text, not all.
+    Only the masked positions, a few of each text, are computed.
     """
 
     version: ClassVar[int] = 1
@@ -98,7 +98,7 @@ class PhraseHead(nn.Module):
         self.bias = nn.Parameter(torch.zeros(outputs))
 
     def forward(self, encoder: Encoder, inputs: Mapping[str, Tensor]) -> Tensor:
-        """Logits (rows, masked places, vocabulary); those of a place that is -1 mean nothing."""
+        """Logits (rows, masked positions, vocabulary); those of a position -1 are meaningless."""
         states = encoder.words(inputs)
         places = inputs["masked"].clamp(min=0).long()
         chosen = states.gather(1, places.unsqueeze(-1).expand(-1, -1, states.shape[-1]))
@@ -109,8 +109,8 @@ class PhraseHead(nn.Module):
 class CompareHead(nn.Module):
     """Images compared with texts by a dual encoder: with the prompts of classes, or each with its own texts.
 
-    `prompts` (classes, templates, length) are the classes' word pieces, and `prompts_length` their lengths. Where there
-    are none, an example's image and texts are given as vectors whose products are the comparisons.
+    `prompts` (classes, templates, length) are the classes' word pieces, and `prompts_length` their lengths. Without
+    them, an example's image and texts are given as vectors whose products are the comparisons.
     """
 
     version: ClassVar[int] = 1

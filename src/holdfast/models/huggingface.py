@@ -2,13 +2,13 @@
 
 | reads                    | such as                     | the vector                                                 |
 |--------------------------|-----------------------------|------------------------------------------------------------|
-| text                     | BERT, RoBERTa, T5's encoder | what it pools, or the mean over its words                  |
-| images                   | ViT, DINOv2, ConvNeXt       | what it pools, or its class token, or the mean over places |
+| text                     | BERT, RoBERTa, T5's encoder | its pooled output, or the mean over words                  |
+| images                   | ViT, DINOv2, ConvNeXt       | its pooled output, or the class token, or the mean         |
 | both, each on its own    | CLIP, SigLIP                | the image's features and the text's, side by side          |
-| both, in one sequence    | ViLT                        | what it pools, or its first place                          |
+| both, in one sequence    | ViLT                        | its pooled output, or the first position                   |
 
-What pools counts only where the folder has its weights. `transformers` is imported when such a model is built, and
-reads the folder alone: nothing is downloaded, and no code that comes with weights is executed.
+A pooled output is used only if the folder has the pooler's weights. `transformers` is imported when such a model is
+built, and reads only the folder: nothing is downloaded, and no code that comes with weights is executed.
 """
 
 from __future__ import annotations
@@ -49,33 +49,35 @@ READ = (
     weights.PROCESSOR,
     "processor_config.json",
 )
-"""What is read of a folder beside the configuration and the weights."""
+"""The files of a folder that are read beside the configuration and the weights."""
 SAFELY: Mapping[str, Any] = {"local_files_only": True, "trust_remote_code": False}
 """How the library reads a folder: it downloads nothing, and does not ask whether to execute code that lies there."""
 OTHER_TOKENIZERS = ("vocab.json", "spiece.model", "sentencepiece.bpe.model", "tokenizer.model")
 """Files of tokenizers that only `transformers` reads."""
 OFFSET = {"roberta": 2, "xlm-roberta": 2, "camembert": 2, "mpnet": 2}
-"""How many of their positions stand before the first word."""
+"""How many positions come before that of the first word."""
 VACUOUS = "This is an image."
-"""The text beside an image where a model reads text and the benchmark has none: CLiMB's."""
+"""The text for images if a model reads text and the benchmark has none: CLiMB's."""
 
 
 @dataclass(frozen=True)
 class HuggingFace(Model):
-    """An encoder in a folder in Hugging Face's format, or of its cache by name: hf:FOLDER or hf:NAME."""
+    """An encoder in Hugging Face's format, from a folder or by name from the local cache: hf:FOLDER or hf:NAME."""
 
     version: ClassVar[int] = 1
     places: ClassVar[frozenset[str]] = frozenset({"weights"})
 
     weights: str = ""
-    """The folder, or the name of what is in the local cache."""
+    """The folder, or a name in the local cache."""
 
     def encoder(self, inputs: Inputs) -> Encoder:
         """The model, with the weights of the folder."""
         folder = self._folder()
         config = weights.read_json(folder / "config.json")
         if config.get("model_type") == "vilt" and inputs.image and inputs.text:
-            Vilt(weights=str(folder)).encoder(inputs)  # draws as much as our own, so that heads begin as they do there
+            Vilt(weights=str(folder)).encoder(
+                inputs
+            )  # draws as many random numbers as our own ViLT, so that heads start the same
         with torch.random.fork_rng(devices=[]):
             return WrappedEncoder(pretrained(folder, inputs), inputs)
 
@@ -106,7 +108,7 @@ class HuggingFace(Model):
     def _folder(self) -> Path:
         if not self.weights:
             raise UserError(
-                "a model of Hugging Face's needs a folder, or a name in its cache: write hf:FOLDER or hf:NAME"
+                "a Hugging Face model needs a folder, or a name in the local cache: write hf:FOLDER or hf:NAME"
             )
         folder = weights.locate(self.weights, SETTING, download=False)
         refuse_strange(folder)
@@ -114,16 +116,16 @@ class HuggingFace(Model):
 
 
 def _tokenizer(folder: Path) -> Path | None:
-    """The file of a folder's tokenizer, or of its word pieces, where it has one."""
+    """The file of a folder's tokenizer or word pieces, if there is one."""
     return next((folder / name for name in (weights.TOKENIZER, weights.VOCABULARY) if (folder / name).is_file()), None)
 
 
 def _side(folder: Path, config: Mapping[str, Any]) -> int | None:
-    """The side of the images that a model sees; None for one that sees none."""
+    """The side of a model's images; None for a model without images."""
     own, found = config.get("vision_config") or config, _processor(folder)
     sizes = [found.get("crop_size"), found.get("size"), own.get("image_size")]
     if "num_attention_heads" in own and not str(own.get("model_type")).startswith("dino"):
-        sizes.reverse()  # it has positions for images of one size
+        sizes.reverse()  # its positions are for images of one size
     size = next((each for each in sizes if each is not None), None)
     if isinstance(size, Mapping):
         size = size.get("height") or size.get("shortest_edge")
@@ -133,7 +135,7 @@ def _side(folder: Path, config: Mapping[str, Any]) -> int | None:
 
 
 def _length(folder: Path, config: Mapping[str, Any]) -> int | None:
-    """The most word pieces that a model has positions for; None: any number."""
+    """The number of word pieces for which a model has positions; None for any number."""
     if config.get("model_type") == "vilt":
         return None  # its positions are repeated
     own = config.get("text_config") or config
@@ -141,12 +143,12 @@ def _length(folder: Path, config: Mapping[str, Any]) -> int | None:
     path = folder / "tokenizer_config.json"
     most = weights.read_json(path).get("model_max_length") if path.is_file() else None
     known = [] if positions is None else [positions - OFFSET.get(own.get("model_type", ""), 0)]
-    known += [int(most)] if isinstance(most, int | float) and most < 1e6 else []  # 1e30: nobody said how many
+    known += [int(most)] if isinstance(most, int | float) and most < 1e6 else []  # 1e30 means that no number was given
     return min(known, default=None)
 
 
 def _processor(folder: Path) -> Mapping[str, Any]:
-    """What the folder says of how its images are prepared."""
+    """How images are prepared, according to the folder."""
     for name in (weights.PROCESSOR, "processor_config.json"):
         if (folder / name).is_file():
             found = weights.read_json(folder / name)
@@ -162,7 +164,7 @@ def _processor(folder: Path) -> Mapping[str, Any]:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Without the library's bars and notes on what it loads: what matters of these, we say ourselves."""
+    """Hide the library's progress bars and loading messages; we report what matters in them ourselves."""
     from transformers.utils import logging as notes
 
     notes_of: Any = notes
@@ -178,7 +180,7 @@ def _quiet() -> Iterator[None]:
 
 
 def pretrained(folder: Path, inputs: Inputs) -> Pretrained:
-    """The model of a folder, as a module that takes our columns."""
+    """The model in a folder, as a module that takes our columns."""
     model, pools = loaded(folder)
     model = _encoder_of(model)
     reads = inspect.signature(model.forward).parameters
@@ -208,7 +210,7 @@ def loaded(folder: Path) -> tuple[Any, bool]:
             model, found = transformers.AutoModel.from_pretrained(
                 folder, dtype=torch.float32, output_loading_info=True, **SAFELY
             )
-        except Exception as error:  # what it cannot read makes the library fail in a dozen ways
+        except Exception as error:  # the library fails in many ways on what it cannot read
             told = next(filter(None, str(error).splitlines()), type(error).__name__)
             raise UserError(f"{folder} cannot be loaded: {told}") from error
     missing = sorted(name for name in found["missing_keys"] if "pooler" not in name)
@@ -231,7 +233,7 @@ def _encoder_of(model: Any) -> Any:
 
 
 class Pretrained(nn.Module, ABC):
-    """A model of the library's, given our columns."""
+    """A model of the library that takes our columns."""
 
     mean: Tensor
     scale: Tensor
@@ -242,7 +244,7 @@ class Pretrained(nn.Module, ABC):
         raw, found = weights.read_json(folder / "config.json"), _processor(folder)
         self.pad = next((each for each in (self._of_text("pad_token_id"),) if each is not None), 0)
         self.side = None if "pixel_mask" in inspect.signature(model.forward).parameters else _side(folder, raw)
-        """To which side images are brought; None: as they come, since their padding is masked."""
+        """The side to which images are resized; None to leave them as they are, since their padding is masked."""
         factor = 255 * found.get("rescale_factor", 1 / 255) if found.get("do_rescale", True) else 255.0
         plain = not found.get("do_normalize", True)
         mean = torch.tensor([0.0] * 3 if plain else found.get("image_mean", [0.5] * 3))
@@ -258,28 +260,28 @@ class Pretrained(nn.Module, ABC):
                 )
             if _tokenizer(folder) is None:
                 logger.warning(
-                    "%s has no %s: texts are cut into the benchmark's own word pieces, which mean nothing to trained "
+                    "%s has no %s: texts are split into the benchmark's own word pieces, which mean nothing to trained "
                     "weights",
                     folder,
                     weights.TOKENIZER,
                 )
 
     def _of_text(self, name: str) -> Any:
-        """An entry of the configuration of what reads text."""
+        """An entry of the text model's configuration."""
         return getattr(getattr(self.config, "text_config", self.config), name, None)
 
     def seen(self, image: Tensor) -> Tensor:
-        """Pixels in [0, 1] as the processor would give them."""
+        """Resize and normalise pixels in [0, 1] as the processor does."""
         image = image.expand(-1, len(self.mean), -1, -1)
         if self.side is not None and image.shape[-2:] != (self.side, self.side):
             image = functional.interpolate(image, (self.side, self.side), mode="bicubic", antialias=True).clamp(0, 1)
         return (image - self.mean) * self.scale
 
     def read(self, text: Tensor, text_length: Tensor, token_type_ids: Tensor | None = None) -> dict[str, Tensor]:
-        """Word pieces as the model takes them, the mask of what is padding, and the segments if it knows them."""
+        """Word pieces as the model takes them, the mask of padding, and the segments if it knows them."""
         present = lengths_to_present(text_length, text.shape[1])
         text = text.where(present, self.pad)
-        if "siglip" in self.config.model_type:  # it learned from texts of full length, and masks nothing
+        if "siglip" in self.config.model_type:  # it was trained on texts of full length, without masks
             return {
                 "input_ids": functional.pad(
                     text, (0, self._of_text("max_position_embeddings") - text.shape[1]), value=self.pad
@@ -291,7 +293,7 @@ class Pretrained(nn.Module, ABC):
         return found
 
     def pooled(self, output: Any, mask: Tensor | None, first: bool) -> Tensor:
-        """One vector a row: what the model pools, or of its last states the first, or their mean."""
+        """One vector for each row: the model's pooled output, or the first or the mean of its last states."""
         if isinstance(output, Tensor):
             return output
         pooled: Tensor | None = output.get("pooler_output") if self.pools else None
@@ -306,9 +308,9 @@ class Pretrained(nn.Module, ABC):
         return (states * present).sum(1) / present.sum(1)
 
     def in_places(self, sees: Any, image: Tensor) -> Tensor:
-        """The last states of what sees images as a map (rows, width, down, across), without those that have no place.
+        """The last states of the image model as a map (rows, width, down, across), without tokens that are no patches.
 
-        A class token, a distillation token and registers stand before the patches.
+        A class token, a distillation token and registers come before the patches.
         """
         pixels = self.seen(image)
         states: Tensor = sees(pixel_values=pixels)["last_hidden_state"]
@@ -316,10 +318,12 @@ class Pretrained(nn.Module, ABC):
             return states
         patch = getattr(sees.config, "patch_size", None)
         down, across = (side // patch for side in pixels.shape[-2:]) if isinstance(patch, int) else (0, 0)
-        if not 0 < down * across <= states.shape[1]:  # windows are merged on the way up
+        if not 0 < down * across <= states.shape[1]:  # windows are merged in higher layers
             down = across = round(states.shape[1] ** 0.5)
         if down * across > states.shape[1]:
-            raise UserError(f"the {states.shape[1]} states of {type(sees).__name__} are no grid: choose another model")
+            raise UserError(
+                f"the {states.shape[1]} states of {type(sees).__name__} do not form a grid: choose another model"
+            )
         return states[:, -down * across :].transpose(1, 2).reshape(len(states), -1, down, across)
 
     def layers(self) -> Sequence[nn.Module]:
@@ -333,39 +337,39 @@ class Pretrained(nn.Module, ABC):
 
 
 class ImageModule(Pretrained):
-    """Sees images alone."""
+    """A model of images."""
 
     def forward(self, image: Tensor) -> Tensor:
-        """One vector an image."""
+        """One vector for each image."""
         first = any(name.endswith(("cls_token", "class_embedding")) for name, _ in self.model.named_parameters())
         return self.pooled(self.model(pixel_values=self.seen(image)), None, first)
 
     def grid(self, image: Tensor) -> Tensor:
-        """Its last states in their places."""
+        """Its last states at their positions."""
         return self.in_places(self.model, image)
 
 
 class TextModule(Pretrained):
-    """Reads text alone."""
+    """A model of text."""
 
     def forward(self, text: Tensor, text_length: Tensor, token_type_ids: Tensor | None = None) -> Tensor:
-        """One vector a text."""
+        """One vector for each text."""
         given = self.read(text, text_length, token_type_ids)
         return self.pooled(self.model(**given), given.get("attention_mask"), first=False)
 
     def words(self, text: Tensor, text_length: Tensor) -> Tensor:
-        """One vector a word piece."""
+        """One vector for each word piece."""
         states: Tensor = self.model(**self.read(text, text_length))["last_hidden_state"]
         return states
 
 
 class DualModule(Pretrained):
-    """Sees images and reads text, each on its own."""
+    """A model of images and text with an encoder for each."""
 
     def forward(
         self, image: Tensor | None = None, text: Tensor | None = None, text_length: Tensor | None = None
     ) -> Tensor:
-        """The image's features and the text's, side by side, as far as both are there."""
+        """The features of image and text side by side, or of the one that the benchmark has."""
         found = []
         if image is not None:
             found.append(self.pooled(self.model.get_image_features(pixel_values=self.seen(image)), None, first=True))
@@ -374,17 +378,17 @@ class DualModule(Pretrained):
         return torch.cat(found, -1)
 
     def grid(self, image: Tensor) -> Tensor:
-        """The last states of what sees images, in their places."""
+        """The last states of the image model, at their positions."""
         return self.in_places(self.model.vision_model, image)
 
     def layers(self) -> Sequence[nn.Module]:
-        """Those of both, in turns from the bottom up."""
+        """The layers of both, alternating from the bottom up."""
         towers = [places.repeated(getattr(self.model, name)) for name in ("text_model", "vision_model")]
         return [layer for layer in chain.from_iterable(zip_longest(*towers)) if layer is not None]
 
 
 class JointModule(Pretrained):
-    """Sees images and reads text in one sequence. Without text in a benchmark, it reads that this is an image."""
+    """A model of images and text in one sequence. Without text in a benchmark, it reads `VACUOUS`."""
 
     vacuous: Tensor
 
@@ -394,7 +398,7 @@ class JointModule(Pretrained):
         self.takes = inspect.signature(model.forward).parameters.keys()
         drops = any(isinstance(each, nn.Dropout) and each.p for each in model.modules())
         self.shuffles = self.config.model_type == "vilt" and not drops
-        """Whether all that it draws at random is the order of its patches, which changes nothing but rounding."""
+        """Whether only the order of its patches is random, which affects nothing but rounding."""
         if self.config.model_type == "vilt":
             _as_ours(model, inputs)
 
@@ -407,7 +411,7 @@ class JointModule(Pretrained):
         image_number: Tensor | None = None,
         token_type_ids: Tensor | None = None,
     ) -> Tensor:
-        """One vector an image and text."""
+        """One vector for each pair of image and text."""
         given = self._given(image, pixel_mask, text, text_length, token_type_ids)
         if image_number is None or "image_token_type_idx" not in self.takes:
             return self.pooled(self._pass(given), None, first=True)
@@ -422,18 +426,18 @@ class JointModule(Pretrained):
         return out
 
     def words(self, image: Tensor, pixel_mask: Tensor, text: Tensor, text_length: Tensor) -> Tensor:
-        """One vector a word piece."""
+        """One vector for each word piece."""
         states: Tensor = self._pass(self._given(image, pixel_mask, text, text_length))["last_hidden_state"]
         return states[:, : text.shape[1]]
 
     def classifier(self, width: int, asked: Head) -> nn.Module | None:
-        """CLiMB's, on ViLT."""
+        """CLiMB's classifier on ViLT."""
         if self.config.model_type != "vilt":
             return None
         return HiddenLayerClassifier(width, asked.outputs, 2 * self.config.hidden_size, asked.growing)
 
     def _pass(self, given: Mapping[str, Tensor], **more: int) -> Any:
-        """One pass, in an order of patches that is the same each time."""
+        """One pass, with the same order of patches each time."""
         if not self.shuffles:
             return self.model(**given, **more)
         with torch.random.fork_rng(devices=[]):
@@ -461,7 +465,7 @@ class JointModule(Pretrained):
 
 @lru_cache(maxsize=4)
 def _vacuous(folder: Path) -> list[int]:
-    """The text beside an image that has none, in word pieces; a single one where the folder has no tokenizer."""
+    """The word pieces of `VACUOUS`; a single one if the folder has no tokenizer."""
     import transformers
 
     if _tokenizer(folder) is None:
@@ -469,13 +473,13 @@ def _vacuous(folder: Path) -> list[int]:
     with _quiet():
         try:
             found: list[int] = transformers.AutoTokenizer.from_pretrained(folder, **SAFELY)(VACUOUS)["input_ids"]
-        except Exception:  # none that fits: the library fails in many ways
+        except Exception:  # no suitable one: the library fails in many ways
             return [0]
     return found
 
 
 def _as_ours(model: Any, inputs: Inputs) -> None:
-    """Give ViLT a type for a second image, which starts as the first one's, and positions for longer texts."""
+    """Add to ViLT a type for a second image, initialised as the first one's, and positions for longer texts."""
     kinds, text = model.embeddings.token_type_embeddings, model.embeddings.text_embeddings
     if kinds.num_embeddings == 2:
         with torch.no_grad():

@@ -1,13 +1,13 @@
-"""LXMERT: words and regions each through an encoder of its own, then through layers where each looks at the other.
+"""LXMERT: an encoder for words and one for regions, then layers in which each attends to the other.
 
 Paper: Tan and Bansal 2019, "LXMERT: Learning Cross-Modality Encoder Representations from Transformers"; VisCOLL trains
 it from scratch, with 9 language, 5 object-relationship and 5 cross-modality layers of width 384.
-Equation: a region is (LN(W f) + LN(V b)) / 2, f what a detector saw in its box and b the box's corners as shares of the
-image's sides. In a cross-modality layer, words attend to regions and regions to words by one and the same attention,
-both from what the layer below gave; then each has a post-norm block of its own.
+Equation: a region is (LN(W f) + LN(V b)) / 2, with f the detector's feature of its box and b the box's corners as
+shares of the image's sides. In a cross-modality layer, words attend to regions and regions to words with the same
+attention weights, both from the output of the layer below; then each has its own post-norm block.
 
-Two things differ from the public code, on purpose. VisCOLL's lets words attend to the padding of the regions; here it
-is masked. There, place 0 and kind 0 count as padding and never learn; here they learn as the others do.
+Two differences from the public code are deliberate. VisCOLL's lets words attend to the padding of regions; here it
+is masked. There, position 0 and type 0 count as padding and never learn; here they learn like the others.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from holdfast.types import Between, Head, Inputs, Wants
 
 
 class BoxEmbedding(nn.Module):
-    """The mean of what was seen in a box and of where the box is, each normalised."""
+    """The mean of a box's feature and its position, each normalised."""
 
     def __init__(self, features: int, width: int, dropout: float) -> None:
         super().__init__()
@@ -40,7 +40,7 @@ class BoxEmbedding(nn.Module):
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, regions: Tensor, boxes: Tensor) -> Tensor:
-        """Features (rows, boxes, features) and corners (rows, boxes, 4) to vectors (rows, boxes, width)."""
+        """Map features (rows, boxes, features) and corners (rows, boxes, 4) to vectors (rows, boxes, width)."""
         kind = self.feature.weight.dtype
         seen = self.feature_norm(self.feature(regions.to(kind)))
         where = self.place_norm(self.place(boxes.to(kind)))
@@ -62,12 +62,12 @@ class Crossing(nn.Module):
     def forward(
         self, words: Tensor, seen: Tensor, spoken: Tensor | None, boxed: Tensor | None
     ) -> tuple[Tensor, Tensor]:
-        """Words (rows, length, width) and regions (rows, boxes, width), each after a look at the other."""
+        """Words (rows, length, width) and regions (rows, boxes, width), after attending to each other."""
         regions: Tensor = self.vision(self._look(seen, words, spoken), boxed)
         return self.words(words, seen, spoken, boxed), regions
 
     def words(self, words: Tensor, seen: Tensor, spoken: Tensor | None, boxed: Tensor | None) -> Tensor:
-        """The words alone: the last layer's regions are read by nobody."""
+        """The words alone: the last layer's regions are not used."""
         out: Tensor = self.language(self._look(words, seen, boxed), spoken)
         return out
 
@@ -81,7 +81,7 @@ def _block(width: int, heads: int, hidden: int, dropout: float) -> TransformerBl
 
 
 class LxmertEncoder(Encoder):
-    """Two encoders that meet; an example's vector is its first word's, through a tanh layer."""
+    """Two encoders with cross-attention; an example's vector is its first word's, through a tanh layer."""
 
     recordable = True
     masks_text = True
@@ -103,26 +103,28 @@ class LxmertEncoder(Encoder):
         return [self.text, self.image]
 
     def layers(self) -> Sequence[nn.Module]:
-        """The two encoders' blocks by their relative height, so that the lowest come from both, then the crossings."""
+        """The two encoders' blocks by relative height, so that the lowest come from both, then the cross-modality
+        layers.
+        """
         towers = [self.language, self.vision]
         heights = [((level + 1) / len(tower), block) for tower in towers for level, block in enumerate(tower)]
         return [*(block for _, block in sorted(heights, key=lambda pair: pair[0])), *self.crossing]
 
     def blocks(self) -> Sequence[Attachable]:
-        """All but the last crossing's block for regions, which no head reads: what is added there would never learn."""
+        """All blocks but the last one for regions, which no head reads: additions there would never learn."""
         last = self.crossing[-1]
         assert isinstance(last, Crossing)
         return [block for block in super().blocks() if block is not last.vision]
 
     def word_embedding(self) -> nn.Embedding:
-        """The table of word pieces."""
+        """The embedding of word pieces."""
         assert self.text.words is not None
         return self.text.words
 
     def head(self, asked: Head) -> nn.Module:
         """A head over words, or over examples of one image and one text."""
         if asked.kind == "choose" or asked.images > 1:
-            raise UserError("LXMERT reads one image and one text an example: choose ViLT or UNITER for this task")
+            raise UserError("LXMERT reads one image and one text per example: choose ViLT or UNITER for this task")
         return super().head(asked)
 
     def forward(self, inputs: Mapping[str, Tensor]) -> Tensor:
@@ -143,7 +145,7 @@ class LxmertEncoder(Encoder):
         return words[:, : inputs["text"].shape[1]], seen[:, : inputs["regions"].shape[1]]
 
     def _below(self, inputs: Mapping[str, Tensor]) -> tuple[Tensor, Tensor, Tensor | None, Tensor | None]:
-        """Words and regions as the last layer gets them, and the masks of both."""
+        """The inputs of the last layer, words and regions, and the masks of both."""
         text, regions = inputs["text"], inputs["regions"]
         read = key_mask(lengths_to_present(inputs["text_length"], text.shape[1]))
         there = key_mask(lengths_to_present(inputs["region_count"], regions.shape[1]))

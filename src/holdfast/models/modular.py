@@ -1,8 +1,8 @@
 """Modular networks: each layer has parallel modules, and a path says which of them are on.
 
-With `parts=branches`, modules stand around what a layer's modules share (RPSnet): residual branches around a shortcut,
-feed-forward networks after one attention; those that are on are summed. With `parts=stages`, a module is a whole stage
-of a ResNet or a whole block of a ViT (MNTDP), and one is on. With one module a layer, both are the plain network.
+With `parts=branches`, modules share a part of each layer (RPSnet): residual branches around a shortcut,
+feed-forward networks after one attention; active modules are summed. With `parts=stages`, a module is a whole stage
+of a ResNet or a whole block of a ViT (MNTDP), and one is active. With one module per layer, both are the plain network.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from holdfast.models.vit import Patches, Vit, block
 from holdfast.types import Between, Head, Inputs
 
 ModulePath: TypeAlias = tuple[tuple[int, ...], ...]
-"""For each layer, the modules that are on."""
+"""The active modules of each layer."""
 Parts: TypeAlias = Literal["branches", "stages"]
 
 
 class Layer(nn.Module):
-    """Parallel modules of one kind; more can be added. What is shared stands before, beside and after them."""
+    """Parallel modules of one kind, to which more can be added, with shared modules before, beside and after them."""
 
     def __init__(
         self,
@@ -44,18 +44,18 @@ class Layer(nn.Module):
         self.before, self.beside, self.after = before, beside, after
 
     def fresh(self) -> nn.Module:
-        """A new module, where and as precise as the others are."""
+        """A new module with the device and type of the others."""
         like = next(self.choices.parameters())
         made = self.make().to(like.device, like.dtype)
         return made.to(memory_format=torch.channels_last) if like.is_cuda else made  # type: ignore[call-overload]
 
     def grow(self, count: int) -> None:
-        """Have at least so many modules."""
+        """Add modules until there are at least `count`."""
         while len(self.choices) < count:
             self.choices.append(self.fresh())
 
     def forward(self, x: Tensor, on: Sequence[int]) -> Tensor:
-        """The sum of the modules that are on, and of what is beside them."""
+        """The sum of the active modules and the shared one beside them."""
         if self.before is not None:
             x = self.before(x)
         total = self.choices[on[0]](x)
@@ -68,7 +68,7 @@ class Layer(nn.Module):
 
 
 class ModularEncoder(Encoder):
-    """Layers of parallel modules between a stem and an end; `path` is on, or what `paths` holds for a head."""
+    """Layers of parallel modules between a stem and an end; `path` is active, or the entry of `paths` for a head."""
 
     compiles = False
     recordable = True
@@ -80,10 +80,10 @@ class ModularEncoder(Encoder):
         self.path: ModulePath = ((0,),) * len(layers)
         self.paths: dict[str, ModulePath] = {}
         self.active = ""
-        """The head that asks."""
+        """The name of the calling head."""
 
     def structure(self) -> dict[str, Any]:
-        """How many modules each layer has, and which of them are on: numbers and lists, as a state holds them."""
+        """The number of modules in each layer, and which are active: numbers and lists, as in a state."""
         return {
             "modules": [len(layer.choices) for layer in self.layers()],
             "path": as_lists(self.path),
@@ -91,7 +91,7 @@ class ModularEncoder(Encoder):
         }
 
     def rebuild(self, structure: Mapping[str, Any]) -> None:
-        """Have so many modules, and these of them on; their weights come with the model's."""
+        """Restore the number of modules and the active ones; their weights come with the model's."""
         for layer, count in zip(self.layers(), structure["modules"], strict=True):
             layer.grow(count)
             del layer.choices[count:]
@@ -99,7 +99,7 @@ class ModularEncoder(Encoder):
         self.paths = {head: as_path(path) for head, path in structure["paths"].items()}
 
     def mixes_rows(self) -> bool:
-        """As the layers do, and where all heads see through one path."""
+        """Whether the layers share batches, if all heads use one path."""
         return not self.paths and super().mixes_rows()
 
     def stem(self) -> Sequence[nn.Module]:
@@ -126,12 +126,12 @@ def as_path(saved: Sequence[Sequence[int]]) -> ModulePath:
 
 
 def as_lists(path: ModulePath) -> list[list[int]]:
-    """A path as a state holds it."""
+    """A path as a list of lists, for a state."""
     return [list(on) for on in path]
 
 
 def modular(encoder: Encoder, name: str, parts: Parts) -> ModularEncoder:
-    """The encoder, if it is modular and of these parts; else a sentence."""
+    """The encoder; raises a UserError unless it is modular and of these parts."""
     if not isinstance(encoder, ModularEncoder):
         raise UserError(f"{name} needs a modular network, such as modular-resnet18 or modular-vit: choose one")
     if encoder.parts != parts:
@@ -140,7 +140,7 @@ def modular(encoder: Encoder, name: str, parts: Parts) -> ModularEncoder:
 
 
 def build(encoder: Encoder, heads: Mapping[str, Head]) -> Network:
-    """The whole model; each head tells the encoder that it is the one that asks."""
+    """The network; each head tells the encoder its name before it calls it."""
     model = Network(encoder, {name: encoder.head(asked) for name, asked in heads.items()})
     for name, head in model.heads.items():
         head.register_forward_pre_hook(partial(_ask, name))
@@ -183,7 +183,7 @@ class _Mean(nn.Module):
 
 @dataclass(frozen=True)
 class ModularResNet18(ResNet18):
-    """ResNet-18 of modules: 9 layers of branches (the first convolution, 8 residual branches), or 5 stages."""
+    """A modular ResNet-18: 9 layers of branches (the first convolution, 8 residual branches), or 5 stages."""
 
     version: ClassVar[int] = 1
 
@@ -192,7 +192,7 @@ class ModularResNet18(ResNet18):
     (mntdp)."""
 
     def encoder(self, inputs: Inputs) -> Encoder:
-        """A network for images, with one module a layer.
+        """A network for images, with one module per layer.
 
         >>> len(ModularResNet18(channels=4).encoder(Inputs((3, 32, 32))).layers())
         9
@@ -215,7 +215,7 @@ class ModularResNet18(ResNet18):
         return ModularEncoder(before, Normalise(), layers, _Mean(), self.parts)
 
     def build(self, inputs: Inputs, heads: Mapping[str, Head]) -> Network:
-        """The whole model."""
+        """The network with its heads."""
         return build(self.encoder(inputs), heads)
 
 
@@ -256,7 +256,7 @@ class _Whole(nn.Module):
 
 @dataclass(frozen=True)
 class ModularVit(Vit):
-    """ViT of modules: feed-forward networks that share a layer's attention, or whole blocks."""
+    """A modular ViT: feed-forward networks that share a layer's attention, or whole blocks."""
 
     version: ClassVar[int] = 1
 
@@ -265,14 +265,14 @@ class ModularVit(Vit):
     (mntdp)."""
 
     def encoder(self, inputs: Inputs) -> Encoder:
-        """A transformer for images of this size, with one module a layer.
+        """A transformer for images of this size, with one module per layer.
 
         >>> small = ModularVit(patch=8, width=8, depth=2, heads=2, head_width=4, hidden=8)
         >>> len(small.encoder(Inputs((3, 16, 16))).layers())
         2
         """
         if self.weights:
-            raise UserError("a ViT of modules begins from scratch: leave model.weights out, or choose vit")
+            raise UserError("a modular ViT starts from scratch: leave out model.weights, or choose vit")
         height, width = check_images(f"a ViT of patches of {self.patch} pixels", inputs, self.patch)
         stem = Patches(height, width, self.patch, self.width, self.dropout)
         if self.parts == "stages":
@@ -282,7 +282,7 @@ class ModularVit(Vit):
         return ModularEncoder(self.width, stem, layers, _Whole(self.width), self.parts)
 
     def build(self, inputs: Inputs, heads: Mapping[str, Head]) -> Network:
-        """The whole model."""
+        """The network with its heads."""
         return build(self.encoder(inputs), heads)
 
 
@@ -306,7 +306,7 @@ def _connected(width: int) -> nn.Module:
 
 @dataclass(frozen=True)
 class ModularPerceptron(Model):
-    """Fully connected layers of modules over pixels: the smallest network that has paths."""
+    """Modular fully connected layers over pixels: the smallest network with paths."""
 
     version: ClassVar[int] = 1
 
@@ -319,7 +319,7 @@ class ModularPerceptron(Model):
     (mntdp)."""
 
     def encoder(self, inputs: Inputs) -> Encoder:
-        """A perceptron for images of this size, with one module a layer."""
+        """A perceptron for images of this size, with one module per layer."""
         if inputs.image is None:
             raise UserError("a perceptron needs images, and this benchmark has none: choose another model")
         channels, height, width = inputs.image
@@ -329,5 +329,5 @@ class ModularPerceptron(Model):
         return ModularEncoder(self.width, stem, layers, nn.Identity(), self.parts)
 
     def build(self, inputs: Inputs, heads: Mapping[str, Head]) -> Network:
-        """The whole model."""
+        """The network with its heads."""
         return build(self.encoder(inputs), heads)

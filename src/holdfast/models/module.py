@@ -1,12 +1,12 @@
 """Any `nn.Module` as a model: its columns by name, its width by a trial, its layers by repetition.
 
-A class, or a function without arguments, is built anew under each run's seed; arguments with defaults are settings.
-An instance is copied with its weights, whose hash is part of a run's id. A module may say more of itself by methods:
+A class, or a function without arguments, is called for each run, under its seed; arguments with defaults are settings.
+An instance is copied with its weights, whose hash is part of a run's id. A module may state more with these methods:
 
-| method | what it says |
+| method | what it returns |
 |---|---|
 | `wants()` | a `Wants`, or a dictionary of its fields: the side of its images, its word pieces, what it sees |
-| `layers()` | its layers from the bottom up, for frozen-bottom, adapters and low-rank updates |
+| `layers()` | its layers from the bottom up, for frozen-bottom, adapters, low-rank updates and prefixes |
 | `grid(image)` | the feature map of images, (rows, channels, height, width), from pixels as `forward` takes them |
 | `words(...)` | one vector for each word piece, (rows, length, width), from columns as `forward` takes them |
 | `classifier(width, asked)` | the classifier of a `Head`, in place of a linear one |
@@ -42,7 +42,7 @@ SCALARS = (bool, int, float, str)
 
 
 def of(thing: Any) -> Model:
-    """The model that something stands for: a `Model`, or an `nn.Module`, its class, or a function that builds one.
+    """The `Model` for a `Model`, an `nn.Module`, its class, or a function that builds one.
 
     >>> of(nn.Flatten).build(Inputs((1, 2, 2)), {}).encoder.width
     4
@@ -69,7 +69,7 @@ def kind_of(thing: Any) -> type[Model]:
 
 
 def wrapped(thing: Any) -> type[Model] | None:
-    """`kind_of` a module that is not ours, its class, or a function that may build one; None for anything else.
+    """`kind_of` an external module, its class, or a function that may build one; None for anything else.
 
     >>> wrapped(nn.Flatten).__name__, wrapped(nn.Flatten()).__name__, wrapped(Wrapped), wrapped(3)
     ('Flatten', 'Flatten', None, None)
@@ -80,15 +80,15 @@ def wrapped(thing: Any) -> type[Model] | None:
 
 
 class Wrapped(Model):
-    """A module that is not ours, as a model."""
+    """An external module as a model."""
 
     version: ClassVar[int] = 1
     made: ClassVar[Any]
-    """The class, function or instance that it comes from."""
+    """The class, function or instance that was given."""
 
     @abstractmethod
     def module(self) -> nn.Module:
-        """A module of the run's own."""
+        """A new module for the run."""
 
     def encoder(self, inputs: Inputs) -> Encoder:
         """The module as an encoder."""
@@ -100,15 +100,15 @@ class Wrapped(Model):
         return self.module()
 
     def wants(self) -> Wants:
-        """What the module says of itself, or nothing."""
+        """The module's own `wants()`, or no preferences."""
         return _wants(self)
 
 
 class BuiltAnew(Wrapped):
-    """A class or a function that is called anew for each run; its arguments with defaults are the settings."""
+    """A class or a function that is called for each run; its arguments with defaults are the settings."""
 
     def module(self) -> nn.Module:
-        """What it builds."""
+        """The module that it builds."""
         assert dataclasses.is_dataclass(self)
         module = self.made(**{each.name: getattr(self, each.name) for each in dataclasses.fields(self)})
         if not isinstance(module, nn.Module):
@@ -117,7 +117,7 @@ class BuiltAnew(Wrapped):
 
 
 class Copied(Wrapped):
-    """An instance: each run begins with a copy of it."""
+    """An instance: each run starts with a copy of it."""
 
     places: ClassVar[frozenset[str]] = frozenset({"weights"})
     weights: str
@@ -128,7 +128,7 @@ class Copied(Wrapped):
         return module
 
     def source(self) -> str:
-        """The hash of its weights, and of all else that it holds."""
+        """The hash of its weights and everything else that it holds."""
         return self.weights
 
 
@@ -147,12 +147,12 @@ def _built(thing: Callable[..., nn.Module]) -> type[BuiltAnew]:
 
 
 def _given(module: nn.Module) -> type[Copied]:
-    kept = copy.deepcopy(module)  # whatever becomes of it, these are the weights that the hash is of
+    kept = copy.deepcopy(module)  # the hash is of these weights, even if the module is changed later
     return _kind(Copied, type(module), kept, [("weights", str, fingerprint(kept))])
 
 
 def _kind(base: type[K], named: Any, made: Any, settings: Sequence[tuple[str, type, Any]]) -> type[K]:
-    """A class of settings that stands for code of the user's, and counts by that code in a run's id."""
+    """A class of settings for the user's code, which that code represents in a run's id."""
     own = not installed(named.__module__)
     about = {"made": made, "code": named, "__doc__": named.__doc__, "__module__": named.__module__ if own else __name__}
     found: type[K] = dataclasses.make_dataclass(named.__name__, settings, bases=(base,), frozen=True, namespace=about)
@@ -160,7 +160,7 @@ def _kind(base: type[K], named: Any, made: Any, settings: Sequence[tuple[str, ty
 
 
 def _named(thing: Any) -> Any:
-    """The class or function behind something that is called."""
+    """The class or function behind a callable."""
     while isinstance(thing, functools.partial):
         thing = thing.func
     return thing if hasattr(thing, "__name__") else type(thing)
@@ -174,25 +174,27 @@ def _wants(model: Wrapped) -> Wants:
     with torch.random.fork_rng(devices=[]):
         module = model.module()
     said = _says(module, "wants")
-    found = Wants() if said is None else said()
+    return Wants() if said is None else _as_wants(type(module).__name__, said())
+
+
+def _as_wants(name: str, found: Any) -> Wants:
+    """What `wants()` of a module returned, as `Wants`."""
     if isinstance(found, Wants):
         return found
     known = {each.name for each in dataclasses.fields(Wants)}
     if not isinstance(found, Mapping) or found.keys() - known:
-        raise UserError(
-            f"{type(module).__name__}.wants() is {found!r}: give a dictionary of {', '.join(sorted(known))}"
-        )
+        raise UserError(f"{name}.wants() is {found!r}: return a dictionary of {', '.join(sorted(known))}")
     return Wants(**found)
 
 
 def _says(module: Any, name: str) -> Callable[..., Any] | None:
-    """One of the methods by which a module says more of itself; a child module of that name is none."""
+    """One of the optional methods of a module; a child module of that name does not count."""
     kind = module if isinstance(module, type) else type(module)
     return getattr(module, name) if inspect.isfunction(getattr(kind, name, None)) else None
 
 
 class WrappedEncoder(Encoder):
-    """A module that is not ours as an encoder: see the top of this file."""
+    """An external module as an encoder: see the top of this file."""
 
     like: Tensor
 
@@ -208,15 +210,17 @@ class WrappedEncoder(Encoder):
             self._try(batch)
         share_batches(module)
         self.moves = self._moved(batch)
-        """The buffers that a pass in training changes, but for batch normalisation's."""
+        """The buffers that a pass in training changes, except those of batch normalisation."""
 
     def _try(self, batch: Mapping[str, Tensor]) -> None:
-        """Pass a small batch through, and learn from it the width, the layers, and what comes before these."""
+        """Pass a small batch through to determine the width, the layers, and what comes before these."""
         module = self.module.eval()
         said = _says(module, "layers")
         layers = list(places.repeated(module) if said is None else said())
         if not all(isinstance(each, nn.Module) and any(each is own for own in module.modules()) for each in layers):
-            raise UserError(f"{self.name}.layers() lists what is no module within it: list the layers themselves")
+            raise UserError(
+                f"{self.name}.layers() lists an object that is not a module within it: list the layers themselves"
+            )
         state = torch.get_rng_state()
         try:
             with torch.enable_grad(), places.watching(module, layers) as seen:
@@ -226,13 +230,12 @@ class WrappedEncoder(Encoder):
         except Exception as error:
             shapes = ", ".join(f"{name} {tuple(column.shape)}" for name, column in batch.items())
             raise UserError(
-                f"{self.name} cannot take a batch of {shapes}: {type(error).__name__}: {error}. Images come as numbers "
-                "from 0 to 1; wants() can say how large they should be"
+                f"{self.name} cannot take a batch of {shapes}: {type(error).__name__}: {error}. {self._advice(batch)}"
             ) from error
         self.draws = not torch.equal(state, torch.get_rng_state())
         self.width = found.shape[-1]
         if not found.requires_grad and any(each.requires_grad for each in module.parameters()):
-            raise UserError(f"no gradient flows through what {self.name} gives: leave out no_grad() and detach()")
+            raise UserError(f"no gradient flows through the output of {self.name}: leave out no_grad() and detach()")
         self._layers = tuple(layers if said is not None else (each for each in seen.order if each in layers))
         stem, loose = places.before(module, self._layers, seen)
         self._stem, self.loose = tuple(stem), places.Loose(loose)
@@ -240,8 +243,16 @@ class WrappedEncoder(Encoder):
         whole = [each for each, output in outputs if output is not None and output.ndim > 1]
         self.places = nn.ModuleList(places.HookedLayer(each, seen) for each in whole)
 
+    def _advice(self, batch: Mapping[str, Tensor]) -> str:
+        """What to do about a batch that the module cannot take."""
+        said = _says(self.module, "wants")
+        side = None if said is None else _as_wants(self.name, said()).side
+        if side is None or "image" not in batch or batch["image"].shape[-1] == side:
+            return "Images come as numbers from 0 to 1; wants() can say how large they should be"
+        return f"This benchmark does not follow wants() in the size of images: try --set benchmark.side={side}"
+
     def _moved(self, batch: Mapping[str, Tensor]) -> list[str]:
-        """Pass the batch through in training mode, without a trace."""
+        """Pass the batch through in training mode, and restore the state."""
         norms = {id(each) for norm in self.module.modules() if isinstance(norm, _BatchNorm) for each in norm.buffers()}
         kept = {name: (each, each.clone()) for name, each in self.module.named_buffers()}
         self.module.train()
@@ -255,28 +266,28 @@ class WrappedEncoder(Encoder):
         return moved
 
     def stem(self) -> Sequence[nn.Module]:
-        """What is called before the first layer."""
+        """The modules that are called before the first layer."""
         return [*self._stem, self.loose]
 
     def layers(self) -> Sequence[nn.Module]:
-        """Those that the module lists, or that are repeated in it, in the order of their calls."""
+        """The layers that the module lists, or its repeated blocks in the order of their calls."""
         return self._layers
 
     def blocks(self) -> Sequence[Attachable]:
-        """The layers that give a tensor."""
+        """The layers that return a tensor."""
         return [each for each in self.places if isinstance(each, Attachable)]
 
     def alone(self) -> str:
-        """Batch normalisation that is not PyTorch's own, and buffers that follow what one rank sees."""
+        """Why ranks cannot share it: its own batch normalisation, or buffers that depend on one rank's rows."""
         for name, module in self.module.named_modules():
             if isinstance(module, _BatchNorm) and not isinstance(module, SharesBatch):
                 return f"{self.name} has {name}, a {type(module).__name__}, which normalises over the rows of one rank"
-        return f"{self.name} changes {self.moves[0]} by what one rank sees" if self.moves else ""
+        return f"{self.name} updates {self.moves[0]} from the rows of one rank" if self.moves else ""
 
     def forward(self, inputs: Mapping[str, Tensor]) -> Tensor:
         """(rows, width), or (rows, images or choices, width)."""
         given, several = columns.flat(inputs)
-        if self.draws and not self.training:  # the same scores, whenever they are taken
+        if self.draws and not self.training:  # so that scores do not depend on when they are computed
             devices = [] if self.like.device.type == "cpu" else [self.like.device]
             with torch.random.fork_rng(devices=devices):
                 torch.manual_seed(0)
@@ -285,8 +296,8 @@ class WrappedEncoder(Encoder):
             found = self._features(given)
         if found.shape[-1] != self.width:
             raise UserError(
-                f"{self.name} gives {found.shape[-1]} numbers a row {'in training' if self.training else ''}, and gave "
-                f"{self.width} in the trial: it must give as many for each batch"
+                f"{self.name} returns {found.shape[-1]} numbers per row{' in training' * self.training}, and returned "
+                f"{self.width} in the trial: the number must be the same for each batch"
             )
         return found.view(-1, several, self.width) if several else found
 
@@ -295,31 +306,33 @@ class WrappedEncoder(Encoder):
         return columns.features(output, given, self.name)
 
     def grid(self, images: Tensor) -> Tensor:
-        """What the module's own `grid` gives, or its output where that is a map."""
+        """The result of the module's own `grid`, or its output if that is a map."""
         said, given = _says(self.module, "grid"), {"image": images}
         asked = columns.Signature(self.module, given, "forward" if said is None else "grid")
         found = asked.call(self.module if said is None else said, given, self.like.dtype)
         if not isinstance(found, Tensor) or found.ndim != 4:
-            raise UserError(f"{self.name} gives no feature map of an image: give it a method grid(image)")
+            raise UserError(f"{self.name} has no feature map of an image: define a method grid(image)")
         return found
 
     def words(self, inputs: Mapping[str, Tensor]) -> Tensor:
-        """What the module's own `words` gives."""
+        """The result of the module's own `words`."""
         if (said := _says(self.module, "words")) is None:
-            raise UserError(f"{self.name} gives no vector for each word: give it a method words(...)")
+            raise UserError(f"{self.name} has no vectors for words: define a method words(...)")
         found: Tensor = columns.Signature(self.module, inputs, "words").call(said, inputs, self.like.dtype)
         return found
 
     def classifier(self, width: int, asked: Head) -> nn.Module:
-        """What the module's own `classifier` gives, if anything; else a linear one."""
+        """The module's own `classifier`, if it returns one; otherwise a linear one."""
         said = _says(self.module, "classifier")
         found: nn.Module | None = None if said is None else said(width, asked)
         return super().classifier(width, asked) if found is None else found
 
     def word_embedding(self) -> nn.Embedding:
-        """What the module's own `word_embedding` gives."""
+        """The module's own `word_embedding`."""
         said = _says(self.module, "word_embedding")
         found = None if said is None else said()
         if not isinstance(found, nn.Embedding):
-            raise UserError(f"{self.name} shows no table of word pieces: give it word_embedding(), an nn.Embedding")
+            raise UserError(
+                f"{self.name} has no embedding of word pieces: define word_embedding(), which returns an nn.Embedding"
+            )
         return found

@@ -14,7 +14,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 @dataclass(frozen=True)
 class SharedBatch:
-    """A batch of which this rank has some rows: how to sum over all of it, and the weight of each row here."""
+    """A batch of which this rank has some rows: how to sum over all ranks, and the weight of each row here."""
 
     total: Callable[[Tensor], Tensor]
     weights: Tensor | None
@@ -24,7 +24,7 @@ class SharedBatch:
 def shared_batch(
     layers: Iterable[SharesBatch], total: Callable[[Tensor], Tensor], weights: Tensor | None = None
 ) -> Iterator[None]:
-    """Let layers normalise over a batch whose sums `total` gives; a padding row weighs 0."""
+    """Let layers normalise over a batch whose sums `total` returns; a padding row has weight 0."""
     layers, batch = tuple(layers), SharedBatch(total, weights)
     for layer in layers:
         layer.shared = batch
@@ -45,14 +45,16 @@ class SharesBatch(_BatchNorm):
     """
 
     shared: SharedBatch | None = None
-    """The batch that this layer has rows of; None: all of it is here."""
+    """The batch of which this layer has some rows; None if it has all."""
 
     def forward(self, x: Tensor) -> Tensor:
-        """The same shape; in training, the running statistics move."""
+        """Normalise; in training, update the running statistics."""
         shared, one = self.shared, self.training and x.numel() == x.shape[1]
         if shared is None or not self.training:
             return self._as_known(x) if one else super().forward(x)
-        found = x if self.weight is None else x.to(self.weight.dtype)  # sums of many numbers, whatever autocast wants
+        found = (
+            x if self.weight is None else x.to(self.weight.dtype)
+        )  # long sums need the precision, whatever autocast says
         weights = found.new_ones(len(x)) if shared.weights is None else shared.weights.to(found)
         if len(weights) < len(x):  # an example has several images or choices here
             weights = weights.repeat_interleave(len(x) // len(weights))
@@ -71,12 +73,12 @@ class SharesBatch(_BatchNorm):
         return (out if self.bias is None else out + self.bias.view(places)).to(x.dtype)
 
     def _as_known(self, x: Tensor) -> Tensor:
-        """A last batch of one row has no variance: it is normalised as in evaluation, and moves nothing."""
+        """Normalise a last batch of one row, which has no variance, as in evaluation, and update nothing."""
         return functional.batch_norm(x, self.running_mean, self.running_var, self.weight, self.bias, eps=self.eps)
 
     @torch.no_grad()
     def _follow(self, mean: Tensor, variance: Tensor) -> None:
-        """Move the running statistics, if there are any."""
+        """Update the running statistics, if there are any."""
         if self.running_mean is None or self.running_var is None or self.num_batches_tracked is None:
             return
         self.num_batches_tracked += 1
@@ -105,6 +107,6 @@ SHARING: dict[type, type[SharesBatch]] = {
 
 
 def share_batches(module: nn.Module) -> None:
-    """Make PyTorch's own layers of a module such that ranks can share a batch; alone they compute what they did."""
+    """Let PyTorch's own layers in a module share a batch among ranks; on one rank they compute the same as before."""
     for each in module.modules():
         each.__class__ = SHARING.get(type(each), type(each))

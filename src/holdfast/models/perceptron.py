@@ -14,7 +14,7 @@ from holdfast.types import Between, Inputs
 
 
 class PerceptronEncoder(Encoder):
-    """Pixels in [0, 255] through fully connected layers with ReLU."""
+    """Fully connected layers with ReLU over pixels in [0, 255]."""
 
     recordable = True
 
@@ -33,7 +33,7 @@ class PerceptronEncoder(Encoder):
         return list(self.hidden)
 
     def forward(self, inputs: Mapping[str, Tensor]) -> Tensor:
-        """Images (batch, channels, height, width) to features (batch, width)."""
+        """Map images (batch, channels, height, width) to features (batch, width)."""
         pixels = inputs["image"].flatten(1).to(self.embedding.weight.dtype)
         x: Tensor = self.embedding(pixels.mul(1 / 127.5).sub(1)).relu()
         for layer in self.hidden:

@@ -1,9 +1,9 @@
-"""Where adapters, low-rank updates and prefixes attach to a module that is not ours: at its layers, by hooks.
+"""Where adapters, low-rank updates and prefixes attach to an external module: at its layers, by hooks.
 
-A layer is a repeated block: the children of a list of modules of one class, such as a transformer's blocks. Its output
-is the place of an adapter, each of its linear layers that is called is the place of a low-rank update, and each
-attention within it (see `prefixes`) is the place of a prefix. Hooks are there only while a set is, so a module from
-which all sets were removed computes what it did before, to the last bit.
+A layer is a repeated block: a child of a list of modules of one class, such as a transformer's blocks. An adapter
+attaches to its output, a low-rank update to each of its linear layers that is called, and a prefix to each attention
+within it (see `prefixes`). Hooks exist only as long as a set does, so once all sets are removed, the module's outputs
+are the same as before, to the last bit.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ OUTPUT = "output"
 
 
 def repeated(module: nn.Module) -> list[nn.Module]:
-    """The repeated blocks of a module from the bottom up; its children, where nothing is repeated.
+    """The repeated blocks of a module from the bottom up; its children if nothing is repeated.
 
-    Of all lists of modules of one class, the longest says which class it is; all lists of that class count.
+    The longest list of modules of one class determines the class; all lists of that class count.
 
     >>> block = lambda: nn.Sequential(nn.Linear(2, 2), nn.ReLU())
     >>> len(repeated(nn.Sequential(nn.Linear(3, 2), nn.Sequential(block(), block()))))
@@ -55,18 +55,18 @@ def _learns(module: nn.Module) -> bool:
 
 @dataclass
 class Calls:
-    """What was seen in one pass: the modules in the order of their first calls, and what the layers gave."""
+    """The calls in one pass: the modules in the order of their first calls, and the outputs of the layers."""
 
     order: dict[nn.Module, None] = field(default_factory=dict)
     given: dict[nn.Module, Tensor] = field(default_factory=dict)
-    """The first tensor of numbers that each was given."""
+    """The first floating-point tensor passed to each."""
     outputs: dict[nn.Module, Tensor | None] = field(default_factory=dict)
-    """What each layer gave; None: no tensor, nor a tuple or list that begins with one."""
+    """The output of each layer; None if it is neither a tensor nor a tuple or list that begins with one."""
     attending: Mapping[nn.Module, prefixes.Widths] = field(default_factory=dict)
-    """Which modules called PyTorch's attention themselves."""
+    """The modules that called PyTorch's attention themselves."""
 
     def attention(self, layer: nn.Module) -> Iterator[tuple[str, prefixes.CallPlace | prefixes.LinearPlace]]:
-        """The attention within a layer, by the names of the modules that attend."""
+        """The attention within a layer, by the names of the attending modules."""
         for name, each in layer.named_modules():
             linear = prefixes.separate(each)
             if each in self.attending and not any(inner in self.attending for inner in list(each.modules())[1:]):
@@ -75,7 +75,7 @@ class Calls:
                 yield name, prefixes.LinearPlace(each, *linear[1:])
 
     def _of_one_input(self, module: nn.Module, layers: Sequence[nn.Module]) -> bool:
-        """Whether layers within a module were given one sequence, as long as the module was given."""
+        """Whether layers within a module got the same sequence, as long as the module's own input."""
         if not all(each in self.given for each in (module, *layers)):
             return False
         x, own = self.given[module], [self.given[each] for each in layers]
@@ -84,7 +84,7 @@ class Calls:
 
 @contextmanager
 def watching(module: nn.Module, layers: Sequence[nn.Module]) -> Iterator[Calls]:
-    """See which modules are called within a block, and what its layers are given and give."""
+    """Record which modules are called within the context, with the inputs and outputs of the layers."""
     seen, running = Calls(), list[nn.Module]()
 
     def called(each: nn.Module, args: tuple[Any, ...], named: dict[str, Any]) -> None:
@@ -110,28 +110,28 @@ def watching(module: nn.Module, layers: Sequence[nn.Module]) -> Iterator[Calls]:
 
 
 def first_tensor(output: Any) -> Tensor | None:
-    """A tensor, or the one that a tuple or list begins with."""
+    """A tensor, or the first element of a tuple or list if it is a tensor."""
     if isinstance(output, tuple | list):
         output = output[0] if output else None
     return output if isinstance(output, Tensor) else None
 
 
 class Loose(nn.Module):
-    """Stands in a stem for parameters that lie in no module of it, such as a class token: they freeze with it."""
+    """Represents parameters in a stem that are in none of its modules, such as a class token: they freeze with it."""
 
     def __init__(self, parameters: Sequence[nn.Parameter]) -> None:
         super().__init__()
         self.loose = tuple(parameters)  # not registered again: they have a name already
 
     def requires_grad_(self, requires_grad: bool = True) -> Loose:
-        """Freeze them, or let them learn."""
+        """Freeze or unfreeze them."""
         for parameter in self.loose:
             parameter.requires_grad_(requires_grad)
         return self
 
 
 def before(module: nn.Module, layers: Sequence[nn.Module], seen: Calls) -> tuple[list[nn.Module], list[nn.Parameter]]:
-    """What comes before the first layer: the modules that are called until then, and parameters outside of these."""
+    """What comes before the first layer: the modules called until then, and parameters outside of these."""
     first = next((each for each in seen.order if each in layers), None)
     if first is None:
         return [], []
@@ -151,7 +151,7 @@ def before(module: nn.Module, layers: Sequence[nn.Module], seen: Calls) -> tuple
 
 
 class LowRankProduct(nn.Module):
-    """A low-rank addition to what a linear layer gives: Hu et al. 2021. It starts at zero."""
+    """A low-rank addition to the output of a linear layer: Hu et al. 2021. It starts at zero."""
 
     def __init__(self, width: int, outputs: int, rank: int, scale: float) -> None:
         super().__init__()
@@ -161,13 +161,13 @@ class LowRankProduct(nn.Module):
         nn.init.zeros_(self.up.weight)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Vectors to what is added."""
+        """The addition for these vectors."""
         out: Tensor = self.up(self.down(x)) * self.scale
         return out
 
 
 class HookedLayer(Attachable):
-    """A layer of a module that is not ours, with what is added to it."""
+    """A layer of an external module, with its additions."""
 
     layer: nn.Module
     linear: Mapping[str, nn.Linear]
@@ -180,17 +180,17 @@ class HookedLayer(Attachable):
         linear = {name: each for name, each in layer.named_modules() if isinstance(each, nn.Linear)}
         named = {f"linear/{name.replace('.', '/')}": each for name, each in linear.items() if each in seen.order}
         attention = {f"prefix/{name.replace('.', '/')}": each for name, each in seen.attention(layer)}
-        # Beside the registered modules: the layer has its place in the module, and a name, already.
+        # Not registered as submodules: the layer already has a place and a name in its module.
         vars(self).update(layer=layer, linear=named, attention=attention, _hooks={})
         output = seen.outputs[layer]
         assert output is not None
         convolves = any(isinstance(each, nn.modules.conv._ConvNd) for each in layer.modules())
         self.axis = 1 if output.ndim > 3 and convolves else -1
-        """Where the channels are: maps of convolutions have them after the rows, all else last."""
+        """The axis of the channels: second for maps of convolutions, otherwise last."""
         self.width = output.shape[self.axis]
 
     def adapted(self) -> Mapping[str, int]:
-        """What the layer gives."""
+        """The layer's output."""
         return {OUTPUT: self.width}
 
     def low_rank(self, rank: int = 8, scale: float = 1.0) -> nn.ModuleDict:
@@ -203,17 +203,17 @@ class HookedLayer(Attachable):
         return {name: each.widths for name, each in self.attention.items()}
 
     def weight(self) -> Tensor:
-        """The layer's first."""
+        """The layer's first weight."""
         return next(self.layer.parameters())
 
     def add(self, name: str, modules: nn.ModuleDict) -> None:
-        """Add a set, and hooks where it is the first to have something."""
+        """Add a set, with hooks at places where it is the first."""
         super().add(name, modules)
         for place in modules:
             self._hooks[place] = self._hooks.get(place) or self._attach(place)
 
     def remove(self, name: str) -> None:
-        """Take a set away, and the hooks where no other has anything."""
+        """Remove a set, with the hooks at places where it was the last."""
         super().remove(name)
         kept = {place for each in self.added.values() if isinstance(each, nn.ModuleDict) for place in each}
         for place in self._hooks.keys() - kept:
@@ -228,7 +228,7 @@ class HookedLayer(Attachable):
         return [self.layer.register_forward_hook(self._adapt)] if place == OUTPUT else []
 
     def _on(self, place: str) -> Callable[[Tensor], Tensor] | None:
-        """What is switched on at a place."""
+        """The active module at a place."""
         if self.active not in self.added:
             return None
         found = self.added[self.active]

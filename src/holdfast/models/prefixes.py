@@ -1,14 +1,14 @@
-"""Prefixes: learned keys and values that each query attends to beside those of its own sequence.
+"""Prefixes: learned keys and values that each query attends to, in addition to those of its own sequence.
 
 Equation: softmax(q [P_k; K]' / sqrt(d)) [P_v; V], for each head (Li and Liang 2021, "Prefix-Tuning").
 
-A module that is not ours takes a prefix in one of two ways, by what it does in a trial pass:
+An external module takes a prefix in one of two ways, depending on a trial pass:
 
 - It calls PyTorch's attention: `scaled_dot_product_attention` or `nn.MultiheadAttention`. The call gets longer keys,
   values and masks.
-- It has three linear layers of one input, whose names differ as query, key and value do, or q, k and v. The module gets
-  a longer sequence and longer masks (numbers to add, or True for what is seen); what its layers give for the first
-  places is replaced by the prefix, and its own output for them is cut off.
+- It has three linear layers of the same input, whose names differ as query, key and value do, or q, k and v. It gets
+  a longer sequence and longer masks (numbers to add, or True for visible positions); the outputs of its layers for the
+  first positions are replaced by the prefix, and its own output for them is cut off.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ ARGUMENTS = {
 }
 NAMES = (("query", "key", "value"), ("q", "k", "v"))
 Widths: TypeAlias = tuple[int, int]
-"""Of the keys and of the values, all heads side by side."""
+"""The widths of the keys and of the values, all heads together."""
 
 
 class Prefix(nn.Module):
     """A pool of prefixes, each of `length` keys and values.
 
-    `choice` says which of them each example of a batch has: numbers (examples, n), whose prefixes follow each other; or
-    weights (examples, pool), by which all are mixed into one. With None, each example has all of them. A network sets
+    `choice` selects them for each example of a batch: indices (examples, n), whose prefixes are concatenated; or
+    weights (examples, pool), which mix all of them into one. With None, each example gets all of them. A network sets
     it for one pass (`Network.choose`).
     """
 
@@ -77,7 +77,7 @@ class Prefix(nn.Module):
 
 
 Active: TypeAlias = Callable[[], Any]
-"""Returns what is switched on at a place, if anything."""
+"""Returns the active module at a place, if any."""
 
 
 def _given(func: Any, args: Sequence[Any], named: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -85,12 +85,12 @@ def _given(func: Any, args: Sequence[Any], named: Mapping[str, Any] | None) -> d
 
 
 class AttentionCalls(TorchFunctionMode):
-    """Note which modules call PyTorch's attention, and how wide the keys and values are."""
+    """Records which modules call PyTorch's attention, and the widths of keys and values."""
 
     def __init__(self, running: Sequence[nn.Module]) -> None:
         super().__init__()
         self.running = running
-        """The modules whose forward pass is under way, the innermost last."""
+        """The modules whose forward pass is running, the innermost last."""
         self.found: dict[nn.Module, Widths] = {}
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -105,14 +105,14 @@ class AttentionCalls(TorchFunctionMode):
 
 
 class LongerCalls(TorchFunctionMode):
-    """Give PyTorch's attention a prefix, wherever it is called."""
+    """Adds a prefix to PyTorch's attention, wherever it is called."""
 
     def __init__(self, prefix: Prefix) -> None:
         super().__init__()
         self.prefix = prefix
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Call the function; attention, with longer keys and values."""
+        """Call the function; if it is attention, with longer keys and values."""
         if func is CALL:
             return func(**self._longer(**_given(func, args, kwargs)))
         if func is not MODULE:
@@ -131,7 +131,7 @@ class LongerCalls(TorchFunctionMode):
         return {**rest, "key": key, "value": value, "attn_mask": attn_mask}
 
     def _longer_module(self, given: dict[str, Any]) -> dict[str, Any]:
-        """What it projects for the added places is of no account: it takes `static_k` and `static_v` instead."""
+        """Its projections for the added positions are ignored: it takes `static_k` and `static_v` instead."""
         heads, rows = given["num_heads"], given["key"].shape[1]
         biases = (None,) * 3 if given["in_proj_bias"] is None else given["in_proj_bias"].chunk(3)
         weights = None if given.get("use_separate_proj_weight") else given["in_proj_weight"].chunk(3)
@@ -155,7 +155,7 @@ class CallPlace:
         self.module, self.widths = module, widths
 
     def attach(self, active: Active) -> list[RemovableHandle]:
-        """Longer calls while it runs."""
+        """Extend attention calls while it runs."""
         modes: list[Any] = []
         return [
             self.module.register_forward_pre_hook(partial(_enter, modes, active)),
@@ -183,7 +183,7 @@ class LinearPlace:
         self.widths = key.out_features, value.out_features
 
     def attach(self, active: Active) -> list[RemovableHandle]:
-        """A longer sequence."""
+        """Lengthen the sequence."""
         own: dict[str, Tensor] = {}
         return [
             self.module.register_forward_pre_hook(partial(_lengthen, own, active), with_kwargs=True),
@@ -194,12 +194,12 @@ class LinearPlace:
 
 
 def _lengthen(own: dict[str, Tensor], active: Active, module: nn.Module, args: Any, named: Any) -> Any:
-    """The sequence with places before it, and whatever is as long as it is in its last two axes: masks."""
+    """The sequence with positions before it, and lengthened masks: tensors with its length in their last two axes."""
     own.clear()
     if (prefix := active()) is None:
         return None
     x = sequence((*args, *named.values()))
-    assert x is not None, "there was one in the trial"
+    assert x is not None, "the trial found one"
     own["key"], own["value"] = prefix(len(x))
     more, length = own["key"].shape[1], x.shape[1]
 
@@ -233,7 +233,7 @@ def _shorten(own: dict[str, Tensor], module: nn.Module, args: Any, output: Any) 
 
 
 def separate(module: nn.Module) -> tuple[nn.Linear, nn.Linear, nn.Linear] | None:
-    """The linear layers of queries, keys and values, by their names.
+    """The linear layers of queries, keys and values, found by name.
 
     >>> attention = nn.ModuleDict({name: nn.Linear(2, 2) for name in ("to_q", "to_k", "to_v", "to_out")})
     >>> [layer is attention[name] for layer, name in zip(separate(attention), ("to_q", "to_k", "to_v"))]

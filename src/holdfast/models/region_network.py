@@ -1,8 +1,8 @@
-"""A small frozen network that sees what is in a box, in place of a detector.
+"""A small frozen network that computes features of boxes, in place of a detector.
 
-VisCOLL takes its features from a Faster R-CNN that was trained on other photographs. This network was trained on other
-pictures of the world, by `python -m holdfast.pretraining.region_network`; its weights lie beside this file. It knows
-the world's pictures and no others: photographs need features of their own.
+VisCOLL takes its features from a Faster R-CNN trained on other photographs. This network was trained on other
+pictures of the synthetic world, by `python -m holdfast.pretraining.region_network`; its weights are beside this file.
+It only works on such pictures: photographs need their own features.
 """
 
 from __future__ import annotations
@@ -22,12 +22,14 @@ from torch.nn import functional
 
 WEIGHTS = Path(__file__).with_suffix(".safetensors")
 SIDE, WIDTH, MARGIN = 32, 128, 0.08
-"""The side of a crop, the width of a feature, and how much of its surroundings a box shows, as a share of its sides."""
+"""The side of a crop, the width of a feature, and how much of its surroundings a crop includes, relative to the box."""
 _CHANNELS = (3, 24, 48, 96)
 
 
 class RegionNetwork(nn.Module):
-    """Crops, and where their boxes are, to features of unit scale; with a head for each attribute, for its training."""
+    """Maps crops and the positions of their boxes to features of unit scale; with a head for each attribute, for
+    training.
+    """
 
     def __init__(self, attributes: Mapping[str, int]) -> None:
         super().__init__()
@@ -39,7 +41,9 @@ class RegionNetwork(nn.Module):
         self.heads = nn.ModuleDict({name: nn.Linear(WIDTH, values) for name, values in attributes.items()})
 
     def forward(self, crops: Tensor, boxes: Tensor) -> Tensor:
-        """uint8 crops (rows, 3, SIDE, SIDE) and corners (rows, 4), as shares of the picture's sides: (rows, WIDTH)."""
+        """Map uint8 crops (rows, 3, SIDE, SIDE) and corners (rows, 4), as shares of the picture's sides, to (rows,
+        WIDTH).
+        """
         x = crops.float() / 127.5 - 1
         norms = iter(self.norms)
         for down, deep in zip(self.down, self.deep, strict=True):
@@ -61,7 +65,7 @@ def trained_region_network() -> RegionNetwork:
 
 
 def crops(picture: Image.Image, boxes: NDArray[np.float32]) -> NDArray[np.uint8]:
-    """What each box (corners as shares of the sides) shows of a picture: (boxes, 3, SIDE, SIDE).
+    """The crop of a picture for each box (corners as shares of the sides): (boxes, 3, SIDE, SIDE).
 
     >>> crops(Image.new("RGB", (96, 72)), np.array([[0, 0, 1, 1], [0.5, 0.5, 0.6, 0.9]], np.float32)).shape
     (2, 3, 32, 32)

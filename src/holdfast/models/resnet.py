@@ -1,6 +1,6 @@
-"""Residual networks (He et al. 2016): ResNet-18 as CFST and CIFAR have it, and the deeper ones that give features.
+"""Residual networks (He et al. 2016): ResNet-18 as in CFST and for CIFAR, and deeper ones for features.
 
-The modules have the names of torchvision's published weights, so that these load as they are.
+The modules have the names of torchvision's published weights, so that these load unchanged.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ DEPTHS = {18: (2, 2, 2, 2), 34: (3, 4, 6, 3), 50: (3, 4, 6, 3), 101: (3, 4, 23, 
 
 @dataclass(frozen=True)
 class Start:
-    """What stands before the first stage: a convolution and, for large images, a pooling."""
+    """The layers before the first stage: a convolution and, for large images, pooling."""
 
     kernel: int
     stride: int
@@ -38,7 +38,7 @@ STARTS = {"imagenet": Start(7, 2, 3, pool=True), "medium": Start(5, 2, 1), "cifa
 
 
 class Normalise(nn.Module):
-    """Pixels in [0, 255] to zero mean and unit deviation, as ImageNet's are."""
+    """Normalises pixels in [0, 255] by ImageNet's mean and deviation."""
 
     mean: Tensor
     scale: Tensor
@@ -51,7 +51,7 @@ class Normalise(nn.Module):
         self.register_buffer("scale", 1 / (255 * deviation), persistent=False)
 
     def forward(self, images: Tensor) -> Tensor:
-        """The same shape, in the type of the model's weights; a grey image becomes three equal channels."""
+        """Normalise, in the type of the model's weights; a grey image becomes three equal channels."""
         return (images.to(self.mean.dtype) - self.mean) * self.scale
 
 
@@ -69,7 +69,7 @@ class Basic(nn.Module):
         self.downsample = _shortcut(before, channels, stride)
 
     def forward(self, x: Tensor) -> Tensor:
-        """A feature map to a feature map."""
+        """Map a feature map to a feature map."""
         found = self.bn1(self.conv1(x)).relu()
         found = self.bn2(self.conv2(found))
         out: Tensor = (found + self.downsample(x)).relu()
@@ -77,7 +77,7 @@ class Basic(nn.Module):
 
 
 class Bottleneck(nn.Module):
-    """A 3x3 convolution between two 1x1 ones, the last of which has four times the channels, and a shortcut."""
+    """A 3x3 convolution between two 1x1 ones, the last with four times the channels, and a shortcut."""
 
     expansion = 4
 
@@ -92,7 +92,7 @@ class Bottleneck(nn.Module):
         self.downsample = _shortcut(before, 4 * channels, stride)
 
     def forward(self, x: Tensor) -> Tensor:
-        """A feature map to a feature map."""
+        """Map a feature map to a feature map."""
         found = self.bn1(self.conv1(x)).relu()
         found = self.bn2(self.conv2(found)).relu()
         found = self.bn3(self.conv3(found))
@@ -107,7 +107,7 @@ def _shortcut(before: int, after: int, stride: int) -> nn.Module:
 
 
 class ResNetEncoder(Encoder):
-    """Pixels through residual stages; the mean of the last feature map is the image's vector."""
+    """Residual stages over pixels; the mean of the last feature map is the image's vector."""
 
     recordable = True
 
@@ -156,14 +156,16 @@ class ResNetEncoder(Encoder):
 
 @dataclass(frozen=True)
 class ResNet18(Model):
-    """ResNet-18; its start is for images of medium size (128x128 pixels), CIFAR's (32x32) or ImageNet's (224x224)."""
+    """ResNet-18, whose first layers suit images of medium size (128x128 pixels), CIFAR's (32x32) or ImageNet's
+    (224x224).
+    """
 
     version: ClassVar[int] = 1
 
     start: Literal["medium", "cifar", "imagenet"] = "medium"
     """The first convolution: cifar for images of 32 pixels, medium for 128, imagenet for 224."""
     channels: Annotated[int, Between(1)] = 64
-    """The channels of the first stage; each further stage has twice as many. A slim network has 20."""
+    """The channels of the first stage; each further stage doubles them. A slim network has 20."""
 
     def encoder(self, inputs: Inputs) -> Encoder:
         """A network for images.
@@ -175,7 +177,7 @@ class ResNet18(Model):
         return ResNetEncoder(18, STARTS[self.start], self.channels)
 
     def wants(self) -> Wants:
-        """Images of the size that the start was made for."""
+        """Images of the size for which the first layers are made."""
         return Wants(side={"medium": 128, "cifar": 32, "imagenet": 224}[self.start])
 
 
@@ -191,21 +193,19 @@ class TinyResNet18(ResNet18):
 
 
 def check_images(name: str, inputs: Inputs, least: int = 1) -> tuple[int, int]:
-    """The height and width of a benchmark's images; UserError where it has none, or too small ones."""
+    """The height and width of a benchmark's images; raises a UserError if it has none, or too small ones."""
     if inputs.image is None:
         raise UserError(f"{name} needs images, and this benchmark has none: choose another model")
     channels, height, width = inputs.image
     if channels not in (1, 3):
-        raise UserError(
-            f"{name} needs images of 3 channels, or grey ones, and these have {channels}: choose another model"
-        )
+        raise UserError(f"{name} needs images of 3 channels or 1, and these have {channels}: choose another model")
     if min(height, width) < least:
         raise UserError(f"{name} needs images of at least {least} x {least} pixels, and these have {height} x {width}")
     return height, width
 
 
 def published(depth: int, weights: Path, stages: int = 3) -> ResNetEncoder:
-    """A network up to a stage, with weights that torchvision published, from a file: frozen, for features."""
+    """A frozen network up to a stage, with published weights of torchvision from a file, for features."""
     state = read_weights(weights)
     later = ("fc.", *(f"layer{stage}." for stage in range(stages + 1, 5)))
     state = {name: tensor for name, tensor in state.items() if not name.startswith(later)}
@@ -218,18 +218,20 @@ def published(depth: int, weights: Path, stages: int = 3) -> ResNetEncoder:
     if missing := sorted(own.keys() - state.keys()):
         raise UserError(f"{weights} lacks {missing[0]}, which a ResNet-{depth} has: give the weights of that network")
     if unexpected := sorted(state.keys() - own.keys()):
-        raise UserError(f"{weights} has {unexpected[0]}, which a ResNet-{depth} has not: give that network's weights")
+        raise UserError(
+            f"{weights} has {unexpected[0]}, which a ResNet-{depth} does not have: give that network's weights"
+        )
     for name, tensor in state.items():
         if tensor.shape != own[name].shape:
             found, needed = tuple(tensor.shape), tuple(own[name].shape)
             raise UserError(f"{weights}: {name} is {found}, and a ResNet-{depth} needs {needed}: give its weights")
     encoder.load_state_dict(state, assign=True)
-    encoder.normalise = Normalise()  # its buffers are in no file
+    encoder.normalise = Normalise()  # files do not contain its buffers
     return encoder.requires_grad_(False).eval()
 
 
 def read_weights(path: Path) -> dict[str, Tensor]:
-    """The weights by name in a file of a state dict or of safetensors; nothing in it is executed."""
+    """The weights by name in a state dict or safetensors file; nothing in it is executed."""
     try:
         if path.suffix == ".safetensors":
             from safetensors.torch import load_file
@@ -238,9 +240,9 @@ def read_weights(path: Path) -> dict[str, Tensor]:
         state = torch.load(path, map_location="cpu", weights_only=True)
     except FileNotFoundError:
         raise UserError(f"there is no file {path}: give the file of the weights") from None
-    except Exception as error:  # a file of another kind makes the readers fail in many ways
+    except Exception as error:  # readers fail in many ways on files of other kinds
         reason = str(error).splitlines()[0][:100] if str(error) else type(error).__name__
-        raise UserError(f"{path} is no file of weights ({reason}): give a state dict or safetensors") from None
+        raise UserError(f"{path} is not a file of weights ({reason}): give a state dict or safetensors") from None
     if not isinstance(state, Mapping) or not all(isinstance(value, Tensor) for value in state.values()):
         raise UserError(f"{path} holds no weights by name: give a state dict, as torchvision publishes it")
     return dict(state)

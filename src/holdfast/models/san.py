@@ -1,13 +1,13 @@
-"""LSTM + CNN + stacked attention (Yang et al. 2016), as Greco et al. and CLEVR's authors have it.
+"""LSTM + CNN + stacked attention (Yang et al. 2016), as in Greco et al. and CLEVR.
 
-A question's last state looks twice at the cells of a feature map, and each look adds to it what was seen. The encoder's
-vector is the hidden layer of the classifier that follows, the penultimate layer of the whole network.
+A question's last state attends twice to the cells of a feature map, and each attention adds its result to it. The
+encoder's vector is the hidden layer of the following classifier, the penultimate layer of the whole network.
 
-The tiny one learns in a minute what the paper's learns in a day. It sees through a small network that was trained
-before (`sight.py`), and its looks are `apart`: one pair of eyes looks several times, each time for words of its own,
-first for those at the beginning of the question, then for those at its end; and the question chooses among what was
-seen and the product of it all, by which two things are found alike. Where a cell lies it does not know: it finds things
-by what they are like.
+The tiny one learns in a minute what the paper's learns in a day. Its features come from a small network that was
+trained before (`sight.py`), and its attentions are `apart`: one attention module is applied several times, each time
+for other words, first those at the beginning of the question, then those at its end. The question then weighs the
+results and their product, which shows whether two things are alike. It does not know the positions of cells: it finds
+things by their properties.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from holdfast.models.sight import STRIDE, Sight, sight_hash, trained_sight
 from holdfast.types import Between, Inputs, Wants
 
 PATCH = 4
-"""The trunk's first convolution takes patches of so many pixels a side, side by side: the cheapest way down."""
+"""The side in pixels of the adjacent patches that the trunk's first convolution takes: the cheapest reduction."""
 CONVOLUTIONS = 4
 SLOPE = 6.0
-"""How strongly the first look begins with the first words, and the last with the last, where looks are apart."""
+"""How strongly, with `apart`, the first attention initially prefers the first words, and the last the last ones."""
 
 
 class QuestionEncoder(nn.Module):
-    """Word pieces to one vector a text: the state of an LSTM at the text's last piece."""
+    """Maps each text to one vector: the state of an LSTM at the text's last word piece."""
 
     def __init__(self, vocabulary: int, embedding: int, width: int, depth: int) -> None:
         super().__init__()
@@ -41,12 +41,12 @@ class QuestionEncoder(nn.Module):
         self.recurrent = nn.LSTM(embedding, width, depth, batch_first=True)
 
     def forward(self, text: Tensor, length: Tensor) -> Tensor:
-        """Texts (rows, places) of so many pieces to (rows, width)."""
+        """Map texts (rows, positions) of the given lengths to (rows, width)."""
         return self.last(self.states(self.words(text.long())), length)
 
     def states(self, words: Tensor) -> Tensor:
-        """The state at each word (rows, places, width)."""
-        # An LSTM looks only back, so running on over padding changes nothing before it, and no length is needed on the
+        """The state at each word (rows, positions, width)."""
+        # An LSTM only looks back, so running it over padding changes nothing before it, and no length is needed on the
         # host, as packing would.
         states: Tensor = self.recurrent(words)[0]
         return states
@@ -59,7 +59,7 @@ class QuestionEncoder(nn.Module):
 
 
 class WordAttention(nn.Module):
-    """The words that one look is for: a mean of their vectors, weighted by the LSTM's states and by their places."""
+    """The query of one attention: a mean of word vectors, weighted by the LSTM's states and by their positions."""
 
     def __init__(self, width: int, slope: float) -> None:
         super().__init__()
@@ -67,7 +67,7 @@ class WordAttention(nn.Module):
         self.slope = nn.Parameter(torch.tensor(slope))
 
     def forward(self, words: Tensor, states: Tensor, length: Tensor) -> Tensor:
-        """Words (rows, places, width), of which so many are not padding, to (rows, width)."""
+        """Map words (rows, positions, width), of which `length` are not padding, to (rows, width)."""
         length = length.clamp(min=1).unsqueeze(1)
         places = torch.arange(words.shape[1], device=words.device)
         scores = self.score(states).squeeze(-1) + self.slope * (places / length).to(states.dtype)
@@ -77,7 +77,7 @@ class WordAttention(nn.Module):
 
 
 class Trunk(nn.Module):
-    """Pixels to a feature map: convolutions, trained from scratch. Groups are normalised within each image, so that
+    """Convolutions from pixels to a feature map, trained from scratch. Groups are normalised within each image, so that
     neither the batch nor the ranks matter.
     """
 
@@ -92,7 +92,7 @@ class Trunk(nn.Module):
             height, width = -(-height // stride), -(-width // stride)
         self.norms = nn.ModuleList(nn.GroupNorm(4 if channels % 4 == 0 else 1, channels) for _ in self.convolutions)
         self.shape = (channels, height, width)
-        # Where a cell lies: a deep network learns it from its padding, a shallow one hardly.
+        # The position of a cell: a deep network learns it from its padding, a shallow one hardly.
         self.position = nn.Parameter(0.1 * torch.randn(1, *self.shape))
 
     def forward(self, images: Tensor) -> Tensor:
@@ -109,11 +109,11 @@ class CellAttention(nn.Module):
     def __init__(self, query: int, cells: int, hidden: int) -> None:
         super().__init__()
         self.cells = nn.Linear(cells, hidden)
-        self.query = nn.Linear(query, hidden, bias=False)  # one bias in the sum is enough
-        self.score = nn.Linear(hidden, 1, bias=False)  # and softmax knows none
+        self.query = nn.Linear(query, hidden, bias=False)  # one bias in the sum suffices
+        self.score = nn.Linear(hidden, 1, bias=False)  # a bias would not change the softmax
 
     def forward(self, query: Tensor, cells: Tensor) -> Tensor:
-        """What queries (..., width) see in cells (..., cells, width): their mean, weighted by how they fit."""
+        """The mean of cells (..., cells, width), weighted by how well they match queries (..., width)."""
         hidden = torch.tanh(self.cells(cells) + self.query(query).unsqueeze(-2))
         weights = self.score(hidden).softmax(-2)
         seen: Tensor = (weights.transpose(-2, -1) @ cells).squeeze(-2)
@@ -121,7 +121,7 @@ class CellAttention(nn.Module):
 
 
 class SanEncoder(Encoder):
-    """Questions about images, or about maps of their features, to vectors: each look adds to the query what it saw."""
+    """Maps questions about images or feature maps to vectors: each attention adds its result to the query."""
 
     masks_text = True
 
@@ -135,15 +135,15 @@ class SanEncoder(Encoder):
         self.hidden = nn.Linear(width, recipe.hidden)
 
     def stem(self) -> Sequence[nn.Module]:
-        """The words, and the trunk where there is one."""
+        """The words, and the trunk if there is one."""
         return [self.question.words, *([] if self.trunk is None else [self.trunk])]
 
     def layers(self) -> Sequence[nn.Module]:
-        """The LSTM, the map's projection, each look, and the hidden layer."""
+        """The LSTM, the map's projection, each attention, and the hidden layer."""
         return [self.question.recurrent, self.projection, *self.looks, self.hidden]
 
     def forward(self, inputs: Mapping[str, Tensor]) -> Tensor:
-        """(rows, width); (rows, choices, width) or (rows, images, width) where there are several of either."""
+        """(rows, width), or (rows, choices, width) or (rows, images, width) if there are several of either."""
         text, length = inputs["text"], inputs["text_length"]
         query = self.question(text.flatten(0, -2), length.flatten())
         cells = self.projection(_grid(self.trunk, inputs, query.dtype)).flatten(2).transpose(1, 2)
@@ -155,7 +155,7 @@ class SanEncoder(Encoder):
 
 
 class ApartEncoder(Encoder):
-    """Questions about images, or about maps of their features, to vectors: each look is for words of its own."""
+    """Maps questions about images or feature maps to vectors: each attention is for other words."""
 
     masks_text = True
 
@@ -172,15 +172,15 @@ class ApartEncoder(Encoder):
         self.asked = nn.Linear(width, recipe.hidden)
 
     def stem(self) -> Sequence[nn.Module]:
-        """The words, and the trunk where there is one."""
+        """The words, and the trunk if there is one."""
         return [self.question.words, *([] if self.trunk is None else [self.trunk])]
 
     def layers(self) -> Sequence[nn.Module]:
-        """The LSTM, each reading, the look, and what the hidden layer is made from."""
+        """The LSTM, each query, the attention, and the layers before the hidden one."""
         return [self.question.recurrent, *self.reads, self.look, self.sights, self.choice, self.asked]
 
     def forward(self, inputs: Mapping[str, Tensor]) -> Tensor:
-        """(rows, width); (rows, choices, width) or (rows, images, width) where there are several of either."""
+        """(rows, width), or (rows, choices, width) or (rows, images, width) if there are several of either."""
         text, length = inputs["text"], inputs["text_length"].flatten()
         words = self.question.words(text.flatten(0, -2).long())
         states = self.question.states(words)
@@ -194,7 +194,7 @@ class ApartEncoder(Encoder):
 
 
 def _trunk(recipe: San, inputs: Inputs) -> tuple[nn.Module | None, tuple[int, int, int]]:
-    """What makes a feature map of the pixels, or None where the map is given; and the map's shape."""
+    """The module that computes a feature map from pixels, or None if the map is given; and the map's shape."""
     if inputs.grid is not None:
         return None, inputs.grid
     height, width = check_images("a SAN", inputs, PATCH)
@@ -212,7 +212,7 @@ def _grid(trunk: nn.Module | None, inputs: Mapping[str, Tensor], dtype: torch.dt
 
 
 def _facing(query: Tensor, cells: Tensor, text: Tensor, inputs: Mapping[str, Tensor]) -> tuple[Tensor, Tensor]:
-    """Queries and cells such that each query meets its cells, where a row has several texts or several images."""
+    """Queries and cells, matched to each other if a row has several texts or several images."""
     query = query.view(*text.shape[:-1], -1)
     if len(cells) > len(query):
         assert text.ndim == 2, "several images, or several texts"
@@ -224,20 +224,20 @@ def _facing(query: Tensor, cells: Tensor, text: Tensor, inputs: Mapping[str, Ten
 
 @dataclass(frozen=True)
 class San(Model):
-    """LSTM + CNN + stacked attention over a feature map, or over pixels where the benchmark gives no map."""
+    """LSTM + CNN + stacked attention over a feature map, or over pixels if the benchmark has no map."""
 
     version: ClassVar[int] = 1
 
     embedding: Annotated[int, Between(1)] = 300
     """The width of word embeddings."""
     recurrent: Annotated[int, Between(1)] = 1024
-    """The width of the LSTM and of what the attentions see."""
+    """The width of the LSTM and of the attentions' inputs."""
     recurrent_layers: Annotated[int, Between(1)] = 2
     """The number of LSTM layers."""
     attention: Annotated[int, Between(1)] = 512
     """The width inside each attention."""
     looks: Annotated[int, Between(1)] = 2
-    """How often the model looks at the picture: the number of stacked attentions."""
+    """The number of stacked attentions, which is how often the model looks at the picture."""
     hidden: Annotated[int, Between(1)] = 1024
     """The width of the hidden layer before the answer."""
     channels: Annotated[int, Between(1)] = 256
@@ -245,18 +245,18 @@ class San(Model):
     cells: Annotated[int, Between(1)] = 14
     """With trunk=learned: halve the feature map until it has at most N cells a side."""
     trunk: Literal["learned", "world"] = "learned"
-    """What sees pixels. learned: convolutions that learn with the rest. world: a small frozen network that knows the
+    """What processes pixels. learned: convolutions that learn with the rest. world: a small frozen network for the
     blocks of the synthetic world."""
     apart: bool = False
-    """Whether each look is for words of its own, and what the looks saw is compared."""
+    """Whether each attention is for other words, and their results are compared."""
 
     def __post_init__(self) -> None:
-        """Refuse the sizes of a trunk that learns, where the trunk is another: they would do nothing."""
+        """Raise a UserError for sizes of a learned trunk beside another trunk: they would have no effect."""
         for name in ("channels", "cells"):
             if self.trunk == "world" and (value := getattr(self, name)) != getattr(type(self), name):
                 raise UserError(
-                    f"model.{name} is {value}, which is for a trunk that learns, and model.trunk is world: set "
-                    f"model.trunk=learned, or leave model.{name} out"
+                    f"model.{name} is {value}, which applies to a learned trunk, and model.trunk is world: set "
+                    f"model.trunk=learned, or leave out model.{name}"
                 )
 
     def encoder(self, inputs: Inputs) -> Encoder:
@@ -270,15 +270,15 @@ class San(Model):
         return ApartEncoder(self, inputs) if self.apart else SanEncoder(self, inputs)
 
     def wants(self) -> Wants:
-        """A feature map, where there is one."""
+        """A feature map, if there is one."""
         return Wants(sees="grid")
 
     def front(self) -> nn.Module | None:
-        """The frozen network that sees the pictures, where it is one."""
+        """The frozen network that processes images, if there is one."""
         return trained_sight() if self.trunk == "world" else None
 
     def source(self) -> str:
-        """A hash of the frozen network's weights, where it is one."""
+        """A hash of the frozen network's weights, if there is one."""
         return sight_hash() if self.trunk == "world" else ""
 
 
@@ -297,5 +297,5 @@ class TinySan(San):
     apart: bool = True
 
     def wants(self) -> Wants:
-        """Pixels, few of them."""
+        """Small images."""
         return Wants(sees="image", side=64)

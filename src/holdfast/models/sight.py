@@ -1,8 +1,8 @@
-"""A small frozen network that says what stands in each cell of a picture of blocks.
+"""A small frozen network that recognises the block in each cell of a picture.
 
-The papers' models look through a large network trained on a million photographs. Offline, and on a CPU, this one takes
-its place: `python -m holdfast.pretraining.sight` trained it on other pictures of the world, and its weights lie beside
-this file.
+The papers' models use a large network trained on a million photographs. Offline and on a CPU, this one takes
+its place: `python -m holdfast.pretraining.sight` trained it on other pictures of the synthetic world, and its weights
+are beside this file.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ DEPTH = 2
 """Further convolutions at the size of the cells."""
 STRIDE = 8
 GROUPS = (8, 3, 2, 2)
-"""Colours, shapes, materials and sizes: for each a share of every value, then whether there is a block at all."""
+"""Colours, shapes, materials and sizes: for each a share of every value; then whether there is a block at all."""
 
 
 class Sight(nn.Module):
-    """Pixels to what stands where: in each cell of eight pixels a side, shares of each group's values, times the
+    """Maps pixels to blocks: in each cell of eight by eight pixels, shares of each group's values, times the
     probability that the middle of a block is there; and that probability.
     """
 
@@ -54,7 +54,7 @@ class Sight(nn.Module):
         return found
 
     def forward(self, images: Tensor) -> Tensor:
-        """The same as shares and probabilities."""
+        """The outputs as shares and probabilities."""
         *groups, there = torch.split(self.logits(images), [*GROUPS, 1], dim=1)
         there = there.sigmoid()
         return torch.cat([*(group.softmax(1) * there for group in groups), there], dim=1)
@@ -69,5 +69,5 @@ def trained_sight() -> Sight:
 
 @cache
 def sight_hash() -> str:
-    """A hash of the weights: other weights make other runs."""
+    """A hash of the weights, for runs' ids."""
     return hashlib.blake2b(WEIGHTS.read_bytes(), digest_size=8).hexdigest()

@@ -1,4 +1,4 @@
-"""The one transformer block of all our encoders: before or after normalisation, with places for adapters."""
+"""The transformer block of all our encoders, pre-norm or post-norm, with places for adapters."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from holdfast.models.adapters import Attachable, LowRankUpdate
 from holdfast.models.prefixes import Prefix, Widths
 
 ALIGNED = {"cuda"}
-"""The kinds of device on which masked sequences are made a multiple of eight long."""
+"""The kinds of device on which masked sequences are padded to a multiple of eight."""
 
 
 def key_mask(present: Tensor) -> Tensor:
-    """The mask that attention takes, from which places (rows, length) are there and not padding."""
+    """The mask for attention, from which positions (rows, length) are not padding."""
     return present[:, None, None, :]
 
 
 def aligned(x: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor | None]:
-    """On a GPU, lengthen masked sequences to a multiple of eight by padding that nobody sees.
+    """On a GPU, lengthen masked sequences to a multiple of eight by masked padding.
 
-    Attention with a mask runs there at half the speed where the length is odd: 137 against 75 microseconds forward for
-    64 x 12 heads of 185 and 192 places on an H200.
+    Attention with a mask runs at half the speed there if the length is odd: 137 against 75 microseconds forward for
+    64 x 12 heads of 185 and 192 positions on an H200.
     """
     spare = -x.shape[1] % 8
     if mask is None or not spare or x.device.type not in ALIGNED:
@@ -35,7 +35,7 @@ def aligned(x: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor | None]:
 
 
 class Attention(nn.Module):
-    """Multi-head attention with one projection for queries, keys and values, onto itself or onto another sequence."""
+    """Multi-head attention with one projection for queries, keys and values, to the same or another sequence."""
 
     def __init__(self, width: int, heads: int, inner: int, dropout: float, bias: bool = True) -> None:
         super().__init__()
@@ -51,8 +51,8 @@ class Attention(nn.Module):
         added: nn.Module | None = None,
         prefix: Prefix | None = None,
     ) -> Tensor:
-        """Attend from x (rows, length, width) to the places of itself, or of `source`, that the mask lets through."""
-        assert source is None or added is None, "what is added reads one sequence"
+        """Attend from x (rows, length, width) to the positions of itself, or of `source`, that the mask allows."""
+        assert source is None or added is None, "additions read one sequence"
         rows, length, _ = x.shape
         if source is None:
             projected = self.projection(x)
@@ -91,10 +91,10 @@ class FeedForward(nn.Module):
 class TransformerBlock(Attachable):
     """Attention and a feed-forward network, each with its residual.
 
-    With `norm="pre"` (ViT, ViLT) each part normalises its input; with `norm="post"` (BERT and its kin) each sum is
-    normalised. Of the set of added modules that is on, "projection" is added to queries, keys and values, "prefix"
-    stands before keys and values, and "attention" and "feed_forward" adapt what these parts give.
-    In a pre-norm block the second adapter stands after the residual, as in CLiMB; in a post-norm one before it, as in
+    With `norm="pre"` (ViT, ViLT) each part normalises its input; with `norm="post"` (BERT and similar) each sum is
+    normalised. Of the active set of added modules, "projection" is added to queries, keys and values, "prefix"
+    comes before keys and values, and "attention" and "feed_forward" adapt the outputs of these parts.
+    In a pre-norm block the second adapter comes after the residual, as in CLiMB; in a post-norm one before it, as in
     Houlsby et al. 2019.
     """
 
@@ -140,7 +140,7 @@ class TransformerBlock(Attachable):
         return self.attention.output.weight
 
     def forward(self, x: Tensor, mask: Tensor | None = None, source: Tensor | None = None) -> Tensor:
-        """Rows of vectors to rows of vectors: (rows, length, width)."""
+        """Map vectors to vectors: (rows, length, width)."""
         if len(self.added) and self.active in self.added:
             return self._adapted(x, mask, source, self.added[self.active])
         if self.norm == "pre":
@@ -180,7 +180,7 @@ def drops(module: nn.Module) -> bool:
 
 
 def deviation(width: int) -> float:
-    """BERT's 0.02 at its width, and as much more in a narrower model as keeps the size of what a layer gives.
+    """BERT's 0.02 at its width, and more in a narrower model, so that a layer's outputs have the same size.
 
     >>> deviation(768), round(deviation(64), 3)
     (0.02, 0.069)
@@ -189,7 +189,7 @@ def deviation(width: int) -> float:
 
 
 def initialise(module: nn.Module, width: int) -> None:
-    """BERT's start: normal weights of a small deviation, no bias, norms at one."""
+    """Initialise as BERT does: normal weights of a small deviation, zero biases, norms at one."""
     for part in module.modules():
         if isinstance(part, nn.Linear | nn.Embedding):
             nn.init.normal_(part.weight, std=deviation(width))
@@ -201,7 +201,7 @@ def initialise(module: nn.Module, width: int) -> None:
 
 
 def lengths_to_present(lengths: Tensor, length: int) -> Tensor:
-    """Which of `length` places are there, for rows of given lengths.
+    """Which of `length` positions are not padding, for rows of the given lengths.
 
     >>> lengths_to_present(torch.tensor([1, 3]), 3).tolist()
     [[True, False, False], [True, True, True]]

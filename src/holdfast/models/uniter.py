@@ -1,8 +1,8 @@
 """UNITER: word pieces and regions in one stream through a post-norm transformer.
 
 Paper: Chen et al. 2020, "UNITER: UNiversal Image-TExt Representation Learning"; CLiMB's second encoder.
-Equation: a region is LN(LN(W f) + LN(V g) + kind), f what a detector saw in its box and g the box: two corners, two
-sides and the area, as shares of the image's. A word is BERT's: LN(word + place + kind). The words come first.
+Equation: a region is LN(LN(W f) + LN(V g) + type), with f the detector's feature of its box and g the box: two corners,
+two sides and the area, as shares of the image's. A word is BERT's: LN(word + position + type). The words come first.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ NAMES = weights.Names(
         "image.geometry": ("img_embeddings.pos_linear",),
         "image.geometry_norm": ("img_embeddings.pos_layer_norm",),
         "image.norm": ("img_embeddings.LayerNorm",),
-        "image.hidden": ("img_embeddings.mask_embedding",),  # of hidden regions, which only pre-training has
+        "image.hidden": ("img_embeddings.mask_embedding",),  # for masked regions, which only pre-training has
         "stack.{}.attention.projection": tuple(
             f"encoder.layer.{{}}.attention.self.{part}" for part in ("query", "key", "value")
         ),
@@ -51,11 +51,11 @@ NAMES = weights.Names(
     },
     optional=("image.hidden",),
 )
-"""What the published checkpoint calls our weights."""
+"""The names of our weights in the published checkpoint."""
 
 
 class RegionEmbedding(nn.Module):
-    """What was seen in a box, where the box is, and the kind, normalised."""
+    """A box's feature, its position and its type, normalised."""
 
     def __init__(self, features: int, width: int, dropout: float) -> None:
         super().__init__()
@@ -67,7 +67,7 @@ class RegionEmbedding(nn.Module):
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, regions: Tensor, boxes: Tensor, kind: Tensor) -> Tensor:
-        """Features (..., boxes, features) and corners (..., boxes, 4) to vectors (..., boxes, width)."""
+        """Map features (..., boxes, features) and corners (..., boxes, 4) to vectors (..., boxes, width)."""
         weight = self.feature.weight
         seen = self.feature_norm(self.feature(regions.to(weight.dtype)))
         where = self.geometry_norm(self.geometry(geometry(boxes.to(weight.dtype))))
@@ -86,9 +86,9 @@ def geometry(boxes: Tensor) -> Tensor:
 
 
 def side_by_side(words: Tensor, seen: Tensor) -> Tensor:
-    """Words (rows, [choices,] length, width), then boxes (rows, [images,] boxes, width).
+    """Join words (rows, [choices,] length, width) and boxes (rows, [images,] boxes, width) in one sequence.
 
-    Where one of them is given several times for a row, each of these is joined by the other, which is there once.
+    If a row has several of one of them, each is joined with the single other one.
 
     >>> side_by_side(torch.zeros(5, 4, 7, 2), torch.ones(5, 3, 2)).shape
     torch.Size([5, 4, 10, 2])
@@ -121,7 +121,7 @@ class UniterEncoder(Encoder):
         )
         self.pooler = nn.Linear(width, width)
         initialise(self, self.width)
-        with torch.no_grad():  # both images of a pair start as the same kind of thing
+        with torch.no_grad():  # both images of a pair start with the same type
             self.text.segments.weight[2] = self.text.segments.weight[1]
 
     def stem(self) -> Sequence[nn.Module]:
@@ -133,7 +133,7 @@ class UniterEncoder(Encoder):
         return list(self.stack)  # type: ignore[arg-type]
 
     def word_embedding(self) -> nn.Embedding:
-        """The table of word pieces."""
+        """The embedding of word pieces."""
         assert self.text.words is not None
         return self.text.words
 
@@ -160,7 +160,9 @@ class UniterEncoder(Encoder):
         return x[:, : inputs["text"].shape[1]]
 
     def _embedded(self, inputs: Mapping[str, Tensor]) -> tuple[Tensor, Tensor]:
-        """Words and regions (rows, [several,] places, width), and which of them are there (rows, [several,] places)."""
+        """Words and regions (rows, [several,] positions, width), and which are not padding (rows, [several,]
+        positions).
+        """
         text, regions = inputs["text"], inputs["regions"]
         kinds = self.text.segments.weight
         kind = kinds[1:, None] if regions.ndim == 4 else kinds[1]
@@ -170,16 +172,16 @@ class UniterEncoder(Encoder):
         return x, side_by_side(spoken.unsqueeze(-1), boxed.unsqueeze(-1)).squeeze(-1)
 
     def load_published(self, state: Mapping[str, Tensor], where: object = "the checkpoint") -> None:
-        """Take the weights of a published UNITER, by its own names for them; the heads of its pre-training stay out."""
+        """Load the weights of a published UNITER by its own names; the heads of its pre-training are ignored."""
         found = weights.encoder_state(state, NAMES)
         kinds = found.get(_KINDS)
-        if kinds is not None and len(kinds) == KINDS - 1:  # a second image starts as the first one's kind of thing
+        if kinds is not None and len(kinds) == KINDS - 1:  # a second image starts with the first one's type
             found[_KINDS] = torch.cat([kinds, kinds[-1:]])
         weights.load(self, found, NAMES, where)
 
 
 def words_and_regions(model: str, inputs: Inputs) -> int:
-    """The width of a region's features, for a model that reads words and regions and is refused what lacks them."""
+    """The width of a region's features; raises a UserError for a benchmark without regions or text."""
     if inputs.regions is None:
         raise UserError(
             f"{model} needs region features, and this benchmark has none: give them, or choose another model"

@@ -1,4 +1,4 @@
-"""VAuLT: ViLT whose words are read by a frozen BERT.
+"""VAuLT: a ViLT whose words come from a frozen BERT.
 
 Paper: Chochlakis et al. 2022; in CLiMB (Srinivasan et al. 2022), supplement B.3. BERT's last hidden states take the
 place of ViLT's word embeddings; ViLT adds its own positions, segment and norm to them, as it does to words.
@@ -26,9 +26,9 @@ from holdfast.types import Between, Head, Inputs, Wants
 class VaultEncoder(Encoder):
     """A frozen BERT, and a ViLT without a table of words.
 
-    BERT gets no gradient and never drops out. Where its width is not ViLT's (MiniLM has 384), a linear map without a
-    bias lies between them and is trained; where the widths agree there is none, as in the paper: a map that starts at
-    random would undo what both have learnt.
+    BERT has no gradients and no dropout. If its width differs from ViLT's (MiniLM has 384), a linear map without a
+    bias between them is trained; if the widths agree there is none, as in the paper: a map that starts at
+    random would undo what both have learned.
     """
 
     recordable = True
@@ -39,11 +39,11 @@ class VaultEncoder(Encoder):
         self.bert, self.vilt, self.width = bert, vilt, vilt.width
         self.map = nn.Linear(bert.width, vilt.width, bias=False) if bert.width != vilt.width else None
         if self.map is not None:
-            nn.init.normal_(self.map.weight, std=bert.width**-0.5)  # keeps the size of BERT's vectors
+            nn.init.normal_(self.map.weight, std=bert.width**-0.5)  # preserves the size of BERT's vectors
         self.bert.requires_grad_(False).eval()
 
     def train(self, mode: bool = True) -> VaultEncoder:
-        """Training mode for all but BERT."""
+        """Set training mode for everything but BERT."""
         super().train(mode)
         self.bert.eval()
         return self
@@ -57,11 +57,11 @@ class VaultEncoder(Encoder):
         return self.vilt.layers()
 
     def blocks(self) -> Sequence[Attachable]:
-        """ViLT's blocks: nothing is added to the frozen ones."""
+        """ViLT's blocks; the frozen ones take no additions."""
         return self.vilt.blocks()
 
     def classifier(self, width: int, asked: Head) -> nn.Module:
-        """That of ViLT."""
+        """ViLT's."""
         return self.vilt.classifier(width, asked)
 
     def forward(self, inputs: Mapping[str, Tensor]) -> Tensor:
@@ -107,7 +107,7 @@ class Vault(Vilt):
 
 @dataclass(frozen=True)
 class TinyVault(Vault):
-    """VAuLT for two CPU cores: a small BERT that has read the world's texts, and the small ViLT."""
+    """VAuLT for two CPU cores: a small BERT trained on texts of the synthetic world, and the small ViLT."""
 
     width: Annotated[int, Between(1)] = 64
     depth: Annotated[int, Between(1)] = 3

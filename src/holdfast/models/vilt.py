@@ -1,10 +1,11 @@
 """ViLT: one transformer over word pieces and patches of the image.
 
 Paper: Kim et al. 2021; in CLiMB (Srinivasan et al. 2022) the encoder of all tasks. Twelve pre-norm blocks of width 768,
-patches of 32 pixels, 40 places for text. A modality embedding tells text (0), image (1) and second image (2) apart.
+patches of 32 pixels, 40 positions for text. A modality embedding distinguishes text (0), image (1) and second image
+(2).
 
-Every patch keeps its place in the sequence and padding is masked, where the published model draws patches in random
-order: attention does not see the order, so the outputs are the same, and no shape depends on the data.
+Every patch keeps its position in the sequence and padding is masked, while the published model draws patches in random
+order: attention does not depend on the order, so the outputs are the same, and no shape depends on the data.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ NAMES = weights.Names(
         "pooler": ("pooler.dense",),
     },
 )
-"""What `transformers`' ViltModel calls our weights."""
+"""The names of our weights in `transformers`' ViltModel."""
 
 SIZES = {
     "width": ("hidden_size", 768),
@@ -61,13 +62,13 @@ SIZES = {
     "side": ("image_size", 384),
     "positions": ("max_position_embeddings", 40),
 }
-"""What its configuration calls our settings, and the values that it leaves out."""
+"""The names of our settings in its configuration, and the values if they are missing there."""
 
 
 def stretch(count: Tensor | int, places: int, known: int, like: Tensor) -> Tensor:
-    """How much each of `known` positions weighs at each of `places`, where `count` places span all of them.
+    """The weight of each of `known` positions at each of `places`, if `count` places span all of them.
 
-    Linear interpolation whose ends meet. `count` may differ by row: (rows,) gives (rows, places, known).
+    Linear interpolation with aligned ends. `count` may differ by row: (rows,) returns (rows, places, known).
 
     >>> stretch(3, 3, 2, torch.zeros(1)).tolist()
     [[1.0, 0.0], [0.5, 0.5], [0.0, 1.0]]
@@ -78,7 +79,7 @@ def stretch(count: Tensor | int, places: int, known: int, like: Tensor) -> Tenso
 
 
 class ImageEmbedding(nn.Module):
-    """Patches of an image, projected, with positions that are stretched over the image's own grid of patches."""
+    """Projects the patches of an image, with positions interpolated to the image's own grid of patches."""
 
     def __init__(self, patch: int, side: int, width: int, dropout: float) -> None:
         super().__init__()
@@ -93,16 +94,16 @@ class ImageEmbedding(nn.Module):
         nn.init.zeros_(self.patches.bias)
 
     def forward(self, image: Tensor, size: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor | None]:
-        """Images (rows, 3, height, width), perhaps with the size (rows, 2) that is not padding.
+        """Embed images (rows, 3, height, width), optionally with their sizes without padding (rows, 2).
 
-        Gives the vector of the first place (1, 1, width), the patches (rows, patches, width) and which of them are
-        there (rows, patches), or None for all.
+        Returns the vector of the first position (1, 1, width), the patches (rows, patches, width) and which of them are
+        not padding (rows, patches), or None for all.
         """
         patches = self._projected(image)
         high, wide = image.shape[-2] // self.patch, image.shape[-1] // self.patch
         positions, present = self.positions[0, 1:], None
         if size is not None:
-            # A patch is there where its corner is, as the published model finds it from its mask of pixels.
+            # A patch counts if its corner is not padding, as in the published model's pixel mask.
             rows = torch.arange(high, device=image.device) * image.shape[-2] // high < size[:, :1]
             columns = torch.arange(wide, device=image.device) * image.shape[-1] // wide < size[:, 1:]
             present = (rows.unsqueeze(2) & columns.unsqueeze(1)).flatten(1)
@@ -122,7 +123,7 @@ class ImageEmbedding(nn.Module):
         return functional.linear(pixels.mul(1 / 127.5).sub_(1), weight.flatten(1), self.patches.bias)
 
     def _stretched(self, rows: Tensor | int, columns: Tensor | int, high: int, wide: int) -> Tensor:
-        """The positions on a grid of so many rows and columns, one product for all: ([images,] high x wide, width)."""
+        """The positions on a grid of `high` by `wide`, one product for all images: ([images,] high x wide, width)."""
         by_row = stretch(rows, high, self.grid, self.positions)
         by_column = stretch(columns, wide, self.grid, self.positions)
         both = by_row[..., :, None, :, None] * by_column[..., None, :, None, :]
@@ -130,7 +131,7 @@ class ImageEmbedding(nn.Module):
 
 
 class ViltEncoder(Encoder):
-    """Text and image in one sequence; the vector is the pooled first word, through a layer and tanh."""
+    """Encodes text and image in one sequence; the vector is the pooled first word, through a layer and tanh."""
 
     recordable = True
     masks_text = True
@@ -166,7 +167,7 @@ class ViltEncoder(Encoder):
         return list(self.stack)  # type: ignore[arg-type]
 
     def word_embedding(self) -> nn.Embedding:
-        """The table of word pieces."""
+        """The embedding of word pieces."""
         assert self.text.words is not None
         return self.text.words
 
@@ -187,7 +188,7 @@ class ViltEncoder(Encoder):
         return out
 
     def pooled(self, inputs: Mapping[str, Tensor], text: Tensor) -> Tensor:
-        """What `forward` gives, for word pieces or, where there is no table of words, for vectors in their stead."""
+        """The result of `forward`, for word pieces or, without a word embedding, for vectors."""
         x, mask = self._embedded(inputs, text)
         for block in self.stack[:-1]:
             x = block(x, mask)
@@ -196,9 +197,9 @@ class ViltEncoder(Encoder):
         return pooled.view(rows, -1, self.width) if several else pooled
 
     def _embedded(self, inputs: Mapping[str, Tensor], text: Tensor) -> tuple[Tensor, Tensor | None]:
-        """One sequence for each text and image, (sequences, length, width), and the mask of what is padding.
+        """One sequence for each text and image, (sequences, length, width), and the mask of padding.
 
-        With several choices the image is embedded once, with two images the text: what they share is expanded.
+        With several choices the image is embedded once, with two images the text; the shared part is expanded.
         """
         image, size = inputs["image"], inputs.get("image_size")
         rows, length = len(inputs["text"]), inputs["text"].shape[-1]
@@ -223,13 +224,13 @@ class ViltEncoder(Encoder):
         rows, everything = len(inputs["text"]), torch.ones(1, 1, 1, dtype=torch.bool, device=inputs["text"].device)
         read = everything if lengths is None else lengths_to_present(lengths.reshape(rows, -1), length)
         seen = everything if seen is None else seen.view(rows, -1, patches)
-        shown = seen.any(-1, keepdim=True)  # an image of which nothing is there has no first place either
+        shown = seen.any(-1, keepdim=True)  # an image that is all padding has no first position either
         sizes = [(read, length), (shown, 1), (seen, patches)]
         present = torch.cat([part.expand(rows, count, size) for part, size in sizes], dim=2)
         return key_mask(present.flatten(0, 1))
 
     def config(self) -> dict[str, Any]:
-        """What `transformers` would write in config.json."""
+        """The content of config.json, as `transformers` would write it."""
         config: dict[str, Any] = {key: getattr(self.recipe, ours) for ours, (key, _) in SIZES.items()}
         dropout = self.recipe.dropout
         return config | {
@@ -249,7 +250,7 @@ class ViltEncoder(Encoder):
 
 
 def tiled(table: Tensor, places: int) -> Tensor:
-    """A table of positions, repeated until there are enough: how CLiMB reads long texts.
+    """A table of positions, repeated until it is long enough: CLiMB's way to read long texts.
 
     >>> tiled(torch.tensor([[1.0], [2.0]]), 5).flatten().tolist()
     [1.0, 2.0, 1.0, 2.0, 1.0]
@@ -275,11 +276,11 @@ class Vilt(Model):
     patch: Annotated[int, Between(1)] = 32
     """The side of an image patch in pixels."""
     side: Annotated[int, Between(1)] = 384
-    """The image side whose patches have positions of their own; for other sizes these are interpolated."""
+    """The image side for which positions of patches are stored; for other sizes they are interpolated."""
     positions: Annotated[int, Between(1)] = 40
-    """How many positions of text are pre-trained."""
+    """The number of pre-trained text positions."""
     text_positions: Annotated[int, Between(1)] | None = None
-    """How many word pieces it reads, repeating the pre-trained positions; none: as many as the benchmark has."""
+    """The number of word pieces that it reads, repeating pre-trained positions; none: as many as the benchmark has."""
     dropout: Annotated[float, Between(0, 1)] = 0.0
     """The probability with which activations are dropped in training."""
     weights: str = ""
@@ -297,7 +298,7 @@ class Vilt(Model):
         return self.image_side(inputs, reads_words=True)
 
     def image_side(self, inputs: Inputs, reads_words: bool) -> ViltEncoder:
-        """The same, with or without a table of words."""
+        """The encoder with or without a word embedding."""
         folder = weights.locate(self.weights, "weights") if self.weights else None
         config = weights.read_config(folder, "vilt") if folder else {}
         recipe = weights.agreed(self, config, SIZES, folder) if folder else self
@@ -326,9 +327,13 @@ class Vilt(Model):
             )
         if min(high, wide) < self.patch or self.side < self.patch:
             small = f"{high} x {wide}" if min(high, wide) < self.patch else f"{self.side} x {self.side} (side)"
-            raise UserError(f"an image of {small} is too small for one patch of {self.patch} x {self.patch}: set patch")
+            raise UserError(
+                f"an image of {small} is too small for one patch of {self.patch} x {self.patch}: reduce model.patch"
+            )
         if inputs.images > 2:
-            raise UserError(f"ViLT tells 2 images apart, and this benchmark has {inputs.images}: choose another model")
+            raise UserError(
+                f"ViLT takes at most 2 images, and this benchmark has {inputs.images}: choose another model"
+            )
         assert inputs.vocabulary, "text without a vocabulary"
         check_heads(self.width, self.heads)
 
@@ -360,7 +365,7 @@ class Vilt(Model):
 
 @dataclass(frozen=True)
 class TinyVilt(Vilt):
-    """ViLT for two CPU cores: three layers of width 64, 16 patches; pre-trained on the world, or from scratch."""
+    """ViLT for two CPU cores: three layers of width 64, 16 patches; pre-trained on synthetic data, or from scratch."""
 
     width: Annotated[int, Between(1)] = 64
     depth: Annotated[int, Between(1)] = 3

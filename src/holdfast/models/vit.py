@@ -34,7 +34,7 @@ NAMES = weights.Names(
         "norm": ("layernorm",),
     },
 )
-"""What `transformers`' ViTModel calls our weights."""
+"""The names of our weights in `transformers`' ViTModel."""
 
 SIZES = {
     "width": ("hidden_size", 768),
@@ -44,23 +44,26 @@ SIZES = {
     "hidden": ("intermediate_size", 3072),
     "patch": ("patch_size", 16),
 }
-"""What its configuration calls our settings, and the values that it leaves out; a head's width follows from these."""
+"""The names of our settings in its configuration, and the values if they are missing there, except a head's width."""
 
 
 class Patches(nn.Module):
-    """Images to the vectors of their patches, after a vector that stands for the whole image."""
+    """Maps images to the vectors of their patches, preceded by a vector for the whole image."""
 
     def __init__(self, height: int, width: int, patch: int, size: int, dropout: float) -> None:
         super().__init__()
         self.normalise = Normalise()
         self.projection = nn.Conv2d(3, size, patch, patch)
-        # As large as what they are added to: from scratch, positions of BERT's 0.02 are found some hundred steps later.
+        # As large as what they are added to: from scratch, positions of BERT's 0.02 are learned some hundred steps
+        # later.
         self.whole = nn.Parameter(torch.randn(1, 1, size))
         self.position = nn.Parameter(torch.randn(1, 1 + (height // patch) * (width // patch), size))
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, images: Tensor) -> Tensor:
-        """Images (rows, 3, height, width) to (rows, 1 + patches, size); a rest that fills no patch is left out."""
+        """Map images (rows, 3, height, width) to (rows, 1 + patches, size); a remainder smaller than a patch is
+        dropped.
+        """
         cells = self.projection(self.normalise(images)).flatten(2).transpose(1, 2)
         whole = (self.whole + self.position[:, :1]).expand(len(cells), -1, -1)
         out: Tensor = self.dropout(torch.cat([whole, cells + self.position[:, 1:]], dim=1))
@@ -68,7 +71,7 @@ class Patches(nn.Module):
 
 
 def block(recipe: Vit, epsilon: float = 1e-12) -> TransformerBlock:
-    """One layer of the recipe's sizes."""
+    """One layer of the model's sizes."""
     return TransformerBlock(
         recipe.width,
         recipe.heads,
@@ -82,7 +85,7 @@ def block(recipe: Vit, epsilon: float = 1e-12) -> TransformerBlock:
 
 
 class VitEncoder(Encoder):
-    """Patches through pre-norm blocks; the image's vector is that of the class token, normalised."""
+    """Pre-norm blocks over patches; the image's vector is the normalised class token."""
 
     recordable = True
 
@@ -108,7 +111,7 @@ class VitEncoder(Encoder):
         return out
 
     def grid(self, images: Tensor) -> Tensor:
-        """The normalised vectors of the patches in their places: (rows, width, patches down, patches across)."""
+        """The normalised vectors of the patches at their positions: (rows, width, patches down, patches across)."""
         down = images.shape[-2] // self.patches.projection.stride[0]
         cells: Tensor = self.norm(self._states(images)[:, 1:])
         return cells.transpose(1, 2).reshape(len(cells), self.width, down, -1)
@@ -122,7 +125,7 @@ class VitEncoder(Encoder):
 
 @dataclass(frozen=True)
 class Vit(Model):
-    """ViT, 9 layers of 384 with 16 heads of 64, over patches of 16x16; or as large as its published weights."""
+    """ViT, 9 layers of 384 with 16 heads of 64, over patches of 16x16; or of the size of published weights."""
 
     version: ClassVar[int] = 1
     places: ClassVar[frozenset[str]] = frozenset({"weights"})
@@ -160,7 +163,7 @@ class Vit(Model):
         return encoder
 
     def wants(self) -> Wants:
-        """Images of 14x14 patches, or of the side that the weights were made for."""
+        """Images of 14x14 patches, or of the weights' own side."""
         side = _config(weights.locate(self.weights, "weights"))["image_size"] if self.weights else None
         return Wants(side=side or 14 * self.patch)
 
@@ -179,7 +182,7 @@ def _config(folder: Path) -> dict[str, Any]:
 
 
 def _load(encoder: VitEncoder, folder: Path, high: int, wide: int) -> None:
-    """Give an encoder published weights, whose positions are stretched over its own grid of patches."""
+    """Load published weights into an encoder, with positions interpolated to its own grid of patches."""
     state = weights.encoder_state(weights.read_state(folder), NAMES)
     state = {name: weight for name, weight in state.items() if not name.startswith("pooler.")}
     (table,) = NAMES.theirs("patches.position")
@@ -192,7 +195,7 @@ def _load(encoder: VitEncoder, folder: Path, high: int, wide: int) -> None:
 
 
 def _stretched(positions: Tensor, high: int, wide: int) -> Tensor:
-    """Positions (1, 1 + cells, width) over another grid, as `transformers` interpolates them."""
+    """Positions (1, 1 + cells, width) on another grid, interpolated as in `transformers`."""
     side = round((positions.shape[1] - 1) ** 0.5)
     if (side, side) == (high, wide) or side * side != positions.shape[1] - 1:
         return positions
@@ -214,5 +217,5 @@ class TinyVit(Vit):
     dropout: Annotated[float, Between(0, 1)] = 0.0
 
     def wants(self) -> Wants:
-        """Images of 4x4 patches, or of the side that the weights were made for."""
+        """Images of 4x4 patches, or of the weights' own side."""
         return super().wants() if self.weights else Wants(side=4 * self.patch)

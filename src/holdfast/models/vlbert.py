@@ -2,23 +2,24 @@
 
 Paper: Su et al. 2020, "VL-BERT: Pre-training of Generic Visual-Linguistic Representations"; VisCOLL trains it from
 scratch, with 6 layers of width 384, to fill in masked phrases.
-Equation: an element is LN(token + LN(W f) + segment + place). A word's f is the whole image's feature; a box's token is
-[IMG] and its f what a detector saw in it. The words come first, then the boxes, then [END].
+Equation: an element is LN(token + LN(W f) + segment + position). A word's f is the whole image's feature; a box's token
+is [IMG] and its f is the detector's feature. The words come first, then the boxes, then [END].
 
-VisCOLL's text leaves these open. What its public code does is what we do, and with that our model has the number of
-parameters that the paper gives, 23,564,040 with 30,600 word pieces:
+VisCOLL's paper leaves these points open. We follow its public code, and with that our model has the number of
+parameters stated in the paper, 23,564,040 with 30,600 word pieces:
 
 - The whole image's feature is that of the first region, whatever its box. A set whose first box is not the whole image
-  may ask for the mean of the regions in its place (`whole="mean"`).
-- Boxes have no place of their own but all stand where the text ends, [END] one further; so their order says nothing.
-- Words are of segment 0, boxes and [END] of segment 2; segment 1, a second sentence, is not used.
-- One layer projects the features of all regions; words and boxes normalise what it gives by norms of their own, which
+  may use the mean of the regions instead (`whole="mean"`).
+- Boxes have no positions of their own: all have the one after the text, and [END] the next; their order does not
+  matter.
+- Words are in segment 0, boxes and [END] in segment 2; segment 1, a second sentence, is not used.
+- One layer projects the features of all regions; words and boxes normalise its output with separate norms, which
   start at 0 (`visual_scale`): the model starts blind, and learns how much to look.
-- Boxes are not told where they are. VL-BERT itself adds to f the sines and cosines of the box's corners; `geometry`
+- Boxes carry no position in the image. VL-BERT itself adds to f the sines and cosines of the box's corners; `geometry`
   does so.
 - There is no pooling layer; an example's vector is its first word's.
 
-In one thing we differ: there, [IMG] starts with numbers fifty times as large as other tokens; here it starts like them.
+We differ in one point: there, [IMG] starts with values fifty times as large as other tokens; here it starts like them.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ from holdfast.types import Between, Head, Inputs, Wants
 
 SEGMENTS = 3
 WAVES = 64
-"""How many wavelengths tell where a corner is."""
+"""The number of wavelengths that encode a corner's position."""
 
 
 def waves(boxes: Tensor) -> Tensor:
@@ -55,7 +56,7 @@ def waves(boxes: Tensor) -> Tensor:
 
 
 class Embedding(nn.Module):
-    """Words, boxes and [END], each as token + vision + segment + place."""
+    """Words, boxes and [END], each as token + vision + segment + position."""
 
     def __init__(self, recipe: VLBert, vocabulary: int, features: int) -> None:
         super().__init__()
@@ -80,7 +81,7 @@ class Embedding(nn.Module):
         seen = self.feature(inputs["regions"].to(kind))
         if self.geometry is not None:
             seen = seen + self.geometry(waves(inputs["boxes"].to(kind)))
-        # What is the same in all rows is added up before it meets them: (length, width), not (rows, length, width).
+        # Terms that are the same in all rows are summed first: (length, width), not (rows, length, width).
         place = self.positions.weight[: text.shape[1]] + self.segments.weight[0]
         words = self.words(text) + self.word_feature_norm(self._whole(seen, boxed)) + place
         last = self.positions(torch.stack([ends, ends + 1], dim=1)) + self.segments.weight[2]
@@ -90,7 +91,7 @@ class Embedding(nn.Module):
         return out
 
     def _whole(self, seen: Tensor, boxed: Tensor) -> Tensor:
-        """The whole image, from its regions as they are projected (rows, boxes, width): (rows, 1, width)."""
+        """The whole image, from its projected regions (rows, boxes, width): (rows, 1, width)."""
         there = boxed.unsqueeze(-1).to(seen.dtype)
         if self.whole == "first":
             return seen[:, :1] * there[:, :1]
@@ -98,7 +99,7 @@ class Embedding(nn.Module):
 
 
 class VLBertEncoder(Encoder):
-    """One transformer over words and boxes; an example's vector is its first word's."""
+    """A transformer over words and boxes; an example's vector is its first word's."""
 
     recordable = True
     masks_text = True
@@ -127,13 +128,13 @@ class VLBertEncoder(Encoder):
         return list(self.stack)  # type: ignore[arg-type]
 
     def word_embedding(self) -> nn.Embedding:
-        """The table of word pieces."""
+        """The embedding of word pieces."""
         return self.embedding.words
 
     def head(self, asked: Head) -> nn.Module:
         """A head over words, or over examples of one image and one text."""
         if asked.kind == "choose" or asked.images > 1:
-            raise UserError("VL-BERT reads one image and one text an example: choose ViLT or UNITER for this task")
+            raise UserError("VL-BERT reads one image and one text per example: choose ViLT or UNITER for this task")
         return super().head(asked)
 
     def forward(self, inputs: Mapping[str, Tensor]) -> Tensor:
@@ -150,7 +151,7 @@ class VLBertEncoder(Encoder):
         for block in self.stack[:-1]:
             x = block(x, mask)
         last = self.layers()[-1]
-        if len(last.added):  # what is added to a block is not made for a source
+        if len(last.added):  # modules added to a block do not support a source
             return last(x, mask)[:, :length]  # type: ignore[no-any-return]
         return last(x[:, :length], mask, x)  # type: ignore[no-any-return]
 
@@ -170,15 +171,15 @@ class VLBert(Model):
     hidden: Annotated[int, Between(1)] = 1536
     """The width of the hidden layer in each feed-forward network."""
     positions: Annotated[int, Between(3)] = 512
-    """The longest text in word pieces, plus two places for boxes and [END]."""
+    """The longest text in word pieces, plus two positions for boxes and [END]."""
     dropout: Annotated[float, Between(0, 1)] = 0.1
     """The probability with which activations are dropped in training."""
     whole: Literal["first", "mean"] = "first"
-    """What stands for the whole image: the first region, or the mean of all regions."""
+    """The feature of the whole image: that of the first region, or the mean of all regions."""
     visual_scale: Annotated[float, Between(0)] = 0.0
-    """The weight of visual features at the start; 0: the model starts blind."""
+    """The initial weight of visual features; 0: the model starts blind."""
     geometry: bool = False
-    """Whether the model is told where boxes lie."""
+    """Whether the model gets the positions of boxes."""
 
     def encoder(self, inputs: Inputs) -> VLBertEncoder:
         """A VL-BERT for these words and regions.

@@ -1,4 +1,4 @@
-"""Published weights: find them in a folder or on the hub, give them our names, check them, write them back."""
+"""Published weights: find them in a folder or on the hub, rename them, check them, and write them back."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ _HUB_NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")
 
 @dataclass(frozen=True)
 class Names:
-    """How a published format names what we have: our modules and parameters to theirs, `{}` for a layer's number.
+    """Maps our modules and parameters to their names in a published format, with `{}` for a layer's number.
 
-    Where there are several of theirs, they are stacked in ours: queries, keys and values. A checkpoint of a whole model
-    has a `prefix` before the encoder's names; what stands outside it are heads, which are not read. `optional` modules
+    Several of theirs are stacked in one of ours: queries, keys and values. A checkpoint of a whole model
+    has a `prefix` before the encoder's names; anything else is a head, which is not read. `optional` modules
     may be missing on either side.
 
     >>> names = Names("bert.", {"stack.{}.attention.output": ("encoder.layer.{}.attention.output.dense",)})
@@ -55,7 +55,7 @@ class Names:
     optional: tuple[str, ...] = ()
 
     def theirs(self, ours: str) -> tuple[str, ...]:
-        """What they call one of our weights; nothing where they have no name for it."""
+        """The published names of one of our weights; empty if there are none."""
         number = re.search(r"\.(\d+)\.", ours)
         place = ours if number is None else f"{ours[: number.start()]}.{{}}.{ours[number.end() :]}"
         layer = "" if number is None else number.group(1)
@@ -66,14 +66,14 @@ class Names:
 
 
 SHIPPED = "holdfast/"
-"""Before the name of weights that ship with the package, as in holdfast/vilt-tiny."""
+"""The prefix of weights that ship with the package, as in holdfast/vilt-tiny."""
 
 
 def locate(name: str, setting: str, download: bool = True) -> Path:
-    """The folder of some weights: a local one, one that ships with us, or one of the hub, from its cache if there.
+    """The folder of some weights: a local one, one that ships with the package, or one of the hub.
 
-    `setting` is what the user would set, for the sentence about what is wrong. With `download` as False, nothing is
-    fetched from the hub that is not in the cache.
+    `setting` is the setting that error messages name. With `download=False`, nothing is
+    downloaded from the hub.
 
     >>> locate("holdfast/vilt-tiny", "weights").name
     'vilt-tiny'
@@ -96,10 +96,10 @@ def _from_hub(name: str, setting: str, download: bool) -> Path:
         from huggingface_hub import snapshot_download
     except ImportError:
         raise UserError(
-            f"{setting} is {name!r}, which is no folder, and huggingface_hub, which could find it, is not installed: "
+            f"{setting} is {name!r}, which is not a folder, and huggingface_hub is not installed to find it: "
             f"install it, or give a folder with config.json and {_WHOLE}"
         ) from None
-    # The cache first, which needs no network; the old format only where there is no new one.
+    # The cache first, which needs no network; the old format only if there is no new one.
     new = "model*.safetensors*"
     for cached, pattern in [(True, new), (False, new), (True, _OLD), (False, _OLD)]:
         if not (cached or download):
@@ -112,13 +112,13 @@ def _from_hub(name: str, setting: str, download: bool) -> Path:
             return folder
     also = ", and cannot be downloaded" if download else ""
     raise UserError(
-        f"{setting} is {name!r}, which is no folder here and not in the hub's cache{also}: "
+        f"{setting} is {name!r}, which is neither a folder here nor in the hub's cache{also}: "
         f"download config.json, {VOCABULARY} and {_WHOLE} of https://huggingface.co/{name} to a folder and give that"
     )
 
 
 def weight_files(folder: Path) -> tuple[Path, ...]:
-    """The files that hold a folder's weights, safetensors before torch's own; none where there are none."""
+    """The files of a folder's weights, safetensors in preference to torch's own format; empty if there are none."""
     files, limits = _weight_files(folder), bounds(folder)
     for path in files:
         limits.check(path)
@@ -137,7 +137,7 @@ def _weight_files(folder: Path) -> tuple[Path, ...]:
 
 
 def read_state(folder: Path) -> dict[str, Tensor]:
-    """Every weight in a folder, under the names that it has there."""
+    """Every weight in a folder, under its name there."""
     files = weight_files(folder)
     if not files:
         raise UserError(f"{folder} has no weights: it needs {_WHOLE}, {_INDEX} with its files, or {_OLD}")
@@ -177,7 +177,7 @@ def _load(path: Path) -> dict[str, Tensor]:
 
 
 def read_config(folder: Path, kind: str) -> dict[str, Any]:
-    """The published configuration in a folder, which must be that of one kind of model."""
+    """The published configuration in a folder; raises a UserError unless it is for the given kind of model."""
     config = read_json(folder / "config.json")
     if config.get("model_type", kind) != kind:
         raise UserError(f"{folder} holds a model of type {config['model_type']!r}, not {kind!r}: give another folder")
@@ -185,12 +185,12 @@ def read_config(folder: Path, kind: str) -> dict[str, Any]:
         raise UserError(f"{folder} asks for the activation {config['hidden_act']!r}, and ours is 'gelu': give another")
     for key, numbers in {"layer_norm_eps": int | float, "vocab_size": int}.items():
         if not isinstance(config.get(key, 1), numbers):
-            raise UserError(f"{folder} has {key} {config[key]!r}, which is no such number: give another folder")
+            raise UserError(f"{folder} has {key} {config[key]!r}, which is not a valid number: give another folder")
     return config
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """The object in a file of JSON."""
+    """The object in a JSON file."""
     try:
         with within(bounds(path.parent)):
             found = json.loads(read_bytes(path))
@@ -204,9 +204,9 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def agreed(recipe: R, config: Mapping[str, Any], sizes: Mapping[str, tuple[str, int]], where: Path) -> R:
-    """A recipe with the sizes of a configuration; a setting that was changed to something else is refused.
+    """A `Model` with the sizes of a configuration; raises a UserError for a setting that contradicts it.
 
-    `sizes` gives, for each of our settings, the configuration's name for it and its value where it has none.
+    `sizes` has, for each of our settings, its name in the configuration and its value if that is missing.
     """
     changes = {}
     for field in dataclasses.fields(recipe):
@@ -218,22 +218,22 @@ def agreed(recipe: R, config: Mapping[str, Any], sizes: Mapping[str, tuple[str, 
             raise UserError(f"{where} has {key} {theirs!r}, and ours takes one whole number: give another folder")
         if ours not in (field.default, theirs):
             raise UserError(
-                f"{field.name} is {ours}, but {where} has {key} {theirs}: leave {field.name} out, or set "
-                "model.weights to nothing to begin from scratch"
+                f"{field.name} is {ours}, but {where} has {key} {theirs}: leave out {field.name}, or set "
+                "model.weights to nothing to start from scratch"
             )
         changes[field.name] = theirs
     return dataclasses.replace(recipe, **changes)
 
 
 def encoder_state(state: Mapping[str, Tensor], names: Names) -> dict[str, Tensor]:
-    """The weights of the encoder alone: without the prefix, without heads, without tables of positions' numbers.
+    """The weights of the encoder alone, without the prefix, heads and tables of position ids.
 
     >>> list(encoder_state({"bert.norm.gamma": torch.ones(2), "cls.bias": torch.ones(1)}, Names("bert.", {})))
     ['norm.weight']
     """
     if any(name.startswith(names.prefix) for name in state):
         state = {name.removeprefix(names.prefix): w for name, w in state.items() if name.startswith(names.prefix)}
-    old = {"gamma": "weight", "beta": "bias"}  # of a layer norm, in BERT's first files
+    old = {"gamma": "weight", "beta": "bias"}  # names of a layer norm in BERT's first files
     renamed = {}
     for name, weight in state.items():
         module, _, leaf = name.rpartition(".")
@@ -243,7 +243,7 @@ def encoder_state(state: Mapping[str, Tensor], names: Names) -> dict[str, Tensor
 
 
 def load(module: nn.Module, state: Mapping[str, Tensor], names: Names, where: object) -> None:
-    """Give a module the weights of an encoder's state, or say which one is missing, unexpected or of another shape."""
+    """Load an encoder's state into a module; raise a UserError for missing, unexpected or misshapen weights."""
     if measured():  # they are checked when it is built in earnest
         return
     loaded: dict[str, Tensor] = {}
@@ -263,14 +263,14 @@ def load(module: nn.Module, state: Mapping[str, Tensor], names: Names, where: ob
                 found, needed = tuple(state[name].shape), _part(own, len(theirs))
                 raise UserError(f"{where}: {name} has the shape {found}, and this model needs {needed}")
             if not state[name].isfinite().all():
-                raise UserError(f"{where}: {name} holds numbers that are not finite: give weights that are whole")
+                raise UserError(f"{where}: {name} has values that are not finite: give intact weights")
         parts = [state[name].to(own.dtype) for name in theirs]
         loaded[ours] = parts[0] if len(parts) == 1 else torch.cat(parts)
     optional = tuple(name for ours in names.optional for name in names.rules[ours])
     unexpected = [name for name in state if name not in used and not (optional and name.startswith(optional))]
     if unexpected:
         shape = tuple(state[unexpected[0]].shape)
-        raise UserError(f"{where} has a weight {unexpected[0]} of shape {shape}, which this model has no place for")
+        raise UserError(f"{where} has a weight {unexpected[0]} of shape {shape}, which this model does not have")
     module.load_state_dict(loaded)
 
 
@@ -281,7 +281,7 @@ def _part(own: Tensor, parts: int) -> tuple[int, ...]:
 def save(
     folder: Path, module: nn.Module, names: Names, config: Mapping[str, Any], vocabulary: Path | None = None
 ) -> None:
-    """Write a module in the published format, so that others can read it: config.json and safetensors."""
+    """Write a module in the published format, as config.json and safetensors."""
     state = {}
     for ours, weight in module.state_dict().items():
         theirs = names.theirs(ours)
@@ -289,7 +289,7 @@ def save(
             shape = tuple(weight.shape)
             raise UserError(f"{folder}: the published format has no name for {ours} of shape {shape}: remove it first")
         for name, part in zip(theirs, weight.detach().cpu().chunk(len(theirs)), strict=True):
-            # The parts of one projection share memory, and a GPU may want another order: safetensors refuses both.
+            # The parts of one projection share memory, and on a GPU may not be contiguous: safetensors refuses both.
             state[name] = part.clone(memory_format=torch.contiguous_format)
     write(folder, state, config)
     if vocabulary is not None and vocabulary != folder / VOCABULARY:
@@ -306,7 +306,7 @@ def write(folder: Path, state: dict[str, Tensor], config: Mapping[str, Any]) -> 
 
 
 def vocabulary_file(folder: Path) -> Path | None:
-    """The file of a folder's word pieces, or of its tokenizer, where it has one."""
+    """The file of a folder's word pieces or tokenizer, if there is one."""
     limits = bounds(folder)
     for path in (folder / VOCABULARY, folder / TOKENIZER):
         limits.check(path)
@@ -316,14 +316,14 @@ def vocabulary_file(folder: Path) -> Path | None:
 
 
 def source(name: str, setting: str) -> str:
-    """A hash of the weights that a setting names; empty where it names none."""
+    """A hash of the weights that a setting names; empty if it names none."""
     return digest(locate(name, setting)) if name else ""
 
 
 def digest(folder: Path, *more: str) -> str:
-    """A hash of all that is read from a folder of weights: of what the files hold, not of where they are.
+    """A hash of everything that is read from a folder of weights: of the files' content, not their location.
 
-    Beside the usual ones, files of the names in `more` are read.
+    Besides the usual ones, the files named in `more` are read.
     """
     whole = hashlib.sha256()
     tokenizer = vocabulary_file(folder)
@@ -340,5 +340,5 @@ def digest(folder: Path, *more: str) -> str:
 
 @lru_cache(maxsize=16)
 def _file_digest(path: Path, size: int, changed: int) -> bytes:
-    with path.open("rb") as file:  # size and time of change are there to read a changed file again
+    with path.open("rb") as file:  # the size and time of change make a changed file be read again
         return hashlib.file_digest(file, "sha256").digest()

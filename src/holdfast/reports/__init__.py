@@ -1,1 +1,1 @@
-"""Reports from records alone: no torch, no GPU."""
+"""Reports from records alone, without torch or a GPU."""

@@ -1,4 +1,4 @@
-"""What other commands have left in a run's folder for people to look at.
+"""Pictures and tables that other commands have left in a run's folder.
 
 <id>/pictures/NAME.png   pictures: t-SNE, class activation maps (png, jpg or svg)
 <id>/tables/NAME.json    tables: {"title": ..., "columns": [...], "rows": [[...], ...], "notes": [...], "warning": ...}
@@ -17,15 +17,15 @@ from holdfast.reports.blocks import Block, Cell, Note, PictureBlock, TableBlock
 from holdfast.reports.render import KINDS
 
 LARGEST = 500_000
-"""Bytes of a picture that a page holds; a larger one is named."""
+"""The most bytes of a picture that a page includes; larger ones are only named."""
 MOST = 12
-"""A page holds at most so many pictures."""
+"""The most pictures on a page."""
 
 
 def attached(folder: Path, caution: str = "") -> list[Block]:
-    """The pictures and tables in a run's folder; what cannot be shown is said.
+    """The pictures and tables in a run's folder, with a note for each that cannot be shown.
 
-    `caution` is why the run is not comparable with a paper: a table of the paper's is shown with it.
+    `caution` says why the run is not comparable with a paper: it is shown with each table of the paper.
     """
     blocks: list[Block] = []
     for path in _files(folder, "tables", "*.json"):
@@ -33,7 +33,7 @@ def attached(folder: Path, caution: str = "") -> list[Block]:
             blocks += read_tables(path, caution)
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             what = error.what if isinstance(error, FileError) else f"{type(error).__name__}: {error}"
-            blocks.append(Note(printable(f"tables/{path.name} is no table: {what}"), problem=True))
+            blocks.append(Note(printable(f"tables/{path.name} is not a table: {what}"), problem=True))
     pictures = [p for p in _files(folder, "pictures", "*") if p.suffix.lstrip(".").lower() in KINDS]
     for path in pictures[:MOST]:
         try:
@@ -57,7 +57,7 @@ def _files(folder: Path, name: str, pattern: str) -> list[Path]:
 
 
 def read_tables(path: Path, caution: str = "") -> list[TableBlock]:
-    """The tables of a file; a number may stand as it is."""
+    """The tables of a file; cells may be plain numbers."""
     raw = json.loads(read_inside(path.parent.parent.parent, path))
     if "rows" in raw:
         rows = tuple(tuple(_cell(value) for value in row) for row in raw["rows"])
@@ -74,7 +74,7 @@ def _table(
     title: str, columns: Sequence[object], rows: tuple[tuple[Cell, ...], ...], notes: Sequence[object], warning: str
 ) -> TableBlock:
     if any(len(row) != len(columns) for row in rows):
-        raise ValueError("a row is not as long as the head")
+        raise ValueError("a row and the header differ in length")
     return TableBlock(title, tuple(map(str, columns)), rows, tuple(map(str, notes)), warning)
 
 

@@ -1,4 +1,4 @@
-"""Our values beside a paper's: the layout that benchmarks' sections share, and what must be said with it."""
+"""Our values beside a paper's: the layout that benchmarks' sections share, and its warnings."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from holdfast.reports.measures import measures
 from holdfast.reports.overview import is_bound, row_head
 from holdfast.reports.runs import on_world
 
-WORLD = "Ours is on the world's small data, the paper's on the real data: this is no reproduction of the paper."
+WORLD = "Ours is on small synthetic data, the paper's on real data: this does not reproduce the paper's results."
 
 
 @dataclass(frozen=True)
 class Beside:
-    """A column: which cell of the paper's table it is, which measure of a record, and how that is printed."""
+    """A column: the cell of the paper's table, the measure of a record, and how it is printed."""
 
     title: str
     paper: str
@@ -37,9 +37,9 @@ class Beside:
 
 
 def caution(record: Record) -> str:
-    """Why a run's values are not comparable with a paper's, or nothing where they are.
+    """Why a run's values are not comparable with a paper's; empty if they are.
 
-    The world's data is never a paper's; neither is real data at another scale than the paper's.
+    Synthetic data is never comparable, nor is real data at another scale than the paper's.
     """
     if on_world(record.environment):
         return WORLD
@@ -58,11 +58,11 @@ def side_by_side(
     title: str = "",
     compete: Callable[[tuple[str, ...]], str] = lambda place: place[-1],
 ) -> TableBlock:
-    """A paper's table in its own order of rows, with our runs in the rows that are theirs and below.
+    """A paper's table in its own order of rows, with our runs in matching rows or below.
 
-    `names` are the columns of the published table that name a row; `key` gives the same of a record. Rows for which
-    `compete` gives the same, by default their last name, compete for the marks; the paper's values never do. Several
-    rows of ours may be one of the paper's (another memory, another rate): each is shown beside it.
+    `names` are the columns of the published table that name a row; `key` returns the same for a record. Rows for which
+    `compete` is equal, by default their last name, compete for the marks; the paper's values never do. Several
+    of our rows may match one of the paper's (another memory, another rate): each is shown beside it.
     """
     ours: dict[tuple[str, ...], list[Record]] = {}
     for record in records:

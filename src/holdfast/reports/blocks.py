@@ -1,6 +1,6 @@
-"""What a report is made of, as plain data: a page, a terminal or a LaTeX file draws it.
+"""The blocks of a report as plain data, which a page, a terminal or a LaTeX file draws.
 
-A benchmark's own section gives these (`reports/sections.py`); none of them knows how it is drawn.
+A benchmark's own section returns them (`reports/sections.py`); none of them knows how it is drawn.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ MISSING = "–"
 
 @dataclass(frozen=True)
 class Cell:
-    """One cell: its text or number, the half width of its 95 % interval, and the paper's value where it has one."""
+    """One cell: its text or number, the half width of its 95 % interval, and the paper's value if there is one."""
 
     text: str = ""
     number: float | None = None
@@ -26,19 +26,19 @@ class Cell:
     paper: float | None = None
     paper_interval: float | None = None
     paper_text: str = ""
-    """The paper's value in words, where it is more than a number."""
+    """The paper's value as text, if it is more than a number."""
     best: bool = False
     """Whether it is marked: the best of its column, or not distinguishable from it."""
     values: Mapping[int, float] = field(default_factory=dict)
-    """Our own values by seed, as printed: what a mark is decided by."""
+    """Our own values by seed, as printed: they decide marks."""
     chance: float | None = None
-    """What guessing scores, where that is known: what does not exceed it is never marked."""
+    """What guessing scores, if known: values that do not exceed it are never marked."""
     learned: bool = True
-    """Whether the score that this measure relies on is above chance: if it is not, it is never marked."""
+    """Whether the score behind this measure is above chance: if not, it is never marked."""
     run: str = ""
-    """The run that a click leads to."""
+    """The run that the cell links to."""
     seeds: tuple[tuple[int, str], ...] = ()
-    """The runs behind a row of several, by their seeds."""
+    """The runs behind a row of several seeds, by seed."""
     hint: str = ""
 
     @property
@@ -67,7 +67,7 @@ class Cell:
 
 
 def mean_cell(values: Sequence[float | None], factor: float = 1.0, decimals: int = 1, **rest: object) -> Cell:
-    """The mean of several runs' values with its 95 % t-interval; no value where one of them has none.
+    """The mean of several runs' values with its 95 % t-interval; no value if one of them has none.
 
     >>> mean_cell([0.1, 0.2, 0.3], factor=100).plain
     '20.0 ±24.8'
@@ -84,31 +84,31 @@ def mean_cell(values: Sequence[float | None], factor: float = 1.0, decimals: int
 
 @dataclass(frozen=True)
 class TableBlock:
-    """Rows of cells under column heads; a cell of the first column names its row. Notes must be read with it."""
+    """Rows of cells under column heads; the first cell names the row. Notes belong to the table."""
 
     title: str
     columns: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
     notes: tuple[str, ...] = ()
     warning: str = ""
-    """What must never be overlooked: above all that world data is no reproduction."""
+    """A warning that must not be overlooked, above all that synthetic data does not reproduce a paper."""
     marks: str = ""
-    """What a marked cell means; empty where none is marked."""
+    """What a marked cell means; empty if none is marked."""
 
     @staticmethod
     def of(grid: Grid) -> TableBlock:
-        """The same from a table of texts."""
+        """A table block from a table of texts."""
         return TableBlock(grid.title, grid.columns, tuple(tuple(map(Cell, row)) for row in grid.rows), grid.notes)
 
     @property
     def has_published(self) -> bool:
-        """Whether a paper's value stands in it."""
+        """Whether it contains a paper's value."""
         return any(cell.published for row in self.rows for cell in row)
 
 
 @dataclass(frozen=True)
 class Heatmap:
-    """Numbers by row and column, drawn by their place between `low` and `high`."""
+    """Numbers by row and column, coloured by their position between `low` and `high`."""
 
     title: str
     rows: tuple[str, ...]
@@ -123,7 +123,7 @@ class Heatmap:
 
 @dataclass(frozen=True)
 class Series:
-    """One line: points, and the half width of a band around them."""
+    """One line: its points, and the half width of the band around them."""
 
     name: str
     x: tuple[float, ...]
@@ -133,7 +133,7 @@ class Series:
 
 @dataclass(frozen=True)
 class Curves:
-    """Lines over a common axis; `ticks` name the places 0, 1, 2, ... of the axis where they are no numbers."""
+    """Lines over a common axis; `ticks` name the positions 0, 1, 2, ... of an axis without numbers."""
 
     title: str
     x_label: str
@@ -143,24 +143,24 @@ class Curves:
     notes: tuple[str, ...] = ()
     from_zero: bool = False
     logarithmic: bool = False
-    """Whether equal steps of the x-axis are equal ratios."""
+    """Whether the x-axis is logarithmic."""
 
 
 @dataclass(frozen=True)
 class Bars:
-    """For each group one bar of each series, with the half width of its interval."""
+    """For each group, one bar for each series, with the half width of its interval."""
 
     title: str
     y_label: str
     groups: tuple[str, ...]
     series: tuple[Series, ...]
-    """`y` has a value for each group, `band` its interval; `x` is not read."""
+    """`y` has a value for each group, `band` its interval; `x` is not used."""
     notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Point:
-    """One point of a scatter plot, with the run behind it where it is one."""
+    """One point of a scatter plot, with the run behind it if it is a single one."""
 
     name: str
     x: float
@@ -170,7 +170,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Scatter:
-    """Points by two numbers."""
+    """Points with two coordinates."""
 
     title: str
     x_label: str
@@ -182,7 +182,7 @@ class Scatter:
 
 @dataclass(frozen=True)
 class PictureBlock:
-    """A picture as a file's bytes."""
+    """A picture as the bytes of its file."""
 
     title: str
     content: bytes
@@ -192,7 +192,7 @@ class PictureBlock:
 
 @dataclass(frozen=True)
 class Note:
-    """A paragraph; `problem` where something is wrong."""
+    """A paragraph; with `problem`, one about something that is wrong."""
 
     text: str
     problem: bool = False

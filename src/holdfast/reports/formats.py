@@ -1,4 +1,4 @@
-"""A table for a terminal, as Markdown, as LaTeX (booktabs), as CSV, and as JSON values."""
+"""Tables for a terminal, as Markdown, as LaTeX (booktabs), as CSV, and as JSON values."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BRACKETS = "In brackets: the paper's value."
 def grid(
     table: TableBlock, plain: Callable[[str], str] = str, strong: Callable[[str], str] = lambda text: f"{text}*"
 ) -> Grid:
-    """The table as texts: the paper's value in brackets, our own through `plain`, and what is marked through `strong`.
+    """The table as text: the paper's values in brackets, our own through `plain`, and marked ones through `strong`.
 
     >>> grid(TableBlock("t", ("", "ACC"), ((Cell("er"), Cell(number=1.0, paper=2.0, best=True)),), marks="best")).rows
     (('er', '1.0* [2.0]'),)
@@ -49,7 +49,7 @@ def markdown(table: TableBlock) -> str:
 
 
 def latex(table: TableBlock) -> str:
-    """The table as LaTeX, for the packages booktabs and, by its arrows and signs, any engine that reads UTF-8."""
+    """The table as LaTeX, for the package booktabs and, because of its arrows and signs, an engine that reads UTF-8."""
     head = " & ".join(_escape(column) for column in table.columns)
     lines = [r"\begin{table}", r"  \centering", f"  \\begin{{tabular}}{{l{'r' * (len(table.columns) - 1)}}}"]
     lines += [r"    \toprule", f"    {head} \\\\", r"    \midrule"]
@@ -63,7 +63,7 @@ def latex(table: TableBlock) -> str:
 def as_csv(table: TableBlock) -> str:
     """The table as CSV: each number beside its interval, its mark and the paper's value, and the warning in each row.
 
-    The column `NAME best` has `true` where the number is marked, and is empty elsewhere.
+    The column `NAME best` is `true` if the number is marked, and empty otherwise.
     """
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
@@ -91,7 +91,7 @@ def as_csv(table: TableBlock) -> str:
 
 
 def _harmless(word: object) -> object:
-    """A word that no spreadsheet takes for a formula: one that begins as a formula does, and is no number, is quoted.
+    """A word that no spreadsheet executes: one that begins like a formula and is not a number is quoted.
 
     >>> _harmless("=HYPERLINK(1)"), _harmless("-0.5"), _harmless(-0.5), _harmless("+3 %")
     ("'=HYPERLINK(1)", '-0.5', -0.5, "'+3 %")

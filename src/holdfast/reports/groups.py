@@ -1,5 +1,5 @@
-"""Which records belong together: runs that differ in nothing but the seed are a row, rows of one benchmark under the
-same conditions are an experiment.
+"""Which records belong together: runs that differ only in the seed are a row; rows of one benchmark under the same
+conditions are an experiment.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ from holdfast.reports.pooled import pooled
 from holdfast.reports.runs import SETTINGS, on_world
 
 BOUNDS = ("joint", "offline", "cumulative")
-"""Transforms that give the learner all data at once: what they reach is a bound, and never the best of a table."""
+"""Transforms that give the learner all data at once: their results are a bound, and never the best of a table."""
 SEEDS = ("seed", "sample")
-"""Settings of a benchmark that only draw anew: a row is the mean over them."""
+"""Settings of a benchmark that only affect random draws: a row is the mean over them."""
 MOST = 3
-"""A title names at most so many settings; where more differ, it names the run."""
+"""The most settings that a title lists; if more differ, it names the run."""
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """The rows of one table: what they have in common, and the records of each row by its title."""
+    """The rows of one table: what they have in common, and the records of each row by title."""
 
     title: str
     benchmark: str
     world: bool
-    """Whether the data is the world's and not a paper's."""
+    """Whether the data is synthetic."""
     rows: Mapping[str, tuple[Record, ...]]
     notes: tuple[str, ...] = ()
-    """Which tasks its pooled measures leave out."""
+    """The tasks that its pooled measures leave out."""
 
     @property
     def records(self) -> list[Record]:
@@ -42,16 +42,16 @@ class Experiment:
 
     @property
     def key(self) -> str:
-        """A name for links."""
+        """The name in links."""
         return "-".join(re.findall("[a-z0-9]+", self.title.lower()))
 
 
 def experiments(records: Sequence[Record]) -> list[Experiment]:
-    """All experiments among the records, those of one benchmark after each other, those with the most rows first."""
+    """All experiments among the records, by benchmark, those with the most rows first."""
     known = {record.id: record.config for record in records}
     ordered = sorted(records, key=lambda record: str(record.config["benchmark"]["name"]))
     conditions, groups = _alike((_conditions(record), record) for record in ordered)
-    if all("by" in each for each in conditions):  # there are no others to tell them from
+    if all("by" in each for each in conditions):  # there are no others to distinguish them from
         conditions = [{name: value for name, value in each.items() if name != "by"} for each in conditions]
     titles = distinct([_title(each) for each in conditions], conditions, list(range(len(conditions))))
     found = [
@@ -64,10 +64,10 @@ def experiments(records: Sequence[Record]) -> list[Experiment]:
 def rows_of(
     records: Sequence[Record], known: Mapping[str, Mapping[str, Any]] | None = None
 ) -> dict[str, tuple[Record, ...]]:
-    """Records that differ in nothing but the seed, by a title that tells them from the others.
+    """Records that differ only in the seed, by a title that distinguishes them from the others.
 
-    `known` has the configurations of other runs by id: one that a run starts from counts by what it was, not by its
-    seed.
+    `known` has the configurations of other runs by id: a run that another starts from counts by its configuration, not
+    by its seed.
     """
     settings, groups = _alike((without_seed(record.config, known or {}), record) for record in records)
     found = [sorted(group, key=lambda record: record.config["seed"]) for group in groups]
@@ -76,7 +76,7 @@ def rows_of(
 
 
 def without_seed(config: Mapping[str, Any], known: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """A configuration as it is for every seed."""
+    """A configuration without what depends on the seed."""
     benchmark = {name: value for name, value in config["benchmark"].items() if name not in SEEDS}
     plain = {**config, "benchmark": benchmark, "seed": None, "data": None, "threads": config.get("threads", 1)}
     run, at, stage = str(config.get("start", "")).partition("@")
@@ -86,7 +86,7 @@ def without_seed(config: Mapping[str, Any], known: Mapping[str, Mapping[str, Any
 
 
 def distinct(titles: Sequence[str], settings: Sequence[Mapping[str, Any]], names: Sequence[object]) -> list[str]:
-    """Titles of which no two are equal: those that are take what tells them apart, or a name.
+    """Distinct titles: equal ones are extended by the settings in which they differ, or by a name.
 
     >>> distinct(["er", "er", "lwf"], [{"capacity": 50}, {"capacity": 80}, {}], "abc")
     ['er (capacity=50)', 'er (capacity=80)', 'lwf']
@@ -110,9 +110,9 @@ def distinct(titles: Sequence[str], settings: Sequence[Mapping[str, Any]], names
 
 
 def _alike(records: Iterable[tuple[dict[str, Any], Record]]) -> tuple[list[dict[str, Any]], list[list[Record]]]:
-    """Records of equal settings together, with these settings.
+    """Groups of records with equal settings, with these settings.
 
-    Data may follow the seed. Where runs of one seed were made on different data, those on each are apart.
+    Data may depend on the seed. If runs of one seed used different data, they are grouped by data.
     """
     groups: dict[str, list[Record]] = {}
     for settings, record in records:
@@ -142,7 +142,7 @@ def _conditions(record: Record) -> dict[str, Any]:
     config = record.config
     benchmark = {name: value for name, value in config["benchmark"].items() if name not in SEEDS}
     plain = {"benchmark": benchmark, "model": config["model"], "precision": config.get("precision", "float32")}
-    if "parts" not in config:  # what its parts were like, nothing tells
+    if "parts" not in config:  # the versions of its parts are unknown
         plain["by"] = OLDEST
     return plain | {"data": "the world's" if _on_world(record) else "given", "parts": shared(config)}
 
@@ -159,7 +159,7 @@ def _on_world(record: Record) -> bool:
 
 
 def _flat(value: Any, name: str = "") -> Iterable[tuple[str, Any]]:
-    """Settings by their dotted names; stages that are trained alike count once."""
+    """Settings by their dotted names; stages with the same training count once."""
     if isinstance(value, list) and value and all(each == value[0] for each in value):
         value = value[0]
     if isinstance(value, dict):

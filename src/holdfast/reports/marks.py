@@ -1,4 +1,4 @@
-"""The best of a table: which cells are marked, what a mark means there, and why there is none."""
+"""The best of a table: which cells are marked, what a mark means, and why there may be none."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Row: TypeAlias = tuple[Cell, ...]
 
 @dataclass(frozen=True)
 class Marked:
-    """Rows with their marks, what a mark means (empty where there is none), and why others have none."""
+    """Rows with their marks, what a mark means (empty if there is none), and why other cells have none."""
 
     rows: list[Row]
     marks: str
@@ -26,7 +26,7 @@ class Marked:
 
 
 def measured(group: Sequence[Record], name: str, measure: Measure) -> Cell:
-    """A row's mean of a measure, with what its mark is decided by."""
+    """A row's mean of a measure, with the values that decide its mark."""
     cell = mean_cell([record.summary.get(name) for record in group], measure.factor, measure.decimals)
     if cell.number is None:
         return cell
@@ -40,13 +40,13 @@ def measured(group: Sequence[Record], name: str, measure: Measure) -> Cell:
 
 
 def _learned(group: Sequence[Record], name: str) -> bool:
-    """Whether a row's mean score is above chance, as far as its records say."""
+    """Whether a row's mean score is above chance, according to its records."""
     chance, values = chance_of(group, name, Measure(name, mean_of=("*",))), list(by_seed(group, name).values())
     return not name or chance is None or len(values) < LEAST or above(values, chance)
 
 
 def by_seed(group: Sequence[Record], name: str) -> dict[int, float]:
-    """The values that a row has of a measure, by seed; where one seed has several, their mean."""
+    """A row's values of a measure, by seed; if one seed has several, their mean."""
     found: dict[int, list[float]] = {}
     for record in group:
         if (value := record.summary.get(name)) is not None:
@@ -55,7 +55,7 @@ def by_seed(group: Sequence[Record], name: str) -> dict[int, float]:
 
 
 def chance_of(group: Sequence[Record], name: str, measure: Measure) -> float | None:
-    """What guessing scores by a measure, over a row's records; None where they do not say."""
+    """What guessing scores by a measure, over a row's records; None if they do not state it."""
     found = [_chance(record, name, measure) for record in group]
     return metrics.mean([each for each in found if each is not None]) if found and None not in found else None
 
@@ -71,9 +71,9 @@ def _chance(record: Record, name: str, measure: Measure) -> float | None:
 def mark_best(
     rows: Sequence[Row], columns: Sequence[str], higher: Sequence[bool | None], ranks: Sequence[str | None]
 ) -> Marked:
-    """Mark the cells below these columns, the first of which is the second of each row.
+    """Mark the cells of these columns, the first of which is the second cell of each row.
 
-    Rows of one rank compete, in each column for itself; those of the rank None are never marked. `leaders` decides.
+    Rows of one rank compete, separately in each column; rows of rank None are never marked. `leaders` decides.
     """
     marked = [list(row) for row in rows]
     found: list[tuple[str, str, Leaders]] = []
@@ -100,7 +100,7 @@ def mark_best(
 
 
 def meaning(seeds: Sequence[int]) -> str:
-    """What a mark means, after tests over so many seeds.
+    """What a mark means, after tests over the given numbers of seeds.
 
     >>> meaning([3, 5])
     'best, or not distinguishable from it (paired t over 3 to 5 seeds, Holm)'
@@ -110,7 +110,7 @@ def meaning(seeds: Sequence[int]) -> str:
 
 
 def _unmarked(found: Sequence[tuple[str, str, Leaders]]) -> list[str]:
-    """For each reason, the columns in which nothing is marked; for all columns, in one short sentence."""
+    """For each reason, the columns without marks; one short note if that is all columns."""
     several = len({rank for rank, *_ in found}) > 1
     reasons: dict[str, dict[str, list[str]]] = {}
     for rank, title, each in found:
@@ -127,7 +127,7 @@ def _unmarked(found: Sequence[tuple[str, str, Leaders]]) -> list[str]:
 
 
 def _apart(told: Mapping[tuple[str, str], Sequence[str]], columns: int) -> list[str]:
-    """For each reason, the rows that are not marked for it, and where."""
+    """For each reason, the rows that it keeps from being marked, and the columns."""
     reasons: dict[tuple[str, str], list[str]] = {}
     for (row, why), titles in told.items():
         where = "" if len(titles) == columns else f" in {', '.join(dict.fromkeys(titles))}"

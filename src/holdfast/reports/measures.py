@@ -1,4 +1,4 @@
-"""How the measures of a record are shown, without any code of its benchmark."""
+"""How the measures of a record are shown, without executing code of its benchmark."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from holdfast.experiments.store import Record
 
 
 def measures(record: Record) -> Mapping[str, Measure]:
-    """The measures of a record's benchmark: of a built-in one as this version has them, of another as the record says.
+    """The measures of a record's benchmark: this version's for built-in benchmarks, the record's own for others.
 
-    So old records of ours are shown as new ones are, and reading a store executes nothing of its runs.
+    So old records of built-in benchmarks look like new ones, and reading a store executes none of its runs' code.
     """
     protocol = registry.part(record.config["benchmark"]["name"], "protocol")
     found: Mapping[str, Measure] = getattr(protocol, "MEASURES", {})

@@ -1,4 +1,4 @@
-"""What can be said of any benchmark from its records: measures, score matrices, curves, cost, significance."""
+"""The parts of a report that any benchmark has: measures, score matrices, curves, cost, significance."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from holdfast.reports.significance import LEAST, LEVEL, pairs
 from holdfast.reports.tables import shown_measures, threads_note, units, why_missing
 
 Matrix = NDArray[np.float64]
-WORLD = "On the world's small data: this is no reproduction of the paper."
+WORLD = "On small synthetic data: this does not reproduce the paper's results."
 SEEDS = 10
-"""A row has links to at most so many of its seeds."""
+"""The most seeds of a row that have links."""
 HEATMAPS = 8
-"""Heat maps of at most so many rows are drawn; a run's own page has its own."""
+"""The most rows with a heat map; each run's page has its own."""
 LINES = 16
-"""So many rows are drawn as lines or points, and all pairs of them tested: no eye, and no test, tells more apart."""
+"""The most rows drawn as lines or points and tested in pairs: neither eyes nor tests distinguish more."""
 WIDEST = 30
-"""A heat map has at most so many columns."""
+"""The most columns of a heat map."""
 HEADLINES = ("cl_score", "final_accuracy", "Acon", "log_perplexity")
-"""What a run is known by, where it has one of these."""
+"""The headline measures, by name."""
 COSTS = {
     "seconds": ("seconds of training", "seconds", 1.0),
     "passes": ("examples passed forward and backward", "passes", 1.0),
@@ -36,15 +36,15 @@ COSTS = {
 
 
 def headline(records: Sequence[Record]) -> tuple[str, Measure] | None:
-    """The one measure that stands for a run where there is room for one: the usual one, or the benchmark's first."""
+    """The measure to show if there is room for only one: the usual one, or the benchmark's first."""
     shown = shown_measures(records)
     return next(((name, shown[name]) for name in (*HEADLINES, *shown) if name in shown), None)
 
 
 def comparison(experiment: Experiment) -> TableBlock:
-    """One row an algorithm, one column a measure: the mean over the seeds with its 95 % t-interval, the best marked.
+    """A row for each algorithm, a column for each measure: the mean over seeds with its 95 % t-interval.
 
-    See `marks.mark_best` for what is marked.
+    See `marks.mark_best` for the rules.
     """
     shown = shown_measures(experiment.records)
     rows, missing = [], dict[tuple[str, str], list[str]]()
@@ -81,12 +81,12 @@ def row_head(title: str, group: Sequence[Record]) -> Cell:
 
 
 def is_bound(record: Record) -> bool:
-    """Whether a run saw all data at once: what it reaches is a bound."""
+    """Whether a run saw all data at once: its result is a bound."""
     return any(name in BOUNDS for name in record.config["transforms"])
 
 
 def learned_matrix(record: Record) -> tuple[list[str], Matrix]:
-    """The score matrix without sets that were scored only once, at the end: few-shot tests are no task of a stage."""
+    """The score matrix without sets that were scored only once, at the end: few-shot tests belong to no stage."""
     names, _, matrix = score_matrix(record.scores)
     if matrix.shape[0] != matrix.shape[1] and len(matrix) > 1:
         kept = [column for column in range(len(names)) if np.isfinite(matrix[:, column]).sum() > 1]
@@ -95,7 +95,7 @@ def learned_matrix(record: Record) -> tuple[list[str], Matrix]:
 
 
 def heatmap(records: Sequence[Record], title: str) -> Heatmap | None:
-    """The mean score matrix of a row: a line for each stage, a column for each evaluation set."""
+    """The mean score matrix of a row: a row for each stage, a column for each evaluation set."""
     found = [learned_matrix(record) for record in records]
     names = found[0][0]
     if not names or any(each[0] != names or each[1].shape != found[0][1].shape for each in found):
@@ -122,7 +122,7 @@ def heatmap(records: Sequence[Record], title: str) -> Heatmap | None:
 
 
 def over_stages(experiment: Experiment) -> list[Curves]:
-    """Three curves over the stages: what is known of what was learned, what is lost of it, what helps the next."""
+    """Three curves over the stages: the score on what was learned, how much was forgotten, and transfer to the next."""
     found = {title: [learned_matrix(r)[1] for r in group] for title, group in _drawn(experiment)}
     square = {t: m for t, m in found.items() if all(len(x) > 1 and x.shape == (len(x), len(x)) for x in m)}
     if not square:
@@ -141,13 +141,13 @@ def over_stages(experiment: Experiment) -> list[Curves]:
             values = np.array([[of_stage(m, stage) for stage in range(len(m))] for m in matrices])
             series.append(line(name, list(range(values.shape[1])), values * (100 if share else 1)))
         known = [[y for y in each.y if y is not None] for each in series]
-        if max(map(len, known)) > 1 and any(y for each in known for y in each):  # a head that grows gives only zeros
+        if max(map(len, known)) > 1 and any(y for each in known for y in each):  # a growing head only scores zero there
             curves.append(Curves(title, "after stage", label + unit, tuple(series), ticks, _left_out(experiment)))
     return curves
 
 
 def line(name: str, x: Sequence[float], values: Matrix) -> Series:
-    """A line through the means of several runs (rows), with their 95 % t-interval as its band; two runs have none.
+    """A line through the means of several runs (rows), with their 95 % t-interval as a band; none for two runs.
 
     >>> line("er", [1, 2], np.array([[1.0, 4.0], [3.0, 4.0]])).y
     (2.0, 4.0)
@@ -165,7 +165,7 @@ def line(name: str, x: Sequence[float], values: Matrix) -> Series:
 
 
 def cost_table(experiment: Experiment) -> TableBlock:
-    """What each algorithm cost, as means over its seeds."""
+    """The cost of each algorithm, as means over its seeds."""
     columns = {
         "steps": "steps",
         "seconds": "seconds",
@@ -184,12 +184,12 @@ def cost_table(experiment: Experiment) -> TableBlock:
         )
         for title, group in experiment.rows.items()
     )  # fmt: skip
-    notes = ("Passes count examples. Memory is what the algorithm keeps beside the model.",)
+    notes = ("Passes count examples. Memory is what the algorithm keeps in addition to the model.",)
     return TableBlock("What it cost", ("algorithm", *columns.values()), rows, notes)
 
 
 def cost_plots(experiment: Experiment) -> list[Scatter]:
-    """Cost against score: passes, seconds, bytes."""
+    """Scatter plots of score against cost: passes, seconds, bytes."""
     if (found := headline(experiment.records)) is None:
         return []
     name, measure = found
@@ -251,9 +251,9 @@ def significance(experiment: Experiment) -> list[Block]:
 
 
 def bar_series(title: str, group: Sequence[Record], names: Iterable[str], own: str = "") -> Series | None:
-    """A row's measures as bars, in percent, with their intervals: over three seeds or more, or of the run itself.
+    """A row's measures as bars, in percent, with intervals over three seeds or more, or of the run itself.
 
-    `own` is what the name of a measure ends with where it is the half width of one run's own interval.
+    `own` is the ending of a measure's name if it is the half width of one run's own interval.
     """
     cells = [mean_cell([record.summary.get(name) for record in group], 100.0) for name in names]
     if all(cell.number is None for cell in cells):

@@ -1,4 +1,4 @@
-"""Measures pooled over tasks, where runs stand beside each other: over the tasks that every one of them learned."""
+"""Measures pooled over tasks, for runs in one table: over the tasks that every one of them learned."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ OLD = "an earlier version pooled all tasks, learned or not: run it again"
 
 
 def pooled(rows: Rows) -> tuple[dict[str, tuple[Record, ...]], tuple[str, ...]]:
-    """Rows of one table with their pooled measures taken over the same tasks, and a note on each that is left out.
+    """Rows of one table with pooled measures over the same tasks, and a note on each task that is left out.
 
-    The rows come back as they are where their benchmark has no such measures.
+    Rows of a benchmark without such measures are returned unchanged.
     """
     found = dict(rows)
     known = {name: measure for group in rows.values() for r in group for name, measure in measures(r).items()}
@@ -35,7 +35,7 @@ def pooled(rows: Rows) -> tuple[dict[str, tuple[Record, ...]], tuple[str, ...]]:
 
 
 def _again(record: Record, name: str, shares: Shares | None, without: Sequence[str]) -> Record:
-    """A record with this measure over the tasks that count."""
+    """A record with this measure pooled over the tasks that count."""
     if record.summary.get(name) is None and not shares:
         return record
     value = pool(shares, without) if shares else None
@@ -47,7 +47,7 @@ def _again(record: Record, name: str, shares: Shares | None, without: Sequence[s
 
 
 def _shares(record: Record, name: str) -> Shares | None:
-    """What each task adds to a measure of a record; None where neither the record nor its scores say."""
+    """What each task contributes to a measure of a record; None if neither the record nor its scores tell."""
     if record.shares:
         kept = record.shares.get(name)
         return None if kept is None else {task: Share(**share) for task, share in kept.items()}
@@ -59,7 +59,7 @@ def _shares(record: Record, name: str) -> Shares | None:
 
 
 def _note(measure: Measure, task: str, shares: Mapping[str, Sequence[Shares | None]]) -> str:
-    """Which rows a task is left out for."""
+    """The rows because of which a task is left out."""
     who = []
     for title, group in shares.items():
         there = [each[task] for each in group if each and task in each]

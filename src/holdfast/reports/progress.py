@@ -1,4 +1,4 @@
-"""The runs of a store that are being worked on now: where each stands, and how long it may still take."""
+"""The active runs of a store: the progress of each, and how long it may still take."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from holdfast.experiments.store import RunFolder, Store
 from holdfast.reports.runs import Run, read_run
 
 QUIET = 15.0
-"""A run that has told nothing for so many seconds is said to be silent."""
+"""After this many seconds without an update, a run is reported as silent."""
 
 
 @dataclass(frozen=True)
 class Going:
-    """A run that is being worked on."""
+    """An active run."""
 
     id: str
     title: str
@@ -37,18 +37,18 @@ class Going:
 
 @dataclass(frozen=True)
 class StoreProgress:
-    """A store at one moment."""
+    """The state of a store at one moment."""
 
     going: tuple[Going, ...]
-    """The runs that are being worked on."""
+    """The active runs."""
     counts: Mapping[str, int]
-    """How many runs there are of each status."""
+    """The number of runs of each status."""
     broken: Mapping[str, str]
-    """What is wrong with those that cannot be read, by their ids."""
+    """What is wrong with unreadable runs, by id."""
 
 
 def look(path: Path, now: float | None = None) -> StoreProgress:
-    """The runs of a store that go on now, how many there are of each status, and which are broken."""
+    """The active runs of a store, the number of runs of each status, and which are broken."""
     if not path.is_dir():
         raise UserError(f"there is no store at {path}: `holdfast run --out {shlex.quote(str(path))}` makes one")
     going, broken, counts = [], {}, Counter[str]()
@@ -64,7 +64,7 @@ def look(path: Path, now: float | None = None) -> StoreProgress:
 
 
 def _read(folder: RunFolder) -> Run:
-    """How a run stands. One that is done stays as it is, and is read again only when one of its files was changed."""
+    """The status of a run. A finished run is read again only if one of its files changed."""
     if folder.status() != "done":
         return read_run(folder.path)
     files = (folder.path / name for name in ("config.json", "environment.json", "record.json"))
@@ -78,7 +78,7 @@ def _read_done(path: Path, changed: tuple[int, ...]) -> Run:
 
 
 def standing(run: str, title: str, told: Mapping[str, Any], now: float) -> Going:
-    """Where a run stands, from what it told last.
+    """The progress of a run, from what it wrote last.
 
     >>> told = {"stage": "b", "index": 1, "stages": 2, "step": 50, "steps": 100, "loss": 0.5, "evaluating": "",
     ...         "examples_per_second": 320.0, "began": 100.0, "done_at_begin": 0.0, "updated": 160.0}

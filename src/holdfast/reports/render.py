@@ -22,7 +22,7 @@ KINDS = {"png": "image/png", "jpg": "image/jpeg", "jpeg": "image/jpeg", "svg": "
 
 @functools.cache
 def environment() -> Environment:
-    """The templates, with what they call; all text is escaped."""
+    """The templates with the functions that they call; all text is escaped."""
     found = Environment(
         loader=FileSystemLoader(TEMPLATES),
         autoescape=True,
@@ -53,7 +53,7 @@ def render(template: str, **values: Any) -> str:
 
 @functools.cache
 def policy() -> str:
-    """What a browser lets a page do: show itself and run our script, and nothing that a record may have smuggled in."""
+    """What a browser lets a page do: show itself and run our script, and nothing that a record might contain."""
     script = base64.b64encode(hashlib.sha256(asset("report.js").encode()).digest()).decode()
     own = "'self' file:"
     return "; ".join(
@@ -70,9 +70,9 @@ def policy() -> str:
 
 @functools.cache
 def asset(name: str) -> Markup:
-    """A style sheet or script as it is, for a page to hold."""
+    """A style sheet or script, to be included in a page."""
     text = (TEMPLATES / name).read_text(encoding="utf-8")
-    assert "</s" not in text, "it would end the element that holds it"
+    assert "</s" not in text, "it would close the element that contains it"
     return Markup(text)
 
 
@@ -91,12 +91,12 @@ def page_name(run: str) -> str:
 
 
 def data_uri(picture: PictureBlock) -> str:
-    """A picture within the page."""
+    """A picture embedded in the page."""
     return f"data:{KINDS[picture.kind]};base64,{base64.b64encode(picture.content).decode()}"
 
 
 def _text_columns(table: TableBlock) -> list[bool]:
-    """Which columns hold words: they are not set to the right."""
+    """The columns of text, which are not right-aligned."""
     columns = zip(*table.rows, strict=True)
     found = [
         all(cell.number is None and not cell.published for cell in column) and any(cell.text for cell in column)
@@ -125,7 +125,7 @@ def _legend(block: Curves | Bars | Scatter) -> Markup:
 
 
 def _numbers(block: Curves | Bars | Scatter) -> tuple[list[str], list[list[str]]]:
-    """The same as a table, for those who cannot see the picture."""
+    """The data of a figure as a table, for readers who cannot see it."""
     if isinstance(block, Scatter):
         return ["", block.x_label, block.y_label], [[p.name, f"{p.x:,.6g}", f"{p.y:,.4g}"] for p in block.points]
     if isinstance(block, Bars):
@@ -147,7 +147,7 @@ def _told(value: float | None, width: float | None) -> str:
 
 
 def _runs_of_figures(blocks: Sequence[Block]) -> list[tuple[bool, list[Block]]]:
-    """Blocks in their order, figures that follow each other together: they stand side by side where there is room."""
+    """Blocks in order, with consecutive figures grouped: they are shown side by side if there is room."""
     found: list[tuple[bool, list[Block]]] = []
     for block in blocks:
         wide = isinstance(block, TableBlock | Note)

@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     import pandas  # type: ignore[import-untyped, import-not-found, unused-ignore]
 
 SETTINGS = ("scale", "setting", "order")
-"""The settings of a benchmark that have a column of their own."""
+"""The settings of a benchmark that have their own columns."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """One run: what it was, how it stands, and its record once it is done.
+    """One run: its configuration, its status, and its record once it is done.
 
-    A file that is broken, or that is no record of a run, makes a run of the status `broken`; `problem` says why.
+    A run with a broken or invalid file has the status `broken`; `problem` says why.
     """
 
     id: str
@@ -38,7 +38,7 @@ class Run:
 
     @property
     def benchmark(self) -> str:
-        """The benchmark's name; empty where the configuration is broken."""
+        """The benchmark's name; empty if the configuration is broken."""
         return str(self.config["benchmark"]["name"]) if self.config else ""
 
     @property
@@ -58,16 +58,16 @@ class Run:
 
     @property
     def summary(self) -> Mapping[str, float | None]:
-        """The measures; empty where the run is not done."""
+        """The measures; empty if the run is not done."""
         return self.record.summary if self.record else {}
 
     @property
     def scores(self) -> tuple[Score, ...]:
-        """The score log; empty where the run is not done."""
+        """The score log; empty if the run is not done."""
         return self.record.scores if self.record else ()
 
     def row(self) -> dict[str, Any]:
-        """The run as a row of a table: what it was, its measures, its cost, and every setting."""
+        """The run as a row of a table: its configuration, measures, cost and every setting."""
         named = self.config.get("benchmark", {})
         record = self.record
         return {
@@ -85,7 +85,7 @@ class Run:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Every setting by its owner and name, such as `replay.capacity`; a list where stages differ in it."""
+        """Every setting by owner and name, such as `replay.capacity`; a list if stages differ in it."""
         if not self.config:
             return {}
         owners = [("benchmark", self.config["benchmark"]), ("model", self.config["model"])]
@@ -101,7 +101,7 @@ class Run:
 
 
 class Runs(Drawn, Sequence[Run]):
-    """The runs of a store, the oldest first. Printed, or shown in a notebook, they are tables."""
+    """The runs of a store, the oldest first. They print as tables, also in a notebook."""
 
     def __init__(self, runs: Sequence[Run], path: Path) -> None:
         self._runs, self.path = tuple(runs), path
@@ -136,7 +136,7 @@ class Runs(Drawn, Sequence[Run]):
         return Runs([run for run, row in rows if all(row[name] == value for name, value in wanted.items())], self.path)
 
     def to_pandas(self) -> pandas.DataFrame:
-        """A row for each run: what it was, its measures, its cost, and every setting."""
+        """A row for each run: its configuration, measures, cost and every setting."""
         return _pandas().DataFrame([run.row() for run in self])
 
     def scores_to_pandas(self) -> pandas.DataFrame:
@@ -150,7 +150,7 @@ class Runs(Drawn, Sequence[Run]):
 
 
 def load(store: str | Path) -> Runs:
-    """The runs of a store, or the one run whose folder this is.
+    """The runs of a store, or the one run in the given folder.
 
     >>> load("no/such/store")
     Traceback (most recent call last):
@@ -166,7 +166,7 @@ def load(store: str | Path) -> Runs:
 
 
 def read_run(path: Path) -> Run:
-    """The run in a folder; one that cannot be read is broken, and says why."""
+    """The run in a folder; if it cannot be read, its status is `broken`, with the reason."""
     folder, config, command = RunFolder(path), {}, ""
     try:
         if (path / "config.json").exists():
@@ -187,7 +187,7 @@ def read_run(path: Path) -> Run:
 
 
 def on_world(environment: Mapping[str, Any]) -> bool:
-    """Whether a run's data is the world's; where its record does not say, whether its command names no folder of data.
+    """Whether a run's data is synthetic; if its record does not say, whether its command names no folder of data.
 
     >>> on_world({"command": "holdfast run table --seed 1"}), on_world({"command": "holdfast run table --data folder"})
     (True, False)
@@ -214,11 +214,11 @@ def _age(path: Path) -> tuple[float, str]:
 
 def _failure(path: Path) -> str:
     lines = RunFolder(path).failure().strip().splitlines()
-    return lines[-1] if lines else "it failed and left no word"
+    return lines[-1] if lines else "it failed without a message"
 
 
 def _check_config(config: Any, where: str) -> None:
-    """Refuse what a table could not show."""
+    """Raise a UserError for values that a table could not show."""
     right = (
         isinstance(config, dict)
         and all(isinstance(config[part], dict) and isinstance(config[part]["name"], str) for part in _NAMED)
@@ -228,29 +228,29 @@ def _check_config(config: Any, where: str) -> None:
         and isinstance(config["seed"], int)
     )
     if not right:
-        raise UserError(f"{where} is no configuration of a run")
-    json.dumps(config, sort_keys=True)  # keys that do not sort, or that are no text
+        raise UserError(f"{where} is not a configuration of a run")
+    json.dumps(config, sort_keys=True)  # raises for keys that do not sort, or are not text
 
 
 def _check_record(record: Record, name: str) -> None:
     _check_config(record.config, "the configuration in record.json")
     if record.id != name:
-        raise UserError(f"record.json is that of run {record.id}, and its folder is {name}: it was copied here by hand")
+        raise UserError(f"record.json belongs to run {record.id}, but its folder is {name}: it was copied here by hand")
     numbers = [*record.summary.values(), *record.cost.values(), *record.chance.values()]
     if not all(value is None or (isinstance(value, int | float) and value == value) for value in numbers):
-        raise UserError("record.json has a measure that is no number")
+        raise UserError("record.json has a measure that is not a number")
     for score in record.scores:
         if not (isinstance(score.stage, int) and isinstance(score.step, int) and isinstance(score.name, str)):
-            raise UserError("record.json has a score of no stage, step or name")
+            raise UserError("record.json has a score without a valid stage, step or name")
         if not isinstance(score.score, int | float):
-            raise UserError(f"record.json has a score of {score.name!r} that is no number")
+            raise UserError(f"record.json has a score of {score.name!r} that is not a number")
     if not isinstance(record.environment, dict) or not isinstance(record.reasons, dict):
-        raise UserError("record.json is no record of a run")
+        raise UserError("record.json is not a record of a run")
 
 
 _NAMED = ("benchmark", "model")
 _OWN = ("seed", "benchmark", "model", "algorithms", "training", "transforms", "parts")
-"""Entries of a configuration that `Run.row` shows by themselves, or that are no settings."""
+"""Entries of a configuration that `Run.row` shows separately, or that are not settings."""
 
 
 def _pandas() -> Any:

@@ -1,7 +1,7 @@
 """A benchmark's own section of a report, in its paper's layout.
 
-A section is `section(records) -> blocks`, in `report.py` of the benchmark's folder: from records alone and without
-torch. It gets the records of its own family, whatever their scale, model and settings, and says with each of its
+A section is `section(records) -> blocks`, in `report.py` of the benchmark's folder: it uses records alone, without
+torch. It receives the records of its own family, whatever their scale, model and settings, and states with each of its
 tables what is not comparable.
 """
 
@@ -26,7 +26,7 @@ def section(family: str, records: Sequence[Record]) -> list[Block]:
         return []
     try:
         return list(own.section(records))
-    except Exception as error:  # a foreign record may lack anything
+    except Exception as error:  # an external record may lack anything
         return [Note(f"The section on {family} could not be made: {type(error).__name__}: {error}", problem=True)]
 
 

@@ -1,4 +1,4 @@
-"""Records and runs as they show themselves: tables of text, and of HTML in a notebook."""
+"""Records and runs as text tables, and as HTML tables in a notebook."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from holdfast.reports.runs import Runs
 from holdfast.reports.terminal import WIDE, table_of
 
 MOST = 10
-"""So many runs that are not done are named."""
+"""The most unfinished runs that are listed."""
 
 
 def as_text(found: Any) -> str:
@@ -49,7 +49,7 @@ def as_html(found: Any) -> str:
 
 
 def _parts(found: Any) -> tuple[Sequence[TableBlock], Sequence[str]]:
-    """The tables, and what else is said."""
+    """The tables, and the lines below them."""
     if isinstance(found, Record):
         again = found.environment.get("command") or found.environment.get("again")
         lines = [f"run {found.id}, seed {found.config['seed']}", *([f"again: {again}"] if again else [])]

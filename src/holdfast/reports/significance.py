@@ -1,7 +1,7 @@
 """Whether one algorithm beats another, and which ones may be marked as the best: paired over the seeds, corrected.
 
 The runs of two algorithms with the same seed have the same data order and first weights, so their difference is taken
-seed by seed. With the few seeds that anyone runs, a bootstrap of them is too sure of itself; Student's t is exact for
+seed by seed. With as few seeds as are usual, a bootstrap is overconfident; Student's t is exact for
 normally distributed differences at any count.
 """
 
@@ -16,10 +16,10 @@ from holdfast import metrics
 
 LEVEL = 0.05
 MARK_LEVEL = 0.04
-"""The level of the tests that decide marks. At 5 %, two equal rows would show a single winner in exactly 5 % of tables,
+"""The level of the tests that decide marks. At 5 %, two equal rows would have a single winner in exactly 5 % of tables,
 and in more where scores on few test examples give the same difference for every seed."""
 LEAST = 3
-"""Fewer pairs than this are not tested: with two, t needs a difference of 13 standard errors."""
+"""The fewest pairs that are tested: with two, t needs a difference of 13 standard errors."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ def paired_t(differences: Sequence[float]) -> float:
     0.0742
     """
     if len(differences) < 2:
-        return metrics.Undefined("one pair says nothing about chance")
+        return metrics.Undefined("one pair cannot be tested")
     mean, deviation = metrics.mean(differences), metrics.standard_deviation(differences)
     scale = max(map(abs, differences))
     if deviation <= 1e-12 * scale or not scale:
@@ -60,7 +60,7 @@ def paired_t(differences: Sequence[float]) -> float:
 def holm(p_values: Sequence[float]) -> list[float]:
     """P-values corrected by Holm's step-down (1979): the k-th smallest of m times m - k + 1, never falling.
 
-    What is undefined stays so, and counts as no test.
+    Undefined values stay undefined, and do not count as tests.
 
     >>> holm([0.01, 0.04, 0.03])
     [0.03, 0.06, 0.06]
@@ -96,20 +96,20 @@ class Leaders:
     why: str = ""
     """Why no row is marked."""
     apart: Mapping[str, str] = field(default_factory=dict)
-    """Rows that could not be compared, or that would be marked but for another reason, with that reason."""
+    """Rows that could not be compared, or are not marked for another reason, with that reason."""
     seeds: tuple[int, ...] = ()
-    """Over how many common seeds the tests were, each count once."""
+    """The numbers of common seeds in the tests, each once."""
 
 
 def leaders(
     values: Mapping[str, Mapping[int, float]], higher: bool | None, chance: Mapping[str, float] | None = None
 ) -> Leaders:
-    """The rows to mark, from each row's values by seed: the best mean, and what it does not beat.
+    """The rows to mark, from each row's values by seed: the best mean, and the rows that it does not beat.
 
     The row with the best mean is tested against each other row that shares enough seeds with it: paired t, two-sided,
-    corrected by Holm over these tests. A row is left unmarked where the test finds it worse. The same difference for
-    every seed counts as p = 0, its limit. `chance` says what guessing scores: no row is marked whose 95 % interval over
-    its seeds reaches it.
+    corrected by Holm over these tests. A row that the test finds worse is not marked. The same difference for
+    every seed counts as p = 0, its limit. `chance` is what guessing scores: a row whose 95 % interval over its seeds
+    reaches it is not marked.
 
     >>> er, ewc, si = ({0: 61, 1: 64, 2: 62}, {0: 60, 1: 66, 2: 60}, {0: 21, 1: 25, 2: 20})
     >>> sorted(leaders({"er": er, "ewc": ewc, "si": si}, higher=True).names)
@@ -148,7 +148,7 @@ def leaders(
     marked = ties - {name for name, level in guessed.items() if not above(list(known[name].values()), level)}
     if not marked:
         return Leaders(why="no score is above chance")
-    if len(marked) == 1 < len(ties):  # alone it would be the winner, which the test does not support
+    if len(marked) == 1 < len(ties):  # alone it would appear to be the winner, which the test does not support
         return Leaders(why="the best is not distinguishable from a score that is not above chance")
     apart |= dict.fromkeys(ties - marked, "not above chance")
     return Leaders(frozenset(marked), "", apart, tuple(sorted({*map(len, tested.values())})))
@@ -160,7 +160,7 @@ def above(values: Sequence[float], level: float) -> bool:
 
 
 def _differences(first: Mapping[int, float], second: Mapping[int, float]) -> list[float]:
-    """What two rows differ by for each common seed; differences that are equal but for rounding are made equal."""
+    """The difference of two rows for each common seed; differences equal up to rounding are made equal."""
     seeds = sorted(first.keys() & second.keys())
     step = 1e-12 * max((max(abs(first[seed]), abs(second[seed])) for seed in seeds), default=0.0)
     return [round((first[seed] - second[seed]) / step) * step if step else 0.0 for seed in seeds]

@@ -13,12 +13,12 @@ from holdfast.reports.blocks import Bars, Curves, Scatter
 WIDTH, HEIGHT = 420, 250
 LEFT, RIGHT, TOP, BOTTOM = 46, 10, 10, 40
 COLOURS = 8
-"""Series beyond so many take the first colours again, with another dash and mark."""
+"""The number of colours; further series reuse them with another dash and marker."""
 
 
 @dataclass(frozen=True)
 class Axis:
-    """Numbers to places on the page, and the round numbers that are told beside it."""
+    """Maps numbers to positions on the page, and has the round numbers to print beside it."""
 
     low: float
     high: float
@@ -27,17 +27,17 @@ class Axis:
     logarithmic: bool = False
 
     def place(self, value: float) -> float:
-        """Where a number lies."""
+        """The position of a number."""
         low, high, value = (math.log10(v) if self.logarithmic else v for v in (self.low, self.high, value))
         return self.start + (value - low) / ((high - low) or 1) * (self.end - self.start)
 
     def ticks(self) -> list[float]:
-        """Round numbers, about five of them."""
+        """About five round numbers."""
         return decades(self.low, self.high) if self.logarithmic else round_numbers(self.low, self.high)
 
 
 def round_numbers(low: float, high: float, about: int = 5) -> list[float]:
-    """The multiples of 1, 2 or 5 times a power of ten from low to high, about so many.
+    """About `count` multiples of 1, 2 or 5 times a power of ten, from low to high.
 
     >>> round_numbers(0, 97)
     [0.0, 20.0, 40.0, 60.0, 80.0]
@@ -54,7 +54,7 @@ def round_numbers(low: float, high: float, about: int = 5) -> list[float]:
 
 
 def decades(low: float, high: float) -> list[float]:
-    """Powers of ten from low to high, with their halves where these are few.
+    """Powers of ten from low to high, with values in between if these are few.
 
     >>> decades(20, 3000)
     [20, 50, 100, 200, 500, 1000, 2000]
@@ -68,7 +68,7 @@ def decades(low: float, high: float) -> list[float]:
 
 
 def short(value: float) -> str:
-    """A number as an axis tells it.
+    """A number as an axis shows it.
 
     >>> short(1500000), short(20000), short(0.25), short(-4)
     ('1.5M', '20k', '0.25', '-4')
@@ -86,7 +86,7 @@ def curves(block: Curves) -> Markup:
     ys = [y + sign * width for y, width in spread if y is not None for sign in (-1, 1)]
     means = [y for y, _ in spread if y is not None]
     low, high = min(means, default=0.0), max(means, default=1.0)
-    # A band of two or three seeds may be wider than all values: it is cut, not followed.
+    # A band of two or three seeds may be wider than all values: it is clipped, and does not widen the axis.
     room = max(high - low, 1e-9)
     low, high = max(min(ys, default=low), low - room), min(max(ys, default=high), high + room)
     low = min(low, 0.0) if block.from_zero else low
@@ -163,7 +163,7 @@ def scatter(block: Scatter) -> Markup:
 
 
 def legend(names: Sequence[str]) -> Markup:
-    """The names of series with their marks."""
+    """The legend: names of series with their markers."""
     items = "".join(
         f'<li><svg class="key" viewBox="0 0 22 12" aria-hidden="true"><path class="line {_look(n)}" d="M1 6H21"/>'
         f"{_mark(11, 6, n, '')}</svg>{escape(name)}</li>"

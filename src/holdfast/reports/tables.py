@@ -13,12 +13,12 @@ from holdfast.reports.measures import measures
 from holdfast.reports.pooled import pooled
 
 MOST = 8
-"""Of a benchmark that says nothing of its measures, at most so many are shown."""
+"""The most measures shown of a benchmark that does not describe them."""
 
 
 @dataclass(frozen=True)
 class Grid:
-    """A table as text: a title, column heads, rows, and what a reader must know about them."""
+    """A table as text: a title, column heads, rows, and notes that a reader must know."""
 
     title: str
     columns: tuple[str, ...]
@@ -27,7 +27,7 @@ class Grid:
 
 
 def shown_measures(records: Sequence[Record]) -> dict[str, Measure]:
-    """The measures that these records have, as their benchmark shows them; unknown ones as plain numbers."""
+    """The measures of these records, as their benchmark shows them; unknown ones as plain numbers."""
     known = {name: measure for record in records for name, measure in measures(record).items()}
     there = {name for record in records for name in record.summary}
     found = {name: measure for name, measure in known.items() if name in there}
@@ -35,7 +35,7 @@ def shown_measures(records: Sequence[Record]) -> dict[str, Measure]:
 
 
 def comparison(records: Sequence[Record]) -> Grid:
-    """One row an algorithm, one column a measure: the mean over seeds, and its 95 % t-interval."""
+    """A row for each algorithm and a column for each measure: the mean over seeds, and its 95 % t-interval."""
     benchmark = records[0].config["benchmark"]["name"]
     shown, costs = shown_measures(records), getattr(registry.part(benchmark, "protocol"), "COSTS", {})
     shown = {**shown, **{name: m for name, m in costs.items() if any(name in record.cost for record in records)}}
@@ -56,7 +56,7 @@ def comparison(records: Sequence[Record]) -> Grid:
     else:
         notes = [f"{unit}one seed, so without an interval (--seeds 3 gives one)."]
     notes += left_out
-    alike: dict[tuple[str, str], list[str]] = {}  # what is true of several rows is said once
+    alike: dict[tuple[str, str], list[str]] = {}  # what holds for several rows is stated once
     for (title, reason), names in missing.items():
         alike.setdefault((", ".join(names), reason), []).append(title)
     notes += [f"{', '.join(who)}: no {names}: {reason}." for (names, reason), who in alike.items()]
@@ -65,7 +65,7 @@ def comparison(records: Sequence[Record]) -> Grid:
 
 
 def threads_note(rows: Mapping[str, Sequence[Record]]) -> list[str]:
-    """A note where the runs of a table computed with different numbers of threads on a CPU; else none."""
+    """A note if the runs of a table used different numbers of CPU threads."""
     found: dict[int, list[str]] = {}
     for title, records in rows.items():
         for where in (record.environment for record in records):
@@ -83,14 +83,14 @@ def why_missing(record: Record, name: str, measure: Measure) -> str:
     if name in record.reasons:
         return record.reasons[name]
     if measure.asked:
-        return f"it needs runs that were not asked for ({measure.asked})"
+        return f"it needs runs that were not requested ({measure.asked})"
     if (stages := record.config.get("stages")) is not None:
-        return f"of its stages, only {stages} {'was' if stages == 1 else 'were'} learned"
-    return "this record was made before there was such a measure"
+        return f"only {stages} of its stages {'was' if stages == 1 else 'were'} learned"
+    return "this record is older than the measure"
 
 
 def units(shown: Sequence[Measure]) -> str:
-    """Which of the measures are in percent, as the beginning of a note.
+    """Which of the measures are in percent, as the start of a note.
 
     >>> units([Measure("BLEU-1", higher=True), Measure("PPL", higher=False, factor=1)])
     'BLEU-1 in percent; '
@@ -114,7 +114,7 @@ def matrix(record: Record, split: str = "test") -> Grid:
 
 
 def _value(record: Record, name: str) -> float | None:
-    """A measure of a run, or what it cost."""
+    """A measure or a cost of a run, as text."""
     return record.summary[name] if name in record.summary else record.cost.get(name)
 
 

@@ -130,7 +130,7 @@ def test_a_table_says_where_its_tests_are_not_the_papers(settings, told):
 
 def test_the_table_stands_beside_the_papers_and_says_what_it_is_not(done):
     text = holdfast("table", done[0]).stdout
-    assert "no reproduction" in text
+    assert "not reproduce" in text
     assert "[8.38]" in text, "Finetune's Acon in Table 1"
 
 
