@@ -92,8 +92,7 @@ class Entry:
 
 BENCHMARKS: dict[str, Entry] = {
     "patterns": Entry(
-        "holdfast.benchmarks.patterns.benchmark:Patterns",
-        "ten procedural image classes in stages: no download, seconds to run",
+        "holdfast.benchmarks.patterns.benchmark:Patterns", "ten procedural classes: no download, seconds to run"
     ),
     "folder": Entry("holdfast.benchmarks.folder.benchmark:FolderData", "your own pictures, in a folder for each class"),
     "dataset": Entry(
@@ -128,6 +127,9 @@ BENCHMARKS: dict[str, Entry] = {
         "phrases of Flickr30k's captions from a shifting stream, with up to a thousand nouns",
         ("flickr-shift",),
     ),
+    "viscoll:flickr8k": Entry(
+        "holdfast.benchmarks.viscoll.benchmark:Flickr8kShift", "phrases of Flickr8k's photographs from such a stream"
+    ),
     "clvqa": Entry(
         "holdfast.benchmarks.clvqa.benchmark:Clvqa",
         "Wh- and yes/no-questions on CLEVR in either order, with one output layer",
@@ -154,6 +156,7 @@ _DATASETS = {
     "inaturalist2019": "pictures of 1,010 species",
     "places365": "pictures of 365 kinds of place",
     "coco": "pictures with objects and captions, under the names of 2014 and 2017",
+    "flickr8k": "photographs with five captions each",
     "flickr30k_entities": "captions whose phrases are tied to boxes",
     "nikolaus": "COCO without 24 pairs of words, for compositional tests",
     "clevr": "questions about blocks, with the programs that answer them",

@@ -99,6 +99,7 @@ def test_the_earlier_climb_has_the_same_inconsistencies_but_those_of_uniter():
 
 def test_counts_of_the_other_papers():
     assert count("viscoll", "mean-per-task") == {"1": (2, 1)}
+    assert count("viscoll", "released-length") == {"1": (2, 1)}, "3.380 words in Flickr-shift"
     assert count("viscoll", "repeated") == {"5": (3, 0)}
     wrong = {"1", "5", "6", "10"}
     assert count("clvqa", "row-total") == {str(n): (8, int(str(n) in wrong)) for n in range(1, 11)}

@@ -90,6 +90,17 @@ class Regions:
         return Regions(self.values[part], self.boxes[part], self.counts[part], self.ids[part])
 
 
+def grid_cells(down: int, across: int) -> NDArray[np.float32]:
+    """The corners of a map's cells, row by row, as shares of the sides.
+
+    >>> grid_cells(1, 2).tolist()
+    [[0.0, 0.0, 0.5, 1.0], [0.5, 0.0, 1.0, 1.0]]
+    """
+    top, left = np.meshgrid(np.arange(down), np.arange(across), indexing="ij")
+    corners = np.stack([left / across, top / down, (left + 1) / across, (top + 1) / down], 2)
+    return corners.reshape(-1, 4).astype(np.float32)
+
+
 def open_or_write(folder: Path, rows: Iterator[ImageRegions], order: Iterable[str] | None = None) -> Regions:
     """Open the regions in a folder, first writing the rows (whole or not at all) if they are missing or damaged.
 

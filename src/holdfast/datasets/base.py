@@ -7,7 +7,7 @@ import json
 import reprlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
@@ -95,6 +95,10 @@ class Dataset:
     lacks: Callable[[Path, str], Sequence[str]] = lambda folder, split: ()
     beside: tuple[str, ...] = ()
     """Folders beside its own that may contain its pictures."""
+    annotations: Callable[[Path, str, Reading], Iterator[Example]] | None = None
+    """Reads the same examples without their pictures, which some benchmarks do not need."""
+    pictured: Callable[[Path], bool] = lambda folder: True
+    """Whether a folder has any of its pictures; asked only where they are not needed."""
 
     def examples(self, folder: Path | str, split: str, reading: Reading | None = None) -> Iterator[Example]:
         """The examples of a split, in the order of the files."""
@@ -106,6 +110,18 @@ class Dataset:
         """Whether a folder holds this dataset, without looking at anything outside it."""
         with within(bounds(folder, *self.beside)):
             return self.present(folder)
+
+    def without_pictures(self) -> Dataset:
+        """The same dataset, read without its pictures."""
+        assert self.annotations is not None
+        return replace(self, read=self.annotations)
+
+    def shows(self, folder: Path) -> bool:
+        """Whether a folder has pictures of this dataset, or must have them."""
+        if self.annotations is None:
+            return True
+        with within(bounds(folder, *self.beside)):
+            return self.pictured(folder)
 
     def _bounded(self, folder: Path, split: str, reading: Reading) -> Iterator[Example]:
         """Yield what the reader yields, but prevent it and its examples from leaving the folder."""

@@ -89,6 +89,9 @@ def _check_split(dataset: Dataset, folder: Path, split: str, every_image: bool) 
     reading, count = Reading(skip=1_000_000_000), 0
     shown: dict[Path, list[str]] = {}  # never a dataset's stored arrays: they would fill the memory
     official = dataset.counts.get(split)
+    shows = dataset.shows(folder)
+    if not shows:
+        dataset = dataset.without_pictures()
     try:
         for example in dataset.examples(folder, split, reading):
             count += 1
@@ -105,7 +108,7 @@ def _check_split(dataset: Dataset, folder: Path, split: str, every_image: bool) 
             for number in shown[path]:
                 broken.setdefault(number, Problem(str(path), f"example {number}", what))
     problems = (*reading.problems, *broken.values())
-    lacks = tuple(dataset.lacks(folder, split))
+    lacks = (*dataset.lacks(folder, split), *(() if shows else ("the pictures",)))
     return Finding(dataset.name, str(folder), split, count, official, problems, lacks=lacks, aside=dict(reading.aside))
 
 

@@ -7,7 +7,7 @@ shows, but not the order of a box's numbers: boxes are left out rather than gues
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -212,9 +212,17 @@ def _from_hub(row: Row, split: str, number: int, folder: Path) -> Example:
 
 
 _OFFICIAL = Dataset(
-    name="coco", splits=tuple(_COUNTS), read=_read, present=_present, beside=("coco",), counts=_COUNTS, lacks=_lacks
+    name="coco",
+    splits=tuple(_COUNTS),
+    read=_read,
+    present=_present,
+    beside=("coco",),
+    counts=_COUNTS,
+    lacks=_lacks,
+    annotations=partial(_read, pictures=False),
+    pictured=lambda folder: not _present(folder) or ImageFiles(*coco_roots(folder)).any_folder(_COUNTS),
 )
 _COLUMNS = ("image_id", "image", "width", "height", "objects")
 DATASET = with_hub(_OFFICIAL, Hub(_COLUMNS, _from_hub, {"train2017": "train", "val2017": "val"}, common=True))
-ANNOTATIONS = replace(_OFFICIAL, read=partial(_read, pictures=False))
+ANNOTATIONS = _OFFICIAL.without_pictures()
 """The contents of the annotation files, for uses without images: examples without them."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -43,8 +43,7 @@ def _read(folder: Path, split: str, reading: Reading, *, pictures: bool = True) 
     root = _root(folder)
     listing = first_file(root, [f"{split}.txt"], "copy the split lists of Flickr30k Entities there")
     unrelated = _unrelated(root, reading)
-    beside = folder.parent
-    files = ImageFiles(root, folder, folder / "flickr30k", beside, beside / "flickr30k", beside / "snli_ve")
+    files = _image_files(folder)
     sheets = ImageFiles(root)
     lines = [line.strip() for line in read_text(listing).split("\n")]
     if not any(lines):
@@ -90,6 +89,11 @@ def _root(folder: Path) -> Path:
     """The folder that contains `Sentences`: archives are unpacked flat, or into a folder of their own."""
     places = (folder, folder / "annotations", folder / "Flickr30kEntities")
     return next((place for place in places if (place / "Sentences").is_dir()), folder)
+
+
+def _image_files(folder: Path) -> ImageFiles:
+    beside = folder.parent
+    return ImageFiles(_root(folder), folder, folder / "flickr30k", beside, beside / "flickr30k", beside / "snli_ve")
 
 
 def _find(files: ImageFiles, names: list[str], remedy: str) -> Path:
@@ -214,6 +218,8 @@ DATASET = Dataset(
     present=_present,
     beside=("flickr30k", "flickr30k_images", "flickr30k-images", "images", "snli_ve"),
     counts={"train": 29_783 * _CAPTIONS, "val": 1_000 * _CAPTIONS, "test": 1_000 * _CAPTIONS},
+    annotations=partial(_read, pictures=False),
+    pictured=lambda folder: _image_files(folder).any_folder(_FOLDERS),
 )
-ANNOTATIONS = replace(DATASET, read=partial(_read, pictures=False))
+ANNOTATIONS = DATASET.without_pictures()
 """The contents of the annotation files, for uses without images: examples without them."""

@@ -22,8 +22,11 @@ RULES = {
     "related-score": "100 (sys - non) / non, on fresh (f) or on old (o) concepts",
     "row-total": "the number of questions of one type, as in most tables of the paper: all use the same test set",
     "mean-per-task": "the instances of all splits together / tasks; the paper does not say which splits it means",
+    "released-length": "the mean number of masked words in the released validation and test phrases",
     "repeated": "the same quantity in an earlier table",
 }
+_RELEASED_LENGTHS = {"coco-shift": (2.492, 2.500), "flickr-shift": (2.373, 2.385)}
+"""Counted in the released validation and test files: word pieces of COCO-shift, words of Flickr-shift."""
 
 
 @dataclass(frozen=True)
@@ -150,12 +153,12 @@ def _climb_repeats(library: Library) -> Iterator[Check]:
 
 
 def viscoll(library: Library) -> Iterator[Check]:
-    """The mean size of a task in VisCOLL, and the results that it prints twice.
+    """The sizes of tasks and phrases in VisCOLL, and the results that it prints twice.
 
     >>> from holdfast.papers import tables
     >>> checks = list(viscoll({each.number: each for each in tables("viscoll")}))
-    >>> [check.keys for check in checks if not check.consistent]
-    [(('dataset', 'coco-shift'),)]
+    >>> [(check.keys[0][1], check.column) for check in checks if not check.consistent]
+    [('coco-shift', 'mean_instances_per_task'), ('flickr-shift', 'mean_masked_length')]
     """
     sizes = library["1"]
     splits = ("training", "validation", "regular_test", "compositional_test")
@@ -164,6 +167,8 @@ def viscoll(library: Library) -> Iterator[Check]:
         total = sum(_number(count) for count in counts if count is not None)
         mean = exactly(total / _number(row["tasks"]))
         yield _against(sizes, row, "mean_instances_per_task", "mean-per-task", mean)
+        length = between(*_RELEASED_LENGTHS[str(row["dataset"])])
+        yield _against(sizes, row, "mean_masked_length", "released-length", length)
     for row in library["5"].select(order="random"):
         again = {"model": "vlbert", "dataset": "coco-shift", "method": row["method"], "memory": row["memory"]}
         yield _repeated(library["5"], row, "log_perplexity", library["2"], **again)

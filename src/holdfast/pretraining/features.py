@@ -25,6 +25,7 @@ from torch.nn import functional
 
 from holdfast import checksums
 from holdfast.data.features import SUFFIXES, Shapes, files_of, make_arrays, map_arrays
+from holdfast.data.regions import grid_cells
 from holdfast.data.threads import threads
 from holdfast.errors import UserError, in_bytes
 from holdfast.pretraining.boxes import BoxFile
@@ -153,7 +154,7 @@ def _made(network: Network, shown: ShownImages, device: str, kept: Kept) -> Made
             maps = functional.adaptive_avg_pool2d(maps, kept.cells)
         if kept.kind == "grid":
             return {"features": maps.to("cpu", torch.float16).numpy()}
-        shares = [_cells(*maps.shape[-2:])] * len(maps)
+        shares = [grid_cells(*maps.shape[-2:])] * len(maps)
         if kept.boxes:
             shares = [kept.boxes.shares(name, size) for name, size in zip(shown.ids, shown.sizes, strict=True)]
             rows = [pooled(each, torch.from_numpy(box)) for each, box in zip(maps, shares, strict=True)]
@@ -186,13 +187,6 @@ def pooled(found: Tensor, boxes: Tensor) -> Tensor:
     where = torch.stack([x[:, None, :].expand(-1, SAMPLES, -1), y[:, :, None].expand(-1, -1, SAMPLES)], 3)
     seen = functional.grid_sample(found[None], where.flatten(1, 2)[None], padding_mode="border", align_corners=False)
     return seen[0].mean(2).T
-
-
-def _cells(down: int, across: int) -> NDArray[np.float32]:
-    """The corners of a map's cells, row by row, as shares of the sides."""
-    top, left = np.meshgrid(np.arange(down), np.arange(across), indexing="ij")
-    corners = np.stack([left / across, top / down, (left + 1) / across, (top + 1) / down], 2)
-    return corners.reshape(-1, 4).astype(np.float32)
 
 
 class _FeatureFile:

@@ -69,16 +69,26 @@ def rows_of(
     `known` has the configurations of other runs by id: a run that another starts from counts by its configuration, not
     by its seed.
     """
-    settings, groups = _alike((without_seed(record.config, known or {}), record) for record in records)
+    settings, groups = _alike((without_seed(record.config, known or {}), record) for record in _once(records))
     found = [sorted(group, key=lambda record: record.config["seed"]) for group in groups]
     titles = distinct([group[0].algorithm for group in found], settings, [group[0].id[:6] for group in found])
     return {title: tuple(group) for title, group in zip(titles, found, strict=True)}
+
+
+def _once(records: Iterable[Record]) -> list[Record]:
+    """The records without those that differ from an earlier one only in what they keep."""
+    found: dict[str, Record] = {}
+    for record in records:
+        plain = {name: value for name, value in record.config.items() if name != "predictions"}
+        found.setdefault(_text(plain), record)
+    return list(found.values())
 
 
 def without_seed(config: Mapping[str, Any], known: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     """A configuration without what depends on the seed."""
     benchmark = {name: value for name, value in config["benchmark"].items() if name not in SEEDS}
     plain = {**config, "benchmark": benchmark, "seed": None, "data": None, "threads": config.get("threads", 1)}
+    plain.pop("predictions", None)  # what is kept of a run is not what was run
     run, at, stage = str(config.get("start", "")).partition("@")
     if run in known:
         plain["start"] = f"{_text(without_seed(known[run], known))}{at}{stage}"

@@ -45,6 +45,7 @@ _RATES = {
     "inaturalist2019": _Rate(0, 220, 2, 2_334),
     "places365": _Rate(0, 31, 3.1, 4_209),
     "coco": _Rate(0.44, 1_837, 1.8, 3_871),
+    "flickr8k": _Rate(1.2, 330, 3.1, 3_872),
     "flickr30k_entities": _Rate(0.4, 324, 3.1, 3_872),
     "nikolaus": _Rate(1.1, 1_779, 3.1, 3_870),
     "clevr": _Rate(0, 770, 38, 6_600),

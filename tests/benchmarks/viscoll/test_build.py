@@ -12,7 +12,7 @@ from holdfast.benchmarks.viscoll.build import Statistics, build, statistics
 from holdfast.benchmarks.viscoll.building import register_build
 from holdfast.benchmarks.viscoll.extract import Found
 from holdfast.benchmarks.viscoll.phrases import MaskedSpan, load_phrases, read_phrases
-from holdfast.datasets import coco, flickr30k_entities, nikolaus
+from holdfast.datasets import coco, flickr8k, flickr30k_entities, nikolaus
 from holdfast.errors import UserError
 from holdfast.world.grammar import gerund, plural, third_person
 from holdfast.world.whole import write_whole
@@ -101,7 +101,10 @@ def test_the_worlds_files_are_the_worlds_wherever_they_lie(dataset, name, tmp_pa
 def test_images_that_the_lists_name_are_left_out(tmp_path, unmarked):
     """With official files, only test images give novel phrases, and the lists beside them count."""
     unmarked("coco", tmp_path / "coco")
-    plain = load_phrases(build("coco", data=str(tmp_path)).file)
+    without = build("coco", data=str(tmp_path))
+    assert "lists of Nikolaus et al. are not beside" in without.warning
+    assert "lists of Nikolaus" in command("viscoll-coco", "--from", str(tmp_path))
+    plain = load_phrases(without.file)
     assert {p.image for p in plain if p.split == "novel"} < {
         example.id for example in coco.DATASET.examples(world("coco", "tiny"), "val2017")
     }
@@ -116,9 +119,24 @@ def test_images_that_the_lists_name_are_left_out(tmp_path, unmarked):
     held = {
         e.id for n in range(1, 5) for part in ("val", "test") for e in nikolaus.DATASET.examples(lists, f"{part}_{n}")
     }
-    kept = {p.image for p in load_phrases(build("coco", data=str(tmp_path)).file) if p.split != "novel"}
+    listed = build("coco", data=str(tmp_path))
+    assert not listed.warning
+    kept = {p.image for p in load_phrases(listed.file) if p.split != "novel"}
     assert first in held
     assert not kept & held
+
+
+def test_flickr8k_keeps_its_splits_and_holds_out_in_all_of_them(tmp_path, unmarked):
+    """Each split without the images that are held out; their phrases with a pair are the novel set."""
+    phrases = load_phrases(build("flickr8k", data=str(unmarked("flickr8k", tmp_path / "flickr8k"))).file)
+    folder = world("flickr8k", "tiny")
+    official = {s: {e.id for e in flickr8k.DATASET.examples(folder, s)} for s in flickr8k.DATASET.splits}
+    images = {s: {p.image for p in phrases if p.split == s} for s in ("train", "validation", "test", "novel")}
+    for ours, theirs in (("train", "train"), ("validation", "dev"), ("test", "test")):
+        assert images[ours] <= official[theirs] - images["novel"]
+        assert len(images[ours]) > len(official[theirs]) / 4
+    assert images["novel"] & official["train"]
+    assert all(p.pair for p in phrases if p.split == "novel")
 
 
 def test_the_pairs_are_found_that_the_captions_were_written_with(coco_phrases, tmp_path):
@@ -184,11 +202,12 @@ def test_workers_change_nothing(monkeypatch, tmp_path):
     assert load_phrases(build("flickr", scale="tiny", workers=2).file) == alone
 
 
-def test_what_is_built_is_kept(monkeypatch, coco_phrases):
+def test_what_is_built_is_kept(monkeypatch, coco_phrases, tmp_path):
     monkeypatch.setattr(building, "extract", None)
     assert read_phrases("coco", scale="tiny") == coco_phrases
-    with pytest.raises(TypeError):  # another grammar is another dataset
-        build("coco", scale="tiny", grammar="printed")
+    (tmp_path / "nouns.txt").write_text("dog, puppy\n")
+    with pytest.raises(TypeError):  # another table is another dataset
+        build("coco", scale="tiny", synonyms_file=tmp_path / "nouns.txt")
 
 
 def test_mistakes_are_told(tmp_path):

@@ -41,7 +41,8 @@ def test_every_chunk_has_a_noun_and_chunks_do_not_overlap():
     draw = random.Random(1)
     for _ in range(500):
         chunks = find_chunks([draw.choice(TAGS) for _ in range(20)])
-        assert all(c.start <= c.nouns < c.verbs <= c.stop <= min(c.beside, default=20) for c in chunks)
+        assert all(c.start <= c.nouns < c.verbs <= c.stop for c in chunks)
+        assert all(not c.start <= place < c.stop for c in chunks for place in c.beside)
         assert all(a.stop <= b.start for a, b in pairwise(chunks))
 
 
@@ -77,6 +78,13 @@ def test_the_printed_grammar_leaves_out_the_third_person():
         ("a/DT man/NN eating/VBG green/JJ apples/NNS", ""),
         ("a/DT man/NN eating/VBG small/JJ green/JJ apples/NNS", ""),
         ("a/DT bus/NN near/IN a/DT red/JJ car/NN", ""),
+        ("a/DT black/JJ and/CC white/JJ cat/NN", "black and"),
+        ("a/DT red/JJ ,/, white/JJ and/CC blue/JJ bus/NN", "red , white and"),
+        ("the/DT cat/NN is/VBZ black/JJ and/CC white/JJ", "black and white"),
+        ("a/DT man/NN sitting/VBG and/CC eating/VBG", "and eating"),
+        ("a/DT man/NN and/CC a/DT woman/NN eating/VBG", "eating"),
+        ("a/DT cat/NN and/CC a/DT black/JJ dog/NN", ""),
+        ("a/DT black/JJ cat/NN and/CC white/JJ dogs/NNS", ""),
     ],
 )
 def test_what_is_said_of_a_noun_beside_its_chunk(caption, said):

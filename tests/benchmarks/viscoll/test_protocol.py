@@ -48,17 +48,24 @@ def test_details_are_means_over_the_phrases_of_each_part():
 def test_parts_of_regular_and_of_novel_phrases():
     dog = MaskedSpan("1", ("a", "big", "black", "dog"), (0, 4), "dog", ("dog",), (), ("big", "black"), "test", "", ())
     rider = MaskedSpan("2", ("man", "riding"), (0, 2), "person", ("man",), ("ride",), (), "test", "", ("NN", "VBG"))
-    tasks, seen, words = protocol.regular_parts([dog, rider], np.array([[0, 1, 2, 3, -1], [0, 1, 1, -1, -1]]))
+    rows = np.array([[0, 1, 2, 3, -1], [0, 1, 1, -1, -1]])
+    tasks, seen, pairs, words = protocol.regular_parts([dog, rider], rows)
     assert tasks.names == ("task/dog", "task/person")
     assert seen.names == ("adjective seen/big dog", "adjective seen/black dog", "verb seen/ride man")
     assert words.names == ("word/ride man",), "without tags nobody knows which word it is"
     assert words.rows.tolist() == [1, 1]
     assert words.places.tolist() == [1, 2], "a word of two pieces"
+    assert (pairs.names, pairs.rows.tolist()) == (("verb seen words/ride man",), [1, 1, 1])
+    assert (pairs.places.tolist(), pairs.weights.tolist()) == ([1, 2, 0], [0.25, 0.25, 0.5]), (
+        "each word counts the same"
+    )
     cat = MaskedSpan(
         "3", ("a", "black", "cat"), (0, 3), "cat", ("cat",), (), ("black",), "novel", "black cat", ("DT", "JJ", "NN")
     )
-    novel, words = protocol.novel_parts([cat], np.array([[0, 1, 2]]))
-    assert novel.names == ("adjective novel/black cat",)
+    other = MaskedSpan("4", ("a", "dog"), (0, 2), "dog", ("dog",), (), (), "novel", "", ("DT", "NN"))
+    novel, pairs, words = protocol.novel_parts([cat, other], np.array([[0, 1, 2], [0, 1, -1]]))
+    assert (novel.names, novel.rows.tolist()) == (("adjective novel/black cat",), [0])
+    assert (pairs.names, pairs.places.tolist()) == (("adjective novel words/black cat",), [1, 2])
     assert (words.names, words.places.tolist()) == (("word/black cat",), [1])
 
 
@@ -72,6 +79,8 @@ SCORES = [
     *log({"regular": -2.5, "task/dog": -3.5, "task/cat": -1.25, "bleu/1": 0.5, "bleu/2": 0.25}, 30, stage=1),
     *log({"novel": -4.0}, 30, 1),
     *log({"adjective seen/black dog": -1.0, "adjective seen/big dog": -2.0, "adjective novel/black cat": -4.0}, 30, 1),
+    Score(1, 30, "adjective seen words/black dog", "test", 2, -1.5),
+    *log({"adjective seen words/big dog": -3.0, "adjective novel words/black cat": -5.0}, 30, 1),
     *log({"learned/dog": 9.0, "learned/cat": 11.0}, 30, 1),
 ]
 
@@ -85,7 +94,10 @@ def test_the_summary_by_hand():
     assert found["adjective_seen"] == 1.5
     assert found["adjective_novel"] == 4.0
     assert math.isnan(found["verb_seen"])
-    assert set(found) == set(protocol.MEASURES)
+    # Two occurrences of one composition and ten of another, each of which counts.
+    assert found["adjective_seen_words"] == pytest.approx((2 * 1.5 + 10 * 3.0) / 12)
+    assert found["adjective_novel_words"] == 5.0
+    assert set(found) == set(protocol.MEASURES) - {"untrained_tasks"}
     plain = protocol.summary([score for score in SCORES if "novel" not in score.name])
     assert not [name for name in plain if "seen" in name or "novel" in name], "nothing was held out"
 
@@ -94,6 +106,30 @@ def test_steps_are_compared_with_steps():
     """The released code compares examples with steps; a task learned after the last evaluation forgets nothing."""
     later = [*SCORES[:-2], *log({"learned/dog": 300.0, "learned/cat": 11.0}, 30, 1)]
     assert protocol.forgetting(later) == pytest.approx((0 + 0.25) / 2)
+
+
+def test_forgetting_by_example_counts_a_task_by_its_test_examples():
+    many = [Score(s.stage, s.step, s.name, s.split, 30, s.score) if "task/dog" in s.name else s for s in SCORES]
+    assert protocol.summary(many)["forgetting"] == protocol.summary(SCORES)["forgetting"]
+    expected = (30 * (3.5 - 2.0) + 10 * (1.25 - 1.0)) / 40
+    assert protocol.summary(many)["forgetting_by_example"] == pytest.approx(expected)
+
+
+def test_tasks_that_were_never_trained_are_left_out_and_counted():
+    more = [*SCORES, *log({"task/bird": -9.0}, 10), *log({"task/bird": -9.0}, 20), *log({"task/bird": -9.0}, 30, 1)]
+    found = protocol.summary(more)
+    assert found["forgetting"] == pytest.approx(((3.5 - 2.0) + (1.25 - 1.0)) / 2), "not a third of it less"
+    assert found["forgetting_by_example"] == pytest.approx(((3.5 - 2.0) + (1.25 - 1.0)) / 2)
+    assert found["untrained_tasks"] == 1
+    assert protocol.untrained(more) == ["bird"]
+    none = [s for s in more if s.name not in ("learned/dog", "learned/cat")]
+    assert math.isnan(protocol.forgetting([*none, *log({"learned/boat": 1.0}, 30, 1)]))
+
+
+def test_one_evaluation_says_nothing_of_forgetting():
+    found = protocol.forgetting([s for s in SCORES if s.step == 30])
+    assert math.isnan(found)
+    assert "only one evaluation" in found.reason
 
 
 def test_without_an_order_there_is_nothing_to_forget():

@@ -1,4 +1,4 @@
-"""The benchmarks `viscoll:coco` and `viscoll:flickr`: their settings, and how their parts are assembled.
+"""The benchmarks `viscoll:coco`, `viscoll:flickr` and `viscoll:flickr8k`: their settings, and how they are assembled.
 
 The model sees a picture's regions and a caption in which one phrase is hidden, and fills it in. Each phrase is seen
 once, in one stage without boundaries, in which the topics shift. Tasks determine the order of the stream and the names
@@ -7,6 +7,7 @@ of the detailed scores; no column of the data contains them.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,12 +17,13 @@ import numpy as np
 
 from holdfast.benchmarks.base import Benchmark, Measure, Setup
 from holdfast.benchmarks.viscoll import paper, protocol, tasks
-from holdfast.benchmarks.viscoll.build import SOURCES, build
+from holdfast.benchmarks.viscoll.build import SOURCES, Name, build
+from holdfast.benchmarks.viscoll.extract import Grammar
 from holdfast.benchmarks.viscoll.features import read_regions
 from holdfast.benchmarks.viscoll.phrases import SPLITS, MaskedSpan, load_phrases
 from holdfast.data.shifting import INTERVAL, Order, arranged, density, learned_by
 from holdfast.data.table import Column, Data
-from holdfast.data.text import Tokenizer, train
+from holdfast.data.text import Tokenizer, bert_vocabulary, train
 from holdfast.errors import UserError
 from holdfast.types import (
     Array,
@@ -35,6 +37,7 @@ from holdfast.types import (
     Training,
     Wants,
 )
+from holdfast.world.whole import MARK
 
 if TYPE_CHECKING:
     from holdfast.engine.learner import Learner
@@ -59,11 +62,11 @@ EVALUATIONS = 10
 class Viscoll(Benchmark):
     """The common part of COCO-shift and Flickr-shift: phrases in a stream."""
 
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     default_model: ClassVar[str] = "vlbert-tiny"
     measures: ClassVar[Mapping[str, Measure]] = protocol.MEASURES
-    places: ClassVar[frozenset[str]] = Benchmark.places | {"vocabulary"}
-    dataset: ClassVar[Literal["coco", "flickr"]]
+    places: ClassVar[frozenset[str]] = Benchmark.places | {"vocabulary", "synonyms"}
+    dataset: ClassVar[Name]
 
     scale: Literal["tiny", "small", "large", "paper"] = "small"
     """How much data, and how large the pictures: from tiny (seconds) to paper (the official sizes)."""
@@ -77,13 +80,19 @@ class Viscoll(Benchmark):
     skip_bad: Annotated[int, Between(0)] = 0
     """How many bad records may be skipped; they are listed. With more than that, the run is refused."""
     features: str = ""
-    """The region features; empty: they are computed from the pictures."""
+    """The folder of region features; empty: the folder `region_features` in that of the data, or features that are
+    computed from synthetic pictures."""
     vocabulary: str = ""
-    """A file of word pieces, one a line; empty: word pieces are trained on the captions."""
+    """A file of word pieces, one a line; empty: at the paper's scale those of BERT, otherwise word pieces are trained
+    on the captions."""
     tagger: str = "gruut"
     """The part-of-speech tagger: gruut or, if you have installed it, spacy or stanza."""
+    grammar: Grammar = "printed"
+    """printed: the chunks of the paper and its code, which end before a verb such as "sits" (VBZ). meant: with it."""
+    synonyms: str = ""
+    """A file of words for COCO's categories, a line for each category; empty: the list that comes with Holdfast."""
     boxes: Annotated[int, Between(1)] = paper.BOXES
-    """Use at most N regions of a picture."""
+    """Use at most N regions of a picture: by default 100, as in the released files; bottom-up features also have 36."""
     stream_seed: Annotated[int, Between(0)] = 0
     """The stream's own seed; as in the paper, runs with other seeds learn from the same stream."""
     interval: Annotated[int, Between(1)] | None = None
@@ -118,13 +127,15 @@ class Viscoll(Benchmark):
 
     def reads(self) -> tuple[str, ...]:
         """Its captions and pictures, and the features if they come from files."""
-        return (SOURCES[self.dataset], *(["region_features"] if self.features else []))
+        return (SOURCES[self.dataset], *(["region_features"] if self._features() else []))
 
     def setup(self, wants: Wants) -> Setup:
         """Read the phrases, hide them in their captions, and arrange them in a stream."""
         if wants.sees != "regions":
             raise UserError("viscoll provides regions of pictures: choose a model that takes them, such as vlbert-tiny")
-        built = build(self.dataset, data=self.data, scale=self.scale, tagger=self.tagger, skip_bad=self.skip_bad)
+        built = build(self.dataset, **self.building())
+        if built.warning:
+            warnings.warn(built.warning, stacklevel=2)
         phrases = load_phrases(built.file)
         pieces = tasks.Pieces(self._words(phrases, wants))
         phrases = [phrase for phrase in phrases if tasks.fits(phrase, pieces, paper.LENGTH)]
@@ -134,13 +145,18 @@ class Viscoll(Benchmark):
             self.dataset,
             data=self.data,
             scale=self.scale,
-            features=self.features,
+            features=self._features(),
             boxes=self.boxes,
             skip_bad=self.skip_bad,
         )
         seen = regions.has([phrase.image for phrase in phrases])
         phrases = [phrase for phrase, there in zip(phrases, seen, strict=True) if there]
         return self.laid_out(phrases, pieces, regions.columns([phrase.image for phrase in phrases]), built.problems)
+
+    def building(self) -> dict[str, Any]:
+        """The settings with which its phrases are built."""
+        own = {name: getattr(self, name) for name in ("data", "scale", "tagger", "grammar", "skip_bad")}
+        return own | ({"synonyms_file": Path(self.synonyms)} if self.synonyms else {})
 
     @staticmethod
     def summary(scores: Sequence[Score]) -> dict[str, float]:
@@ -189,12 +205,20 @@ class Viscoll(Benchmark):
         least = float(paper.LEAST) if self.fidelity == "released" else 0.0
         return arranged(numbers, self.order, seed=self.stream_seed, interval=interval, least=least)
 
+    def _features(self) -> str:
+        """The folder of region features; those that are synthetic are used only if they are asked for."""
+        beside = Path(self.data) / "region_features"
+        found = self.data and beside.is_dir() and not (beside / MARK).is_file()
+        return self.features or (str(beside) if found else "")
+
     def _every(self, steps: int) -> int:
         return paper.EVERY if self.scale == "paper" else max(round(steps / EVALUATIONS), 1)
 
     def _words(self, phrases: Sequence[MaskedSpan], wants: Wants) -> Tokenizer:
         if place := self.vocabulary or wants.vocabulary:
             return Tokenizer.load(Path(place))
+        if self.scale == "paper":
+            return Tokenizer.load(bert_vocabulary())
         captions = {phrase.caption for phrase in phrases if phrase.split == "train"}
         return train((" ".join(caption) for caption in captions), PIECES)
 
@@ -238,11 +262,18 @@ class TasksOverTime:
 class CocoShift(Viscoll):
     """Phrases of COCO's captions about its 80 categories, and 24 compositions that are held out."""
 
-    dataset: ClassVar[Literal["coco", "flickr"]] = "coco"
+    dataset: ClassVar[Name] = "coco"
 
 
 @dataclass(frozen=True)
 class FlickrShift(Viscoll):
     """The annotated phrases of Flickr30k Entities, about its thousand most frequent nouns."""
 
-    dataset: ClassVar[Literal["coco", "flickr"]] = "flickr"
+    dataset: ClassVar[Name] = "flickr"
+
+
+@dataclass(frozen=True)
+class Flickr8kShift(Viscoll):
+    """Phrases of the captions of Flickr8k's photographs about COCO's categories, with COCO-shift's held-out pairs."""
+
+    dataset: ClassVar[Name] = "flickr8k"

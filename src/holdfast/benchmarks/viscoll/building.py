@@ -1,4 +1,4 @@
-"""`holdfast data build`: this benchmark's phrases, built from the official files of COCO or Flickr30k Entities."""
+"""`holdfast data build`: the phrases of COCO, Flickr30k Entities or Flickr8k, built from their official files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NAME = "viscoll-"
 
 def register_build(group: typer.Typer) -> None:
     """Add the commands."""
-    for dataset, source in (("coco", "COCO"), ("flickr", "Flickr30k Entities")):
+    for dataset, source in (("coco", "COCO"), ("flickr", "Flickr30k Entities"), ("flickr8k", "Flickr8k")):
         group.command(NAME + dataset, help=f"Build the phrases of {source}.")(build)
 
 
@@ -42,8 +42,8 @@ def build(
         Path | None, typer.Option(metavar="FILE", help="The words for COCO's categories, a line for each.")
     ] = None,
     grammar: Annotated[
-        Literal["meant", "printed"], typer.Option(help="The paper's chunks as meant; or as printed, without VBZ.")
-    ] = "meant",
+        Literal["meant", "printed"], typer.Option(help="The paper's chunks as printed, without VBZ; or as meant.")
+    ] = "printed",
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
     """Build the phrases, and print their statistics beside the paper's."""
@@ -53,7 +53,7 @@ def build(
     from holdfast.cli.screen import print_grid, print_json
 
     built = make(
-        cast(Literal["coco", "flickr"], str(context.info_name).removeprefix(NAME)),
+        cast(Literal["coco", "flickr", "flickr8k"], str(context.info_name).removeprefix(NAME)),
         data=str(source) if source is not None else "",
         scale=scale,
         tagger=tagger,
@@ -87,6 +87,8 @@ def _sizes(built: Built) -> Grid:
     notes = [f"From {built.source}, tagged by {built.tagger}; in {built.file}."]
     if built.world:
         notes.append("This is synthetic data in the format of the official files: the paper's sizes are no target.")
+    if built.warning:
+        notes.append(f"Warning: {built.warning}.")
     if built.held_out_images:
         notes.append(f"{built.held_out_images:,} images have a caption with one of the 24 held-out pairs.")
     notes += [f"Left out: {problem}" for problem in built.problems]

@@ -25,7 +25,7 @@ class Chunk:
     """Words [start, stop) of a caption: its nouns are [nouns, verbs), and its verbs [verbs, stop).
 
     `beside` are the words beyond it that also refer to its nouns: in "a cat is black", the chunk is "a cat is"; in "a
-    man in a hat is eating" it is "a man", with "is eating" beside it.
+    man in a hat is eating" it is "a man", with "is eating" beside it; in "a black and white cat" it is "white cat".
     """
 
     start: int
@@ -61,22 +61,32 @@ _LETTERS = {
         "RP": "r",
         "WDT": "w",
         "WP": "w",
+        "CC": "&",
+        ",": ",",
     },
     **{"VB": "b", "VBD": "c", "VBG": "g", "VBN": "p", "VBP": "q", "VBZ": "z"},
 }
-_SAID = re.compile("(?:i[do]?j*n*)*(?P<said>[bcgpqzrw]*(?:j+(?![jgpn]))?)")
-"""A location ("in a hat"), then an action and a property; an adjective before a noun belongs to that noun."""
+_SAID = re.compile(
+    "(?:i[do]?j*n*)*(?:[&,]+[do]?[jgp]*n+)?(?P<said>[bcgpqzrw]*(?:[&,]+[bcgpqzr]+)*(?:j+(?:[&,]+j+)*(?![jgpn&,]))?)"
+)
+"""A location ("in a hat") or another subject ("and a woman"), then actions and properties ("sitting and eating", "black
+and white"); an adjective before a noun belongs to that noun.
+"""
+_ALSO = re.compile("(?:j+[&,]+)+$")
+"""Further adjectives before a chunk: "a black and white cat", "a red, white and blue bus"."""
 
 
 def _beside(letters: str, chunk: re.Match[str]) -> tuple[int, ...]:
     found: list[int] = []
+    if also := _ALSO.search(letters, 0, chunk.start()):
+        found += range(*also.span())
     at = chunk.end("nouns")
     for _ in range(2):  # directly ("sitting"), and after a location ("on a bench, eating")
         said = _SAID.match(letters, at)
         assert said is not None
         found += range(*said.span("said"))
         at = said.end()
-    return tuple(place for place in found if place >= chunk.end())
+    return tuple(place for place in found if not chunk.start() <= place < chunk.end())
 
 
 def _letters(tags: frozenset[str]) -> str:

@@ -200,9 +200,7 @@ def _density(settings: dict[str, Any], data: str, skip_bad: int) -> tuple[list[s
 
     own = {name: value for name, value in settings.items() if name != "name"}
     benchmark = build(registry.BENCHMARKS[settings["name"]].load(), own | {"data": data}, "benchmark")
-    phrases = read_phrases(
-        benchmark.dataset, data=data, scale=benchmark.scale, tagger=benchmark.tagger, skip_bad=skip_bad
-    )
+    phrases = read_phrases(benchmark.dataset, **benchmark.building() | {"skip_bad": skip_bad})
     about = [phrase.task for phrase in phrases if phrase.split == "train"]
     names, numbers = np.unique(np.array(about), return_inverse=True)
     return names.tolist(), over_stream(numbers[benchmark.arranged(about)], BINS, len(names))

@@ -6,7 +6,7 @@ Does not import torch, so that a worker process starts quickly.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -22,6 +22,8 @@ Grammar: TypeAlias = Literal["meant", "printed"]
 SILENT = frozenset({"be"})
 """Verbs without a meaning of their own."""
 
+_QUANTITIES = frozenset({"couple", "crowd", "family", "pair", "group"})
+"""Nouns that count what follows "of": "a couple of zebras" shows zebras and, unlike "a couple", no person."""
 _COLOUR = "orange"
 """The one category that is also a colour: "a child in orange" shows none, "an orange" and "oranges" do."""
 
@@ -77,6 +79,8 @@ class PhraseExtractor:
     def _said(self, tags: Sequence[str], lemmas: Sequence[str], chunk: Chunk) -> _Said | None:
         first = chunk.start + (tags[chunk.start] == "DT")
         things = self.synonyms.things(lemmas, first, chunk.nouns, chunk.verbs)
+        if things[-1].noun in _QUANTITIES and lemmas[chunk.stop : chunk.stop + 1] == ["of"]:
+            things[-1] = replace(things[-1], category="")
         categories = [thing.category for thing in things if thing.category]
         if not categories or (
             things[-1].noun == _COLOUR and chunk.verbs - chunk.start == 1 and tags[chunk.nouns] == "NN"
@@ -133,7 +137,7 @@ def extract(captions: Sequence[CaptionWords], tagger: str, synonyms: Path, gramm
 
 
 @cache
-def extractor(tagger: str, synonyms: Path, grammar: Grammar = "meant") -> PhraseExtractor:
+def extractor(tagger: str, synonyms: Path, grammar: Grammar = "printed") -> PhraseExtractor:
     """An extractor by the name of its tagger and the file of its synonyms.
 
     >>> from holdfast.benchmarks.viscoll.synonyms import FILE

@@ -19,7 +19,7 @@ from holdfast.benchmarks.source import Source, open_source, place_of
 from holdfast.benchmarks.viscoll.build import OFFICIAL, captioned, of_world
 from holdfast.data import regions
 from holdfast.data.images import decode
-from holdfast.data.regions import BOXES, ImageRegions, Regions
+from holdfast.data.regions import BOXES, ImageRegions, Regions, grid_cells
 from holdfast.data.threads import threads
 from holdfast.datasets.base import Reading
 from holdfast.datasets.region_features import read_rows
@@ -39,8 +39,11 @@ FILES = {
         ("regions",),
     ),
     "flickr": (("flickr_train", "flickr_val", "flickr_test"), ("flickr_regions",), ("regions",)),
+    "flickr8k": (("flickr8k_regions",), ("regions",)),
 }
 """The splits of `region_features` that together have all images of a dataset; the first existing ones are read."""
+CELLS = 3
+"""The cells in a row of the grid that stands for boxes."""
 _BATCH = 256
 
 
@@ -80,8 +83,15 @@ def _open(folder: Path, dataset: str, rows: Iterator[ImageRegions]) -> Regions:
 
 
 def annotated_boxes(source: Source, dataset: str) -> Iterator[tuple[Example, NDArray[np.float32]]]:
-    """Each image, as an example that shows it, with the corners of its annotated boxes as shares of its sides."""
+    """Each image, as an example that shows it, with the corners of its annotated boxes as shares of its sides.
+
+    Flickr8k has no boxes: an image has the cells of a grid instead.
+    """
     for split in OFFICIAL[dataset].values():
+        if dataset == "flickr8k":
+            for example in source.examples(split, Reading(skip=source.skip_bad)):
+                yield example, grid_cells(CELLS, CELLS)
+            continue
         if dataset == "coco":
             for example in source.examples(split, Reading(skip=source.skip_bad)):
                 corners = np.array(example.extra["boxes"], np.float32).reshape(-1, 4)
@@ -146,5 +156,7 @@ def _compute(source: Source, dataset: str, most: int) -> Iterator[ImageRegions]:
 
 def _read(files: Source, source: Source, dataset: str, most: int) -> Iterator[ImageRegions]:
     """Read the regions of the files, for the images that the captions are about."""
-    sides = {_image_id(e): (e.extra["width"], e.extra["height"]) for e, _ in annotated_boxes(source, dataset)}
+    sides = {
+        _image_id(e): (e.extra.get("width", 1), e.extra.get("height", 1)) for e, _ in annotated_boxes(source, dataset)
+    }
     yield from read_rows(files.folder, FILES[dataset], sides, sides.__getitem__, of=dataset, most=most)

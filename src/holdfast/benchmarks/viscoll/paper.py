@@ -11,7 +11,7 @@ RATE = 1e-4
 """AdamW's rate, chosen among 2e-4, 1e-4 and 5e-5 for plain training, and the same for all methods."""
 MEMORY = (1_000, 10_000)
 """The capacities of memories: 0.16 % and 1.6 % of COCO-shift."""
-CANDIDATES = {"coco": 80, "flickr": 64}
+CANDIDATES = {"coco": 80, "flickr": 64, "flickr8k": 80}
 """How many kept examples A-GEM uses, and from how many ER-MIR chooses."""
 EVERY = 2_000
 """The number of steps between evaluations."""
@@ -21,4 +21,5 @@ LEAST = 3_000
 """The minimum standard deviation of a task's Gaussian in the released code; the paper has no such bound."""
 LENGTH = 64
 """The maximum number of word pieces in a caption."""
-BOXES = 36
+BOXES = 100
+"""The maximum number of regions of a picture, as in the released feature files."""

@@ -46,21 +46,14 @@ class MaskedSpan:
         return self.caption[slice(*self.span)]
 
 
-def read_phrases(
-    dataset: Literal["coco", "flickr"],
-    *,
-    data: str = "",
-    scale: str = "tiny",
-    tagger: str = "gruut",
-    skip_bad: int = 0,
-) -> list[MaskedSpan]:
-    """All phrases of COCO-shift or Flickr-shift, in the order of the source, from the cache if they are there.
+def read_phrases(dataset: Literal["coco", "flickr", "flickr8k"], **settings: Any) -> list[MaskedSpan]:
+    """All phrases of a dataset, in the order of the source, from the cache if they are there.
 
-    `data` is the folder of the official files; without it, synthetic data at a scale is used.
+    The settings are those of `build.build`.
     """
     from holdfast.benchmarks.viscoll.build import build  # imported on use: it needs torch, which phrases do not
 
-    return load_phrases(build(dataset, data=data, scale=scale, tagger=tagger, skip_bad=skip_bad).file)
+    return load_phrases(build(dataset, **settings).file)
 
 
 _ATOMS = ("nouns", "verbs", "adjectives", "tags")

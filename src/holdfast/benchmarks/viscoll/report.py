@@ -9,11 +9,11 @@ import numpy as np
 
 from holdfast import papers
 from holdfast.benchmarks.viscoll.analysis import over_time
-from holdfast.benchmarks.viscoll.protocol import DENSITY, LEARNED
+from holdfast.benchmarks.viscoll.protocol import DENSITY, LEARNED, untrained
 from holdfast.experiments.store import Record
 from holdfast.papers import PublishedTable
 from holdfast.reports.beside import Beside, caution, side_by_side
-from holdfast.reports.blocks import Bars, Block, Curves, Series, mean_cell
+from holdfast.reports.blocks import Bars, Block, Curves, Note, Series, mean_cell
 from holdfast.reports.groups import rows_of
 from holdfast.reports.overview import line
 from holdfast.reports.significance import LEAST
@@ -35,6 +35,7 @@ COLUMNS = (
     Beside("BLEU-1", "bleu_1", "bleu_1"),
     Beside("BLEU-2", "bleu_2", "bleu_2"),
     Beside("forgetting", "forgetting", "forgetting", higher=False, factor=1, decimals=3),
+    Beside("forgetting, by example", "forgetting", "forgetting_by_example", higher=False, factor=1, decimals=3),
 )
 
 
@@ -70,6 +71,7 @@ def _blocks(records: Sequence[Record]) -> list[Block]:
     dataset = records[0].config["benchmark"]["name"].partition(":")[2]
     model = records[0].config["model"]["name"].removesuffix("-tiny")
     usual = [r for r in records if _order(r) == "random"]
+    never = max((untrained(r.scores) for r in records), key=len)
     published = papers.table("viscoll", 2).select(model=model, dataset=f"{dataset}-shift")
     blocks: list[Block] = []
     if usual and len(published):
@@ -78,6 +80,8 @@ def _blocks(records: Sequence[Record]) -> list[Block]:
     if ordered and (dataset, model) == ("coco", "vlbert"):
         own = [r for r in records if method(r.config) in ordered]
         blocks.append(_beside(papers.table("viscoll", 5), own, [PERPLEXITY], ("order", "method", "memory")))
+    if never:
+        blocks.append(Note(f"The stream has no phrase of {len(never)} tasks of the test set: {', '.join(never)}."))
     return [*blocks, *_density(usual), *_over_time(usual), *_compositions(usual)]
 
 
