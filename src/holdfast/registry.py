@@ -95,18 +95,13 @@ BENCHMARKS: dict[str, Entry] = {
         "holdfast.benchmarks.patterns.benchmark:Patterns", "ten procedural classes: no download, seconds to run"
     ),
     "folder": Entry("holdfast.benchmarks.folder.benchmark:FolderData", "your own pictures, in a folder for each class"),
-    "dataset": Entry(
-        "holdfast.benchmarks.dataset.benchmark:ReadData",
-        "the classes of any dataset that has a reader, built in or your own",
-    ),
+    "dataset": Entry("holdfast.benchmarks.dataset.benchmark:ReadData", "the classes of any dataset that has a reader"),
     "table": Entry("holdfast.benchmarks.table.benchmark:TableData", "your own rows of pictures, texts or both"),
     "cfst:cgqa": Entry(
-        "holdfast.benchmarks.cfst.benchmark:Cgqa",
-        "pairs of GQA's concepts in stages, then few-shot tests of composition",
+        "holdfast.benchmarks.cfst.benchmark:Cgqa", "pairs of GQA's concepts in stages, then tests of composition"
     ),
     "cfst:cobj": Entry(
-        "holdfast.benchmarks.cfst.benchmark:Cobj",
-        "pairs of Objects365's concepts in stages, then few-shot tests of composition",
+        "holdfast.benchmarks.cfst.benchmark:Cobj", "pairs of Objects365's things in stages, then tests of composition"
     ),
     "cfst:cpin": Entry(
         "holdfast.benchmarks.cfst.benchmark:Cpin",

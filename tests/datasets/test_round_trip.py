@@ -21,7 +21,7 @@ NOT_WRITTEN = {
     "gqa": {"challenge_questions"},
     "region_features": {
         *("coco_test", "test2014_36", "test2015_36", "test2015_obj36", "vg_gqa_obj36", "gqa_testdev_obj36"),
-        *("regions", "coco_regions", "flickr_regions", "flickr8k_regions", "nlvr2_regions", "vcr_regions"),
+        *("regions", "coco_regions", "flickr_regions", "nlvr2_regions", "vcr_regions"),
     },
 }
 """Splits that the readers know and the world leaves out: further files of a format that it writes."""

@@ -178,7 +178,9 @@ def _absent(found: list[Finding]) -> str:
     for finding in found:
         own = [finding.split] if finding.verdict == "absent" else list(finding.lacks)
         missing.setdefault((finding.dataset, finding.folder), []).extend(own)
-    return "; ".join(f"{name} in {folder}: {', '.join(own)}" for (name, folder), own in missing.items() if own)
+    return "; ".join(
+        f"{name} in {folder}: {', '.join(dict.fromkeys(own))}" for (name, folder), own in missing.items() if own
+    )
 
 
 def _aside(place: str, reasons: Mapping[str, int]) -> str:

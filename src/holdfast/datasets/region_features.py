@@ -45,7 +45,7 @@ _TSV = {
     },
 }
 
-_OWN = ("regions", "coco_regions", "flickr_regions", "flickr8k_regions", "nlvr2_regions", "vcr_regions")
+_OWN = ("regions", "coco_regions", "flickr_regions", "nlvr2_regions", "vcr_regions")
 """Files of `holdfast features`: for all datasets, or for one."""
 _ARRAYS = ("bbox_features", "bboxes", "num_boxes", "sizes")
 

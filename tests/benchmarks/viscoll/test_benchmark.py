@@ -257,6 +257,21 @@ def test_captions_that_are_left_out_are_told(tmp_path):
     assert "its caption is empty" in problem
 
 
+def test_without_pictures_the_phrases_are_those_of_pictures_that_have_features(monkeypatch):
+    """So that both settings can be compared; without features all phrases count."""
+    features = str(world("region_features", "tiny"))
+    seen, blind = (
+        CocoShift(scale="tiny", setting=setting, features=features).setup(Wants(sees="regions"))
+        for setting in ("images", "text-only")
+    )
+    assert (
+        len(blind.data)
+        == len(seen.data)
+        < len(CocoShift(scale="tiny", setting="text-only").setup(Wants("regions")).data)
+    )
+    assert blind.inputs.regions == (1, 1)
+
+
 def test_pieces_come_from_a_vocabulary_and_pictures_have_at_most_so_many_boxes(tmp_path):
     words = tmp_path / "vocab.txt"
     words.write_text(

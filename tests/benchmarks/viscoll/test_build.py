@@ -238,3 +238,4 @@ def test_the_command_ends_with_table_1(coco_phrases, tmp_path):
     assert found["published"]["mean_masked_length"] == 2.497
     assert found["world"] is True
     assert found["tagger"].startswith("gruut ")
+    assert json.loads(command("viscoll-flickr8k", "--scale", "tiny", "--json"))["published"]["tasks"] is None

@@ -139,7 +139,7 @@ class Viscoll(Benchmark):
         phrases = load_phrases(built.file)
         pieces = tasks.Pieces(self._words(phrases, wants))
         phrases = [phrase for phrase in phrases if tasks.fits(phrase, pieces, paper.LENGTH)]
-        if self.setting == "text-only":
+        if self.setting == "text-only" and not self._features():
             return self.laid_out(phrases, pieces, tasks.no_regions(len(phrases)), built.problems)
         regions = read_regions(
             self.dataset,
@@ -151,6 +151,8 @@ class Viscoll(Benchmark):
         )
         seen = regions.has([phrase.image for phrase in phrases])
         phrases = [phrase for phrase, there in zip(phrases, seen, strict=True) if there]
+        if self.setting == "text-only":  # the same phrases as with pictures
+            return self.laid_out(phrases, pieces, tasks.no_regions(len(phrases)), built.problems)
         return self.laid_out(phrases, pieces, regions.columns([phrase.image for phrase in phrases]), built.problems)
 
     def building(self) -> dict[str, Any]:

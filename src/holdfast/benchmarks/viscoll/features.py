@@ -39,7 +39,7 @@ FILES = {
         ("regions",),
     ),
     "flickr": (("flickr_train", "flickr_val", "flickr_test"), ("flickr_regions",), ("regions",)),
-    "flickr8k": (("flickr8k_regions",), ("regions",)),
+    "flickr8k": (("regions",),),
 }
 """The splits of `region_features` that together have all images of a dataset; the first existing ones are read."""
 CELLS = 3
