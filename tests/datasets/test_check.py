@@ -82,6 +82,25 @@ def test_a_coco_without_one_of_its_annotation_files_is_no_failure_but_told(kind,
     assert f"Not here: {first}; {others}, annotations/{kind}_val2017.json." in shown
 
 
+@pytest.mark.parametrize("name", ["coco", "flickr30k_entities"])
+def test_captions_without_any_picture_are_enough(name, tmp_path, capsys):
+    """A benchmark on captions and features needs no pictures; where some are there, a missing one is a bad record."""
+    folder, dataset = tmp_path / "data", registry.DATASETS[name].load()
+    registry.WRITERS[name].load()(folder, "tiny", 0, images=False)
+    for path in folder.rglob("instances_*"):
+        path.unlink()
+    found = [finding for finding in check(folder, {name: dataset}) if not finding.absent]
+    assert found
+    assert all(finding.examples and not finding.problems for finding in found)
+    assert all("the pictures" in finding.lacks for finding in found)
+    cli.check(folder)
+    assert "the pictures" in capsys.readouterr().out
+    place = folder / ("val2014" if name == "coco" else "flickr30k-images")
+    place.mkdir(exist_ok=True)
+    (place / "another.jpg").touch()
+    assert {finding.verdict for finding in check(folder, {name: dataset}) if not finding.absent} == {"bad"}
+
+
 def test_what_is_absent_is_told_with_its_folder(written, tmp_path, capsys):
     for name, year in (("old", 2017), ("new", 2014)):
         shutil.copytree(written, tmp_path / name)

@@ -26,6 +26,18 @@ def test_a_sub_sample_that_is_drawn_anew_with_each_seed_is_no_other_row():
     assert [len(group) for group in rows.values()] == [3]
 
 
+def test_what_is_kept_of_a_run_makes_no_row_and_no_second_seed():
+    records = [made(seed=seed, run=f"{seed}0") for seed in (0, 1)] + [
+        made(seed=seed, run=f"{seed}1") for seed in (1, 2)
+    ]
+    for each in records[2:]:
+        each.config["predictions"] = True
+    ((title, group),) = rows_of(records).items()
+    assert "predictions" not in title
+    assert [record.config["seed"] for record in group] == [0, 1, 2]
+    assert group[1].id.startswith("10"), "the earlier record of the two counts"
+
+
 def test_rows_of_one_algorithm_are_named_by_what_differs():
     rows = rows_of([made(algorithms=[{"name": "replay", "capacity": c}], run=str(c)) for c in (50, 80)])
     assert list(rows) == ["replay (capacity=50)", "replay (capacity=80)"]

@@ -257,7 +257,7 @@ def test_captions_that_are_left_out_are_told(tmp_path):
     assert "its caption is empty" in problem
 
 
-def test_without_pictures_the_phrases_are_those_of_pictures_that_have_features(monkeypatch):
+def test_without_pictures_the_phrases_are_those_of_pictures_that_have_features():
     """So that both settings can be compared; without features all phrases count."""
     features = str(world("region_features", "tiny"))
     seen, blind = (
@@ -267,7 +267,7 @@ def test_without_pictures_the_phrases_are_those_of_pictures_that_have_features(m
     assert (
         len(blind.data)
         == len(seen.data)
-        < len(CocoShift(scale="tiny", setting="text-only").setup(Wants("regions")).data)
+        < len(CocoShift(scale="tiny", setting="text-only").setup(Wants(sees="regions")).data)
     )
     assert blind.inputs.regions == (1, 1)
 

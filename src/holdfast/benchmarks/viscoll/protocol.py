@@ -142,8 +142,8 @@ def _word_parts(phrases: Sequence[MaskedSpan], words: NDArray[np.int32]) -> Part
 def _pair_parts(phrases: Sequence[MaskedSpan], words: NDArray[np.int32], group: str) -> Parts:
     """For each composition, the hidden pieces of its two words alone.
 
-    Both words of an occurrence weigh the same, however many pieces they have. An occurrence is left out if it is unclear
-    which words of its phrase they are.
+    Both words of an occurrence weigh the same, however many pieces they have. An occurrence is left out if it is
+    unclear which words of its phrase they are.
     """
     forms = _forms()
     nouns = {each.name.split()[1]: each.nouns for each in held_out()}
