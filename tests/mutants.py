@@ -119,7 +119,8 @@ def chosen(file: str) -> list[Mutant]:
 
 def files() -> list[str]:
     """The files that are mutated."""
-    return [f"{room}/{path.name}" for room in ROOMS for path in sorted((PACKAGE / room).glob("*.py"))]
+    paths = [path for room in ROOMS for path in sorted((PACKAGE / room).glob("*.py"))]
+    return [f"{path.parent.name}/{path.name}" for path in paths if path.stem != "__init__"]  # which only export
 
 
 def _sites(node: ast.AST, where: str, inside: bool = False) -> Iterator[tuple[str, ast.expr, ast.expr]]:
