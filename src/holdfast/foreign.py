@@ -9,6 +9,7 @@ code reads are not covered.
 
 from __future__ import annotations
 
+import copyreg
 import enum
 import hashlib
 import sys
@@ -17,7 +18,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from types import CodeType, FunctionType, ModuleType
+from types import CodeType, FunctionType, MappingProxyType, ModuleType
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -222,7 +223,7 @@ class _Reader:
             self._all(value)
         elif isinstance(value, frozenset):
             self._all(sorted(value, key=repr))
-        elif isinstance(value, list | set | dict) or hasattr(value, "__array__"):
+        elif isinstance(value, list | set | dict | MappingProxyType) or hasattr(value, "tolist"):
             if not self.in_files:
                 self._mutable(value)
         elif isinstance(value, enum.Enum):
@@ -246,16 +247,45 @@ class _Reader:
             self.read(value.__wrapped__)
         elif type(value).__module__.startswith(OURS):  # a dataset: its reader's functions
             self._all(sorted(getattr(value, "__dict__", {}).items()))
+        elif not self.in_files:
+            self._object(value)
+
+    def _object(self, value: Any) -> None:
+        """Feed what else an object is made of, as `copy` and `pickle` see it: of a builtin function, its name."""
+        self.read(type(value))
+        self._say(str(getattr(value, "__module__", "")))
+        registered = copyreg.dispatch_table.get(type(value))
+        try:
+            found = registered(value) if registered else value.__reduce_ex__(4)
+        except Exception:  # an open file or a lock, say: nothing that decides a result
+            return
+        self._all([*found[:3], *map(list, filter(None, found[3:5]))] if isinstance(found, tuple) else [found])
 
     def _mutable(self, value: Any) -> None:
         if isinstance(value, list):
             self._all(value)
         elif isinstance(value, set):
             self._all(sorted(value, key=repr))
-        elif isinstance(value, dict):
+        elif isinstance(value, dict | MappingProxyType):
             self._all(each for key in sorted(value, key=repr) for each in (key, value[key]))
         elif hasattr(value, "tolist"):
-            self.read(value.tolist())
+            self._array(value)
+
+    def _array(self, value: Any) -> None:
+        """Feed an array or a tensor, which may be large."""
+        import numpy as np
+
+        with suppress(AttributeError, TypeError):
+            value = value.detach().cpu()
+        self._say(str(getattr(value, "dtype", "")), str(getattr(value, "shape", "")))
+        try:
+            found = np.ascontiguousarray(value)
+        except TypeError:  # a type of torch that numpy has not
+            found = np.ascontiguousarray(value.float())
+        if found.dtype.hasobject:
+            self.read(found.tolist())
+        else:
+            self.digest.update(found.tobytes())
 
     def _all(self, values: Any) -> None:
         for each in values:
@@ -280,7 +310,7 @@ class _Reader:
     def _class(self, value: type) -> None:
         self._say(self._place(value.__module__), value.__qualname__)
         if self._is_own(value.__module__):
-            self._all(value.__bases__)
+            self._all((type(value), *value.__bases__))
             for name, each in sorted(vars(value).items()):
                 if name not in _SKIPPED:
                     self._say(name)

@@ -1,8 +1,12 @@
 """Objects in the place of names: the same runs as words ask for, and code of the user's own wherever it was written."""
 
+import operator
 import sys
 import threading
+from collections import deque
 from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -213,6 +217,72 @@ def test_a_helper_of_the_users_own_counts_for_a_class_of_a_shell(monkeypatch):
     first = identity_of(local("factor()", factor=factor))
     monkeypatch.setitem(globals(), "FACTOR", 3.0)
     assert identity_of(local("factor()", factor=factor)) != first
+
+
+class Slope:
+    """An object of a class of the user's own."""
+
+    bend = 2.0
+
+    def __init__(self, rate):
+        self.rate = rate
+
+    def at(self, x):
+        return self.rate * x * self.bend
+
+
+@dataclass(frozen=True)
+class Options:
+    rate: float
+    folder: Path = Path("weights")
+
+
+def scaled_net(scale):
+    net = torch.nn.Linear(2, 1)
+    with torch.no_grad():
+        net.weight.fill_(scale)
+        net.bias.zero_()
+    return net
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        Slope,
+        Options,
+        lambda rate: Options(1.0, Path(f"weights-{rate}")),
+        lambda rate: SimpleNamespace(rate=rate),
+        lambda rate: {"nested": [Slope(rate)]},
+        lambda rate: Slope(rate).at,
+        lambda rate: torch.relu if rate > 1 else torch.tanh,
+        lambda rate: np.sin if rate > 1 else np.cos,
+        lambda rate: torch.float32 if rate > 1 else torch.float64,
+        lambda rate: np.ones(2, np.float32 if rate > 1 else np.float64),
+        lambda rate: torch.full((2,), rate, dtype=torch.bfloat16),
+        lambda rate: operator.itemgetter(int(2 * rate)),
+        lambda rate: deque([rate]),
+        lambda rate: MappingProxyType({"rate": rate}),
+        scaled_net,
+    ],
+)
+def test_what_an_object_holds_that_its_code_reaches_counts(make):
+    first, again, other = (identity_of(local("thing", thing=make(rate))) for rate in (0.5, 0.5, 1.5))
+    assert first == again
+    assert first != other
+
+
+def test_the_code_of_an_object_that_its_code_reaches_counts(monkeypatch):
+    first = identity_of(local("thing", thing=Slope(1.0)))
+    monkeypatch.setattr(Slope, "bend", 3.0)
+    assert identity_of(local("thing", thing=Slope(1.0))) != first
+
+
+def test_an_open_file_that_its_code_reaches_does_no_harm(tmp_path):
+    with (tmp_path / "log").open("w") as log:
+        lock = threading.Lock()
+        assert identity_of(local("log, lock", log=log, lock=lock)) == identity_of(
+            local("log, lock", log=log, lock=lock)
+        )
 
 
 def test_a_built_in_part_that_its_code_reaches_counts_by_its_version(monkeypatch):
