@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 
+import holdfast
 import smallest
 from holdfast.algorithms.base import Algorithm
 from holdfast.algorithms.frozen import FrozenBottom, FrozenEncoder
@@ -16,6 +17,7 @@ from holdfast.errors import Stopped, UserError
 from holdfast.experiments import frozen
 from holdfast.experiments.runner import find_device
 from holdfast.experiments.store import Store
+from holdfast.models.transformer import TransformerBlock
 
 VIT = {**smallest.TRANSFORMER, "benchmark.stages": 2, "train.epochs": 3, "train.batch_size": 32}
 VIT = {name.replace(".", "__"): value for name, value in VIT.items()}
@@ -57,13 +59,19 @@ def test_scores_and_weights_are_those_without_it(ready, tmp_path, algorithm):
     assert list(with_tables[0].once.noted) == [f"{title} computed once"]
 
 
-def test_each_example_is_computed_once(ready, tmp_path):
-    passes = []
+def test_each_example_is_computed_once(ready, tmp_path, monkeypatch):
+    passes, plain = [], TransformerBlock.forward
+
+    def counted(block, x, *rest, **named):
+        if block is block.first:
+            passes.append(len(x))
+        return plain(block, x, *rest, **named)
 
     class Counts(Algorithm):
         def setup(self, learner):
-            block = learner.model.encoder.layers()[0]
-            block.register_forward_hook(lambda module, args, output: passes.append(len(output)))
+            first = learner.model.encoder.layers()[0]
+            monkeypatch.setattr(TransformerBlock, "first", first, raising=False)
+            monkeypatch.setattr(TransformerBlock, "forward", counted)
 
     learner, _ = trained(ready, [FrozenEncoder(), Counts()], tmp_path)
     blocks = sum(np.count_nonzero(np.fromfile(each / MARKS, "u8")) for each in tables(tmp_path))
@@ -81,6 +89,83 @@ def test_weights_that_an_algorithm_changes_between_stages_count(ready, tmp_path)
                 parameter.data.mul_(1.1)  # no version counter sees this
 
     same(trained(ready, [FrozenEncoder(), Disturbs()], tmp_path), trained(ready, [FrozenEncoder(), Disturbs()], None))
+
+
+class Sharper(Algorithm):
+    """What it changes is no tensor that a module has registered."""
+
+    def __init__(self, change):
+        self.change = change
+
+    def setup(self, learner):
+        self.change(learner.model.encoder)
+
+
+def other_epsilon(encoder):
+    for module in encoder.modules():
+        if isinstance(module, torch.nn.LayerNorm):
+            module.eps = 0.3
+
+
+def other_module(encoder):
+    norms = [
+        (m, name) for m in encoder.modules() for name, n in m.named_children() if isinstance(n, torch.nn.LayerNorm)
+    ]
+    assert norms
+    for module, name in norms:
+        setattr(module, name, torch.nn.Tanh())
+
+
+def other_forward(encoder):
+    forward = encoder.forward
+    encoder.forward = lambda inputs: 2 * forward(inputs)
+
+
+def hook(encoder):
+    encoder.layers()[0].register_forward_hook(lambda module, inputs, output: 2 * output)
+
+
+@pytest.mark.parametrize("change", [other_epsilon, other_module, other_forward, hook])
+def test_what_an_algorithm_changes_beside_the_weights_counts(ready, tmp_path, change):
+    trained(ready, [FrozenEncoder()], tmp_path)  # its tables are there
+    algorithms = [FrozenEncoder(), Sharper(change)]
+    same(trained(ready, algorithms, tmp_path), trained(ready, algorithms, None))
+
+
+class Projects(torch.nn.Module):
+    """Its weights are always the same, and the run's seed draws a tensor that it has not registered."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(144, 8)
+        torch.nn.init.eye_(self.layer.weight)
+        torch.nn.init.zeros_(self.layer.bias)
+        self.projection = torch.randn(8, 8)
+
+    def forward(self, image):
+        return self.layer(image.flatten(1)) @ self.projection.to(image.dtype)
+
+
+def test_tensors_that_a_module_has_not_registered_count(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOLDFAST_CACHE", str(tmp_path / "cache"))
+    small = {"benchmark.stages": 2, "train.epochs": 4}
+
+    def losses(limit):
+        monkeypatch.setenv(frozen.LIMIT, limit)
+        given = {"model": Projects, "seeds": [0, 1], "scale": "tiny", "predictions": True, "settings": small}
+        runs = holdfast.run("patterns", "frozen-encoder", out=tmp_path / limit, **given)
+        return [[score.score for score in run.scores] for run in runs]
+
+    with_tables = losses("1")
+    assert tables(tmp_path / "cache" / "frozen")
+    assert with_tables == losses("0")
+
+
+@pytest.mark.parametrize("name", ["decoding", "tokenizer"])
+def test_versions_of_what_reads_the_data_count(ready, name):
+    config = ready.config
+    one, other = (frozen.keep(replace(config, further={name: version})) for version in (1, 2))
+    assert one.key != other.key
 
 
 @pytest.mark.parametrize("file", ["0", MARKS])

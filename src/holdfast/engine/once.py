@@ -33,7 +33,7 @@ from holdfast.types import Array, Ids, Part
 if TYPE_CHECKING:
     from holdfast.engine.learner import Learner
 
-VERSION = 1
+VERSION = 2
 BLOCK = 64
 """The number of examples that are computed and checked together."""
 MARKS = "blocks"
@@ -93,9 +93,12 @@ class Once:
             if isinstance(part, UnsuitableError):
                 self.refused(str(part))
                 continue
+            if part.hooked():
+                self.refused("a hook is attached to them")
+                continue
             which = tuple(map(id, part.sites))
             if which not in weights:
-                weights[which] = _hash(part.weights())
+                weights[which] = f"{_hash(part.weights())} {part.structure()}"
             table = self._table(index, part, weights[which], len(blocks))
             (refused,) = self._learner.ranks.most(float(table is None))
             if table is not None and not refused:

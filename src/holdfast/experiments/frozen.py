@@ -25,8 +25,9 @@ def keep(config: Config) -> Keep | None:
     if (limit := limit_bytes()) == 0:
         return None
     content = config.content
-    model = parts.of_benchmark(config.benchmark, config.recipe)
-    key = cache.digest(content["model"], content["data"], model, content.get("threads", 1), content["precision"])
+    # What pictures give that are decoded as a run trains is in no fingerprint of the data, but its version is here.
+    own = parts.of_benchmark(config.benchmark, config.recipe), sorted(config.further.items())
+    key = cache.digest(content["model"], content["data"], own, content.get("threads", 1), content["precision"])
     return Keep(key, partial(_folder, limit))
 
 

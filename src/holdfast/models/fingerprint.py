@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import FunctionType
 from typing import Any
@@ -46,15 +46,35 @@ def fingerprint(module: nn.Module) -> str:
     return digest.hexdigest()
 
 
+def attributes(modules: Iterable[nn.Module]) -> str:
+    """A hash of what modules are beside their registered weights: the class of each, and its other attributes.
+
+    >>> one, other = nn.Linear(2, 2), nn.Linear(2, 2)
+    >>> attributes([one]) == attributes([other]) != attributes([nn.ReLU()])
+    True
+    >>> other.scale = torch.ones(1)
+    >>> attributes([one]) == attributes([other])
+    False
+    """
+    digest = hashlib.blake2b(digest_size=8)
+    feeder = _Feeder(digest, whole=False)
+    for module in modules:
+        feeder.module(module)
+    return digest.hexdigest()
+
+
 class _Feeder:
-    def __init__(self, digest: Any) -> None:
-        self._digest = digest
+    def __init__(self, digest: Any, whole: bool = True) -> None:
+        self._digest, self._whole = digest, whole
         self._seen: dict[int, tuple[int, Any]] = {}
 
     def feed(self, value: Any) -> None:
         """Feed a value, or a reference if it occurred before."""
         if isinstance(value, bool | int | float | complex | str | bytes | None):
             self._say(type(value).__name__, repr(value))
+            return
+        if isinstance(value, nn.Module) and not self._whole:  # one that another refers to
+            self._code(type(value))
             return
         if id(value) in self._seen:
             self._say("again", str(self._seen[id(value)][0]))
@@ -88,6 +108,12 @@ class _Feeder:
             self.feed(
                 {name: own[name] for name in sorted(own) if not isinstance(value, nn.Module) or name not in TORCHS}
             )
+
+    def module(self, module: nn.Module) -> None:
+        """Feed a module without its registered weights and modules."""
+        self._code(type(module))
+        own = vars(module)
+        self.feed({name: own[name] for name in sorted(own.keys() - TORCHS - {"_parameters", "_buffers", "_modules"})})
 
     def _tensor(self, value: Tensor) -> None:
         self._say("tensor", str(value.dtype), str(tuple(value.shape)), str(value.requires_grad))

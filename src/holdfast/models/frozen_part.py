@@ -8,6 +8,7 @@ with dropout below, or with a path around the recorded point, fails that proof a
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -19,6 +20,8 @@ from weakref import ReferenceType, ref
 
 import torch
 from torch import Tensor, nn
+
+from holdfast.models.fingerprint import attributes
 
 if TYPE_CHECKING:
     from holdfast.models.base import Encoder
@@ -141,18 +144,35 @@ class FrozenPart:
         """The layout of each recorded column."""
         return [layout for call in self.calls for layout in call.layouts if layout is not None]
 
-    def weights(self) -> dict[str, Tensor]:
-        """All tensors on which the recorded values may depend, by name."""
+    def modules(self) -> dict[str, nn.Module]:
+        """All modules on which the recorded values may depend, by name."""
         layers = list(self.encoder.layers())
         above = set[nn.Module]()
         if self.sites[0] in layers:
             above = {each for layer in layers[layers.index(self.sites[0]) + 1 :] for each in layer.modules()}
+        return {name: module for name, module in self.encoder.named_modules() if module not in above}
+
+    def weights(self) -> dict[str, Tensor]:
+        """All tensors on which the recorded values may depend, by name."""
         found: dict[str, Tensor] = {}
-        for name, module in self.encoder.named_modules():
-            if module not in above:
-                own = [*module.named_parameters(recurse=False), *module.named_buffers(recurse=False)]
-                found |= {f"{name}.{each}": value for each, value in own if not value.requires_grad}
+        for name, module in self.modules().items():
+            own = [*module.named_parameters(recurse=False), *module.named_buffers(recurse=False)]
+            found |= {f"{name}.{each}": value for each, value in own if not value.requires_grad}
         return found
+
+    def structure(self) -> str:
+        """A hash of what these modules are beside their weights, and of the versions of the packages they are from."""
+        modules = self.modules().values()
+        packages = {type(module).__module__.partition(".")[0] for module in modules}
+        versions = {name: str(getattr(sys.modules.get(name), "__version__", "")) for name in sorted(packages)}
+        return f"{attributes(modules)} {versions}"
+
+    def hooked(self) -> bool:
+        """Whether something follows or changes what these modules do, which a recorded value would pass over."""
+        return any(
+            module._forward_hooks or module._forward_pre_hooks or "forward" in vars(module)
+            for module in self.modules().values()
+        )
 
     def columns(self, run: Callable[[], Any], rows: int) -> list[Tensor]:
         """The outputs of the sites in a pass over some rows: one tensor per column, one row per example."""
