@@ -401,6 +401,13 @@ def test_cpin_is_built_from_the_worlds_partimagenet_on_a_grid_of_nine(tmp_path):
     assert set(of_folder(out, "cpin").unseen).isdisjoint(of_folder(out, "cpin").concepts)
 
 
+def test_cpin_is_drawn_from_concepts_that_each_set_has():
+    """Pictures show several concepts: four of a rare one may lie in fewer than four sets."""
+    combinations = make_plan("cpin", world("partimagenet", "tiny"), (1, 1, 1), 0, 1, 0).combinations
+    assert [len(task) for task in combinations.tasks] == [10] * 10
+    assert len(combinations.sys) == len(combinations.pro) == 100
+
+
 @pytest.mark.parametrize(
     ("name", "wnid", "family"),
     [

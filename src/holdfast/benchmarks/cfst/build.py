@@ -28,7 +28,7 @@ from holdfast.datasets.base import Dataset
 from holdfast.errors import RunError, UserError, nearest
 from holdfast.processes import working
 
-VERSION = 2
+VERSION = 3
 MARK = "holdfast-build.json"
 """The file that records what a folder was built from, and its contents."""
 MARKS = ".building"

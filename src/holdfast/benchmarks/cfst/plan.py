@@ -111,7 +111,7 @@ def make_plan(
             for thing in each
             if min(thing.box[2:]) >= smallest and (known is None or thing.concept in known)
         ]
-        combinations = listed("cgqa") if name == "cgqa" else drawn(_in_pictures(things))
+        combinations = listed("cgqa") if name == "cgqa" else _drawn(things, seed)
         parts = _composites(combinations, split_things(things, combinations, seed), counts, seed)
     if not any(part.pictures for part in parts if part.split == "train"):
         raise UserError(
@@ -122,6 +122,18 @@ def make_plan(
     content = [_VERSION, SIDE, QUALITY, name, [[part.split, part.wanted, part.records] for part in parts]]
     fingerprint = hashlib.blake2b(json.dumps(content).encode(), digest_size=16).hexdigest()
     return BuildPlan(LAYOUTS[name].root, combinations, parts, fingerprint)
+
+
+def _drawn(things: Sequence[SourceThing], seed: int) -> Combinations:
+    """CPIN's combinations of concepts that each set has: if a set lacks some, draw again without them."""
+    counts = _in_pictures(things)
+    while True:
+        combinations = drawn(counts)
+        sets = split_things(things, combinations, seed)
+        lacking = {concept for concept in combinations.concepts if not all(sets[name].get(concept) for name in SHARES)}
+        if not lacking:
+            return combinations
+        counts = {concept: count for concept, count in counts.items() if concept not in lacking}
 
 
 def _in_pictures(things: Iterable[SourceThing]) -> dict[str, int]:
