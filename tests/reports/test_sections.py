@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast import papers
+from holdfast import metrics, papers
 from holdfast.benchmarks.cfst import report as cfst
 from holdfast.benchmarks.climb import report as climb
 from holdfast.experiments.store import Record
@@ -300,7 +300,7 @@ def test_climb_has_transfer_forgetting_and_low_shot_scores():
     (curve,) = [block for block in blocks if getattr(block, "logarithmic", False)]
     assert curve.series[0].x == (16.0, 32.0)
     assert curve.series[0].y == pytest.approx((70, 80))
-    assert curve.series[0].band == pytest.approx((10, 10))  # the deviation of 60, 70 and 80
+    assert curve.series[0].band == pytest.approx([metrics.t_interval([60, 70, 80])] * 2)
     bars = next(block for block in blocks if isinstance(block, Bars))
     assert {series.name: series.y[0] for series in bars.series} == pytest.approx({"pre-trained": 70, "after seqft": 55})
 

@@ -51,7 +51,7 @@ class PlannedRuns:
 
     def __repr__(self) -> str:
         done, labels = self.done, self.plan.labels
-        lines = [f"{len(self)} runs in {self.store.path}, {len(done)} of them done"]
+        lines = [f"{len(self)} run{'s' * (len(self) != 1)} in {self.store.path}, {len(done)} of them done"]
         lines += [f"  {run}  {'done' if run in done else 'to do'}  {labels[run]}" for run in self.plan.configs]
         return "\n".join(lines)
 

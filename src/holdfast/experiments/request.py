@@ -60,7 +60,9 @@ class Request:
         """What to do if there is no command."""
         if not (carried := self.carried()):
             return ""
-        what, script = " and ".join(map(str, carried)), next((each.origin for each in carried if each.origin), "")
+        *others, last = map(str, carried)
+        what = f"{', '.join(others)} and {last}" if others else last
+        script = next((each.origin for each in carried if each.origin), "")
         if script:
             return f"no command repeats this run: {what} came from {script}; run that script again"
         return f"no command repeats this run: {what} came from a shell or a notebook"

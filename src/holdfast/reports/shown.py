@@ -61,7 +61,10 @@ def _parts(found: Any) -> tuple[Sequence[TableBlock], Sequence[str]]:
         for run in rest[:MOST]
     ]
     lines += [f"{len(rest) - MOST} more are not done"] if len(rest) > MOST else []
-    return [comparison(each) for each in experiments(found.records)], [*lines, f"{len(found)} runs in {found.path}"]
+    return [comparison(each) for each in experiments(found.records)], [
+        *lines,
+        f"{len(found)} run{'s' * (len(found) != 1)} in {found.path}",
+    ]
 
 
 def _without_links(table: TableBlock) -> TableBlock:

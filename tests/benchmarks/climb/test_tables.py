@@ -11,9 +11,10 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from holdfast import metrics
 from holdfast.benchmarks.climb import commands as climb
 from holdfast.benchmarks.climb import paper
-from holdfast.benchmarks.climb.figures import later
+from holdfast.benchmarks.climb.figures import forgetting, later
 from holdfast.benchmarks.climb.runs import UNSEEN, RunsAtScale
 from holdfast.benchmarks.climb.tables import BUILDERS, DOUBTFUL, SAME, SMALLER, WORLD, ScoreCell, filled, sheet
 from holdfast.engine.files import write_json
@@ -350,6 +351,28 @@ def test_no_table_of_nothing_and_none_that_is_not_there():
     with pytest.raises(UserError, match="at the scale 'tiny': there are paper"):
         RunsAtScale([few("a", "imdb", "16", 60, 0.5)], "tiny")
     assert [number for number in BUILDERS if filled(sheet(number, runs))] == ["5", "7", "12"]
+
+
+def test_figures_show_the_interval_of_three_runs_and_none_of_two(direct):
+    after = dict(zip(("a", "b", "c"), (60.0, 50.0, 40.0), strict=True))  # of VQAv2, learned at 70
+    runs = []
+    for seed, (name, score) in enumerate(after.items()):
+        rows = [dict.fromkeys(TASKS, 70.0) | {"vqav2": 70.0 if stage == 0 else score} for stage in range(4)]
+        runs.append(upstream(f"run-{name}", rows, algorithm="er", seed=seed))
+        runs[-1].config["data"] = "official"
+    lost = [100 * (70 - score) / 70 for score in after.values()]
+    (line,) = (each for each in forgetting("vilt")(RunsAtScale(runs))[0].lines if not each.printed)
+    assert line.values == pytest.approx([np.mean(lost)] * 3)
+    assert line.band == pytest.approx([metrics.t_interval(lost)] * 3)
+    (line,) = (each for each in forgetting("vilt")(RunsAtScale(runs[:2]))[0].lines if not each.printed)
+    assert line.band == (None,) * 3
+
+    few_shot = [few(f"direct-{n}", "vcr", "5%", 80 + n, 0.25, sample=n) for n in range(3)]
+    few_shot += [few(f"after-{n}", "vcr", "5%", 70 + 2 * n, 0.25, sample=n, start="run-a@1") for n in range(3)]
+    found = RunsAtScale([runs[0], *few_shot])
+    (panel,) = (panel for panel in later(found) if panel.title == "Low-shot VCR")
+    (line,) = (each for each in panel.lines if not each.printed)
+    assert line.band[0] == row_of(sheet("10", found), "er: after vqav2").ours[2].change_spread > 0
 
 
 def test_commands_print_and_draw(tmp_path, direct):

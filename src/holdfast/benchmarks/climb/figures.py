@@ -1,6 +1,7 @@
 """CLiMB's Figures 3 to 6 and 8 to 10 from our runs; dashed lines show the values printed in the paper's tables.
 
-A change from a baseline that is not clearly above chance is not drawn, and a note says so.
+A band is the 95 % t-interval of a mean of at least three runs. A change from a baseline that is not clearly above
+chance is not drawn, and a note says so.
 
 | figure | content                                                              |
 |--------|----------------------------------------------------------------------|
@@ -17,11 +18,20 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from holdfast import metrics
 from holdfast.benchmarks.climb import paper, protocol
-from holdfast.benchmarks.climb.runs import ROWS, LowShotRecord, RunsAtScale, Upstream, low_shot_transfer
+from holdfast.benchmarks.climb.runs import (
+    DRAWN,
+    ROWS,
+    LowShotRecord,
+    RunsAtScale,
+    Upstream,
+    low_shot_interval,
+    low_shot_transfer,
+    mean_and_interval,
+)
 from holdfast.benchmarks.climb.tables import SMALLER, WORLD
 from holdfast.benchmarks.climb.transfer import final
 from holdfast.errors import UserError, missing_extra
@@ -45,6 +55,8 @@ TITLES = {
 COLOURS = ("#4477aa", "#999999", "#228833", "#ee6677", "#ccaa22", "#aa3377", "#66ccee", "#222222")
 """One for each algorithm, in the order of the paper's tables; distinguishable with colour blindness."""
 STANDARD = paper.ORDERS[0].split(">")
+Spread: TypeAlias = tuple[float | None, float | None]
+"""A mean, and the half-width of its interval."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +66,8 @@ class PlotLine:
     name: str
     colour: str
     values: tuple[float | None, ...]
-    band: tuple[float, ...] = ()
+    band: tuple[float | None, ...] = ()
+    """The half-width of each value's interval."""
     printed: bool = False
     marker: str = "o"
 
@@ -173,10 +186,9 @@ def language(*tasks: str) -> Callable[[RunsAtScale], list[Panel]]:
                     groups = [[100 * final(r.scores) for r in each] for each in (before, *after)]
                     if not any(groups[1:]):
                         continue
-                    own = [metrics.mean(group) if group else None for group in groups]
-                    band = tuple(metrics.standard_deviation(g) if len(g) > 1 else 0.0 for g in groups)
+                    own, band = zip(*map(mean_and_interval, groups), strict=True)
                     name = f"{algorithm}, {'ViLT' if model == 'vilt' else 'VAuLT'}"
-                    panel.lines.append(PlotLine(name, _colour(algorithm), tuple(own), band, marker=marker))
+                    panel.lines.append(PlotLine(name, _colour(algorithm), own, band, marker=marker))
                 if direct and not any(line.marker == marker for line in panel.lines):
                     name = f"pre-trained {'ViLT' if model == 'vilt' else 'VAuLT'}"
                     panel.lines.append(PlotLine(name, "#222222", (metrics.mean(direct), *[None] * 4), marker=marker))
@@ -205,15 +217,17 @@ FIGURES: dict[str, Callable[[RunsAtScale], list[Panel]]] = {
 # Values
 
 
-def _forgotten(found: Sequence[Upstream], task: str, after: str) -> float | None:
+def _forgotten(found: Sequence[Upstream], task: str, after: str) -> Spread:
     lost = [protocol.forgettings(run.scores) for run in found]
     return _all([each[task, after] for each in lost if each])
 
 
-def _transferred(runs: RunsAtScale, found: Sequence[Upstream], stage: int, task: str) -> float | None:
+def _transferred(runs: RunsAtScale, found: Sequence[Upstream], stage: int, task: str) -> Spread:
     after = _few(runs, found, stage, task)
     direct = _largest(runs.before(found, task))
-    return low_shot_transfer(after, direct) if after and direct else None
+    if not after or not direct:
+        return None, None
+    return low_shot_transfer(after, direct), low_shot_interval(after, direct) if len(after) >= DRAWN else None
 
 
 def _few(runs: RunsAtScale, found: Sequence[Upstream], stage: int, task: str) -> list[LowShotRecord]:
@@ -263,11 +277,11 @@ def _number(cell: object) -> float | None:
     return float(cell) if isinstance(cell, int | float) else None
 
 
-def _all(values: Sequence[float]) -> float | None:
-    """The mean of the runs; None if the value of any run is unknown."""
-    if not values:
-        return None
-    return next((value for value in values if value != value), metrics.mean(values))
+def _all(values: Sequence[float]) -> Spread:
+    """The mean of the runs with its interval; not a number if the value of any run is not."""
+    if (unknown := next((value for value in values if value != value), None)) is not None:
+        return unknown, None
+    return mean_and_interval(values)
 
 
 # Drawing
@@ -281,17 +295,16 @@ def _colour(algorithm: str) -> str:
     return COLOURS[ROWS.index(algorithm)] if algorithm in ROWS else COLOURS[-1]
 
 
-def _add(
-    panel: Panel, name: str, own: Sequence[float | None], theirs: Sequence[float | None], colour: str = ""
-) -> None:
+def _add(panel: Panel, name: str, found: Sequence[Spread], theirs: Sequence[float | None], colour: str = "") -> None:
     """Our line, and the paper's beside it; values that are not numbers are left out, with a note."""
     colour = colour or _colour(name)
+    own, band = zip(*found, strict=True)
     if all(value is None for value in own):
         return  # it was not run
     known = [None if value is None or value != value else value for value in own]
     unknown = [place for place, value in zip(panel.places, own, strict=True) if value is not None and value != value]
     if any(value is not None for value in known):
-        panel.lines.append(PlotLine(name, colour, tuple(known)))
+        panel.lines.append(PlotLine(name, colour, tuple(known), band))
         panel.doubtful.extend(place for place in unknown if place not in panel.doubtful)
     else:
         panel.doubtful.append(name)
@@ -315,9 +328,11 @@ def _write(panels: Sequence[Panel], path: Path, runs: RunsAtScale) -> Path:
             (drawn,) = axes.plot(at, values, color=line.colour, marker=line.marker, markersize=4, **look)
             if not line.printed or line.name not in named:
                 named[line.name] = drawn
-            if line.band:
-                low, high = ([v + s * b for v, b in zip(values, line.band, strict=True)] for s in (-1, 1))
-                axes.fill_between(at, low, high, color=line.colour, alpha=0.15, linewidth=0)
+            if any(line.band):
+                band = [math.nan if width is None else width for width in line.band]
+                axes.errorbar(at, values, band, color=line.colour, alpha=0.6, linestyle="none", capsize=2, linewidth=1)
+                low, high = ([v + s * b for v, b in zip(values, band, strict=True)] for s in (-1, 1))
+                axes.fill_between(at, low, high, color=line.colour, alpha=0.1, linewidth=0)
         if panel.doubtful:
             note = f"{'some' if panel.drawn else 'all'} of our values omitted: the baseline is not clearly above chance"
             axes.text(0.5, 1.02, note, transform=axes.transAxes, fontsize=6, color="#555555", ha="center")
@@ -330,6 +345,8 @@ def _write(panels: Sequence[Panel], path: Path, runs: RunsAtScale) -> Path:
             axes.axhline(0, color="#888888", linewidth=0.8, zorder=0)
     if any(line.printed for panel in panels for line in panel.lines):
         named["the paper"] = Line2D([], [], color="#555555", linestyle="--", linewidth=1)
+    if any(any(line.band) for panel in panels for line in panel.lines):
+        named["95 % interval"] = Line2D([], [], color="#555555", marker="|", linestyle="none")
     figure.legend(named.values(), named.keys(), loc="outside right center", frameon=False, fontsize=8)
     caution = WORLD if runs.world else SMALLER if runs.scale != "paper" else ""
     figure.supxlabel("\n".join([panels[0].axis, *([caution] if caution else [])]), fontsize=8)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from holdfast import metrics
 from holdfast.benchmarks.climb import tables
 from holdfast.benchmarks.climb.paper import ORDERS
-from holdfast.benchmarks.climb.runs import LowShotRecord, RunsAtScale, whole
+from holdfast.benchmarks.climb.runs import LowShotRecord, RunsAtScale, mean_and_interval, whole
 from holdfast.benchmarks.climb.transfer import MODALITIES, final
 from holdfast.experiments.store import Record
 from holdfast.reports.blocks import Bars, Block, Cell, Curves, Series, TableBlock
@@ -82,7 +81,7 @@ def _low_shot(runs: RunsAtScale) -> list[Block]:
                 blocks.append(curves)
         series = tuple(_bars(name, found, there) for name, found in by_start.items() if found)
         if there:
-            notes = ("The line on a bar is the standard deviation over seeds and sub-samples, at the fewest shots.",)
+            notes = ("The line on a bar is a 95 % t-interval over seeds and sub-samples, at the fewest shots.",)
             blocks.append(Bars(f"Low-shot transfer to {kind} tasks", "score, %", tuple(there), series, notes))
     return blocks
 
@@ -93,7 +92,7 @@ def _bars(name: str, found: Sequence[LowShotRecord], tasks: Sequence[str]) -> Se
 
 
 def _by_shots(task: str, by_start: Mapping[str, Sequence[LowShotRecord]]) -> Curves | None:
-    """The score over the number of shots, with the deviation as a band; None if there is only one number."""
+    """The score over the number of shots, with its interval as a band; None if there is only one number."""
     series, levels = [], set()
     for name, found in by_start.items():
         by_level: dict[float, list[LowShotRecord]] = {}
@@ -107,7 +106,7 @@ def _by_shots(task: str, by_start: Mapping[str, Sequence[LowShotRecord]]) -> Cur
             series.append(Series(name, tuple(spread), means, widths))
     if len(levels) < 2:
         return None
-    notes = ("The band is the standard deviation over seeds and sub-samples.",)
+    notes = ("The band is a 95 % t-interval over seeds and sub-samples.",)
     return Curves(f"Low-shot: {task}", "shots", "score, %", tuple(series), notes=notes, logarithmic=True)
 
 
@@ -117,10 +116,7 @@ def _fewest(found: Sequence[LowShotRecord]) -> list[LowShotRecord]:
 
 
 def _spread(found: Iterable[LowShotRecord]) -> tuple[float | None, float | None]:
-    values = [100 * final(each.scores) for each in found]
-    if not values:
-        return None, None
-    return metrics.mean(values), metrics.standard_deviation(values) if len(values) > 1 else None
+    return mean_and_interval([100 * final(each.scores) for each in found])
 
 
 def _shots(record: LowShotRecord) -> float:

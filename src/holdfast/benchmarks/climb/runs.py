@@ -92,6 +92,10 @@ class LowShotRecord:
         return (self.image, self.reallocate) == (image, reallocate)
 
 
+DRAWN = 3
+"""The fewest runs whose interval a figure shows."""
+
+
 def low_shot_transfer(after: Sequence[LowShotRecord], direct: Sequence[LowShotRecord]) -> float:
     """T_LS in percent, from the means of both; undefined if the direct runs are not clearly above chance."""
     score, base = (metrics.mean([final(each.scores) for each in runs]) for runs in (after, direct))
@@ -112,6 +116,21 @@ def low_shot_interval(after: Sequence[LowShotRecord], direct: Sequence[LowShotRe
         return None
     ratio, base = 1 + transfer / 100, metrics.mean([d for _, d in pairs]) - chance
     return 100 * metrics.t_interval([(s - chance) - ratio * (d - chance) for s, d in pairs]) / base
+
+
+def mean_and_interval(values: Sequence[float]) -> tuple[float | None, float | None]:
+    """The mean of some values, and the half-width of its 95 % interval, for a figure.
+
+    Two values have an interval twelve times as wide as their deviation, which would hide everything else in a figure.
+
+    >>> mean_and_interval([1.0, 2.0, 3.0])
+    (2.0, 2.484...)
+    >>> mean_and_interval([1.0, 2.0]), mean_and_interval([])
+    ((1.5, None), (None, None))
+    """
+    if not values:
+        return None, None
+    return metrics.mean(values), metrics.t_interval(values) if len(values) >= DRAWN else None
 
 
 class RunsAtScale:
