@@ -12,6 +12,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 import holdfast
 from holdfast import registry
@@ -122,15 +123,32 @@ def call(what, *words, cwd, check=True):
     return done
 
 
+def own_data(folder, command):
+    """Options of the benchmarks that learn a user's own data, which is made here."""
+    for kind, level in (("dark", 40), ("light", 210)):
+        (folder / "photos" / kind).mkdir(parents=True)
+        for number in range(20):
+            Image.new("RGB", (40, 30), (level + number,) * 3).save(folder / "photos" / kind / f"{number}.jpg")
+    rows = [f"{'good' if n % 2 else 'bad'} film {n},{n % 2}" for n in range(60)]
+    (folder / "films.csv").write_text("\n".join(["text,label", *rows]), encoding="utf-8")
+    call("make", command, "data", "make", "sst2", "--out", "made", cwd=folder)
+    return {
+        "folder": ("--data", "photos"),
+        "table": ("--data", "films.csv", "--set", "benchmark.text=text", "--set", "benchmark.target=label"),
+        "dataset": ("--data", "made/sst2", "--set", "benchmark.reader=sst2"),
+    }
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 def test_the_core_runs_every_benchmark(installed):
     command = installed / "venv/bin/holdfast"
     assert call("version", command, "--version", cwd=installed).stdout == f"holdfast {holdfast.__version__}\n"
     assert "viscoll:coco" in call("list", command, "list", cwd=installed).stdout
+    own = own_data(installed, command)
     for name in registry.BENCHMARKS:
         began = time.monotonic()
-        small = ("--scale", "tiny", "--set", "train.epochs=1", "-j", "1", "--device", "cpu", "--json")
+        small = (*own.get(name, ("--scale", "tiny")), "--set", "train.epochs=1", "-j", "1", "--device", "cpu", "--json")
         (record,) = json.loads(call(name, command, "run", name, *small, cwd=installed).stdout)
         assert record["config"]["benchmark"]["name"] == name
         assert record["scores"]

@@ -25,7 +25,7 @@ def test_what_is_said_names_the_trap(tried):
     for name in ("folder_with_a_linked_class", "csv_that_is_a_link", "table_with_linked_pictures", "hub_linked_words"):
         assert "HOLDFAST_LINKS=" in told[name], name
     for name in ("hub_piped_words", "features_pipe_for_regions.id.npy", "folder_with_a_pipe"):
-        assert "it is no regular file but a pipe, a socket or a device" in told[name], name
+        assert "it is a pipe, a socket or a device, not a regular file" in told[name], name
     assert "unpacks to more than 536.9 MB of text" in told["parquet_that_unpacks_to_gigabytes"]
     assert "more than 50,000 weight tensors" in told["hub_ten_million_layers"]
     assert "trust_remote_code" in told["hub_code_of_an_unknown_model"]
