@@ -46,6 +46,14 @@ class Disk:
                 content.synced = bytes(content.now)
             else:
                 self._sync_names(path)
+        elif what == "sync all":
+            for file in filter(None, self.names.values()):
+                file.synced = bytes(file.now)
+            for folder in {folder for folder, _, _ in self._waiting}:
+                self._sync_names(folder)
+        elif what == "content":
+            if (content := self.names.get(path)) is not None:
+                content.now = bytearray(operation.data)
         elif what in ("write", "truncate"):
             content = self.names[path]
             assert content is not None

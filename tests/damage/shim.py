@@ -24,7 +24,11 @@ SOURCE = Path(__file__).with_name("shim.c")
 
 @dataclass(frozen=True)
 class Operation:
-    """What was done to a file: create, write, truncate, sync, rename, remove or folder; or read, for one opened."""
+    """What was done to a file: create, write, truncate, sync, rename, remove or folder; or read, for one opened.
+
+    `content` is all that a file holds when it is closed, for it may have been written through mapped memory; `sync all`
+    is for the whole disk.
+    """
 
     what: str
     path: str
@@ -44,11 +48,14 @@ def read_log(path: Path) -> Iterator[Operation]:
     with path.open("rb") as file:
         while line := file.readline():
             what, where, other, place, size = line.decode().rstrip("\n").split("\t")
-            if what in ("write", "truncate", "sync") and (before := names.get(other, where)) != where:
+            if what in ("write", "truncate", "sync", "content") and (before := names.get(other, where)) != where:
                 yield Operation("rename", before, where)
-            if what in ("create", "write", "truncate", "sync"):
+            if what in ("create", "write", "truncate", "sync", "content"):
                 names[other] = where
-            elif what == "rename":
+            elif what in ("rename", "remove"):  # the number of a file that is gone may become that of another
+                gone = other if what == "rename" else where
+                names = {number: name for number, name in names.items() if name != gone}
+            if what == "rename":
                 names |= {number: other for number, name in names.items() if name == where}
             yield Operation(what, where, other if what == "rename" else "", int(place), file.read(int(size)))
 

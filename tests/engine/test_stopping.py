@@ -47,10 +47,13 @@ def test_a_run_that_is_stopped_while_its_data_is_set_up_is_stopped_and_not_faile
     assert outcome.status == "stopped"
 
 
+DEEP = {"depth": 2000, "width": 16, "heads": 2, "head_width": 8, "hidden": 16, "patch": 6}
+"""A model that takes long to build, and a moment to save."""
+DEEP_SETTINGS = [word for name, value in DEEP.items() for word in ("--set", f"model.{name}={value}")]
 COMMANDS = {
     "preparing": ["run", "clvqa", "--scale", "tiny", "-j", "1"],
     "preparing in workers": ["run", "clvqa", "--scale", "tiny", "-j", "2", "--seeds", "2"],
-    "building": ["run", "patterns", "--model", "vit", "--set", "model.depth=60", "-j", "1"],
+    "building": ["run", "patterns", "--model", "vit", *DEEP_SETTINGS, "-j", "1"],
     "pre-training": ["pretrain", "vilt-tiny", "--out", "encoder", "--scenes", "600", "--device", "cpu"],
 }
 

@@ -28,7 +28,7 @@ def test_what_is_said_names_the_trap(tried):
         assert "it is a pipe, a socket or a device, not a regular file" in told[name], name
     assert "unpacks to more than 536.9 MB of text" in told["parquet_that_unpacks_to_gigabytes"]
     assert "more than 50,000 weight tensors" in told["hub_ten_million_layers"]
-    assert "trust_remote_code" in told["hub_code_of_an_unknown_model"]
+    assert "contains custom code which must be executed" in told["hub_code_of_an_unknown_model"]
 
 
 def test_sound_files_beside_a_bad_one_are_learned(tried):
