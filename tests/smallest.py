@@ -51,12 +51,15 @@ class Scores:
 
 
 class StopAt(Watch):
-    """Asks a run to stop after a number of steps of this process."""
+    """Asks a run to stop after a number of steps of this process, or of batches that an algorithm only observes."""
 
     def __init__(self, steps: int) -> None:
         self.left = steps
 
     def step(self, stage_step, loss):
+        self.observing()
+
+    def observing(self):
         self.left -= 1
         self.stopping = self.left <= 0
 
@@ -77,6 +80,10 @@ FOR_NEEDS: dict[str, tuple[str, dict[str, Any]]] = {
 OWN: dict[str, dict[str, Any]] = {
     "rpsnet": {"rpsnet.modules": 3, "rpsnet.candidates": 2, "rpsnet.every": 1},
     "mntdp": {"model.parts": "stages"},
+    "ranpac": {"ranpac.dimensions": 48},
+    "slda": {"slda.shrinkage": 0.1},
+    "icarl": {"icarl.capacity": 24},
+    "wa": {"wa.capacity": 24},
 }
 
 

@@ -4,7 +4,7 @@
 
 | word                  | for example                    | what it names                                       |
 |-----------------------|--------------------------------|-----------------------------------------------------|
-| a name                | `replay`, `er`, `viscoll:coco` | something built in, or announced by a package       |
+| a name                | `replay`, `er`, `patterns`       | something built in, or announced by a package       |
 | `path/to/file.py:Name`| `mine.py:StayNear`             | a class (of datasets: an object) in a file          |
 | `package.module:Name` | `photos.readers:PHOTOS`        | the same in a module that Python can import         |
 | `hf:FOLDER`, `hf:NAME`| `hf:openai/clip-vit-base-patch32` | a model in Hugging Face's format                 |
@@ -26,6 +26,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from holdfast import builtin
 from holdfast.errors import UserError, nearest
 from holdfast.usercode import load
 
@@ -90,190 +91,18 @@ class Entry:
             ) from error
 
 
-BENCHMARKS: dict[str, Entry] = {
-    "patterns": Entry(
-        "holdfast.benchmarks.patterns.benchmark:Patterns", "ten procedural classes: no download, seconds to run"
-    ),
-    "folder": Entry("holdfast.benchmarks.folder.benchmark:FolderData", "your own pictures, in a folder for each class"),
-    "dataset": Entry("holdfast.benchmarks.dataset.benchmark:ReadData", "the classes of any dataset that has a reader"),
-    "table": Entry("holdfast.benchmarks.table.benchmark:TableData", "your own rows of pictures, texts or both"),
-    "cfst:cgqa": Entry(
-        "holdfast.benchmarks.cfst.benchmark:Cgqa", "pairs of GQA's concepts in stages, then tests of composition"
-    ),
-    "cfst:cobj": Entry(
-        "holdfast.benchmarks.cfst.benchmark:Cobj", "pairs of Objects365's things in stages, then tests of composition"
-    ),
-    "cfst:cpin": Entry(
-        "holdfast.benchmarks.cfst.benchmark:Cpin",
-        "groups of animals' parts in stages, then few-shot tests of composition",
-    ),
-    "cfst:cifar100": Entry("holdfast.benchmarks.cfst.benchmark:Cifar100", "CIFAR-100 in ten stages of ten classes"),
-    "climb": Entry(
-        "holdfast.benchmarks.climb.benchmark:Climb",
-        "VQAv2, NLVR2, SNLI-VE and VCR one after another, then low-shot transfer",
-    ),
-    "viscoll:coco": Entry(
-        "holdfast.benchmarks.viscoll.benchmark:CocoShift",
-        "phrases of COCO's captions from a shifting stream without boundaries",
-        ("viscoll", "coco-shift"),
-    ),
-    "viscoll:flickr": Entry(
-        "holdfast.benchmarks.viscoll.benchmark:FlickrShift",
-        "phrases of Flickr30k's captions from a shifting stream, with up to a thousand nouns",
-        ("flickr-shift",),
-    ),
-    "viscoll:flickr8k": Entry(
-        "holdfast.benchmarks.viscoll.benchmark:Flickr8kShift", "phrases of Flickr8k's photographs from such a stream"
-    ),
-    "clvqa": Entry(
-        "holdfast.benchmarks.clvqa.benchmark:Clvqa",
-        "Wh- and yes/no-questions on CLEVR in either order, with one output layer",
-        ("greco",),
-    ),
-    "climb:lowshot": Entry(
-        "holdfast.benchmarks.climb.lowshot:LowShot",
-        "one task of CLiMB, with pictures, text or both, learned from few examples",
-        within=True,
-    ),
-}
-
-_DATASETS = {
-    "vqav2": "questions about pictures, each with ten people's answers",
-    "nlvr2": "statements that are true or false of two pictures",
-    "snli_ve": "hypotheses that a picture entails, leaves open or contradicts",
-    "vcr": "questions about people in a scene, with four answers and four reasons",
-    "imdb": "film reviews, good or bad",
-    "sst2": "sentences from reviews, good or bad",
-    "hellaswag": "how a text continues: one of four endings",
-    "commonsenseqa": "questions of common sense, with five answers",
-    "piqa": "how to reach a goal: one of two solutions",
-    "imagenet": "pictures of a thousand classes",
-    "inaturalist2019": "pictures of 1,010 species",
-    "places365": "pictures of 365 kinds of place",
-    "coco": "pictures with objects and captions, under the names of 2014 and 2017",
-    "flickr8k": "photographs with five captions each",
-    "flickr30k_entities": "captions whose phrases are tied to boxes",
-    "nikolaus": "COCO without 24 pairs of words, for compositional tests",
-    "clevr": "questions about blocks, with the programs that answer them",
-    "gqa": "scene graphs of pictures, and questions",
-    "objects365": "pictures with objects of 365 classes",
-    "partimagenet": "animals and vehicles with their parts",
-    "cifar100": "small pictures of a hundred classes",
-    "region_features": "features of boxes, as HDF5 and as TSV",
-    "cgqa": "CFST's published pairs of concepts, from GQA",
-    "cobj": "CFST's published pairs of objects, from Objects365",
-    "cpin": "CFST's parts of things, from PartImageNet, as its authors lay them out",
-}
-
-DATASETS: dict[str, Entry] = {n: Entry(f"holdfast.datasets.{n}:DATASET", told) for n, told in _DATASETS.items()}
-
-WRITERS: dict[str, Entry] = {n: Entry(f"holdfast.world.writers.{n}:write", told) for n, told in _DATASETS.items()}
-
-MODELS: dict[str, Entry] = {
-    "perceptron": Entry("holdfast.models.perceptron:Perceptron", "fully connected layers over pixels"),
-    "vilt": Entry("holdfast.models.vilt:Vilt", "text and image patches in one sequence, 12 x 768"),
-    "vilt-tiny": Entry("holdfast.models.vilt:TinyVilt", "the same for two CPU cores, 3 x 64"),
-    "bert": Entry("holdfast.models.bert:Bert", "text alone, 12 x 768"),
-    "bert-tiny": Entry("holdfast.models.bert:TinyBert", "the same for two CPU cores"),
-    "vault": Entry("holdfast.models.vault:Vault", "ViLT whose words come from a frozen BERT"),
-    "vault-tiny": Entry("holdfast.models.vault:TinyVault", "the same for two CPU cores"),
-    "uniter": Entry("holdfast.models.uniter:Uniter", "text and region features in one sequence, 12 x 768"),
-    "uniter-tiny": Entry("holdfast.models.uniter:TinyUniter", "the same for two CPU cores"),
-    "vlbert": Entry("holdfast.models.vlbert:VLBert", "VisCOLL's VL-BERT over region features, 6 x 384"),
-    "vlbert-tiny": Entry("holdfast.models.vlbert:TinyVLBert", "the same for two CPU cores"),
-    "lxmert": Entry("holdfast.models.lxmert:Lxmert", "text and regions that attend to each other, 9/5/5 x 384"),
-    "lxmert-tiny": Entry("holdfast.models.lxmert:TinyLxmert", "the same for two CPU cores"),
-    "san": Entry("holdfast.models.san:San", "LSTM, feature map and two stacked attentions"),
-    "san-tiny": Entry("holdfast.models.san:TinySan", "the same over small pictures, for two CPU cores"),
-    "resnet18": Entry("holdfast.models.resnet:ResNet18", "CFST's ResNet-18 and its CIFAR variant"),
-    "resnet18-tiny": Entry("holdfast.models.resnet:TinyResNet18", "a slim one for two CPU cores"),
-    "efficientnet-lite0": Entry("holdfast.models.efficientnet:EfficientNetLite0", "for photographs, 1280 wide"),
-    "vit": Entry("holdfast.models.vit:Vit", "CFST's ViT, 9 x 384"),
-    "modular-resnet18": Entry("holdfast.models.modular:ModularResNet18", "ResNet-18 of modules, for rpsnet and mntdp"),
-    "modular-vit": Entry("holdfast.models.modular:ModularVit", "ViT of modules, for rpsnet and mntdp"),
-    "modular-perceptron": Entry(
-        "holdfast.models.modular:ModularPerceptron", "a perceptron of modules, the smallest modular network"
-    ),
-    "vit-tiny": Entry("holdfast.models.vit:TinyVit", "the same for two CPU cores"),
-    "dual": Entry("holdfast.models.dual:Dual", "an image tower and a text tower in one space, as in CLIP"),
-    "dual-tiny": Entry("holdfast.models.dual:TinyDual", "the same for two CPU cores"),
-    "hf": Entry("holdfast.models.huggingface:HuggingFace", "any encoder in Hugging Face's format: hf:FOLDER, hf:NAME"),
-}
-
-ALGORITHMS: dict[str, Entry] = {
-    "frozen-encoder": Entry("holdfast.algorithms.frozen:FrozenEncoder", "only the heads learn"),
-    "frozen-bottom": Entry(
-        "holdfast.algorithms.frozen:FrozenBottom",
-        "the embeddings and the lowest k layers are frozen",
-        rows={"frozen-bottom-K": ("k", "K")},
-    ),
-    "adapters": Entry(
-        "holdfast.algorithms.adapters:Adapters", "small bottlenecks for each head; the encoder is frozen"
-    ),
-    "lora": Entry("holdfast.algorithms.lora:LowRank", "low-rank additions for each head; the encoder is frozen"),
-    "adapter-library": Entry(
-        "holdfast.algorithms.adapter_library:AdapterLibrary", "adapters for each stage, chosen for each example"
-    ),
-    "replay": Entry(
-        "holdfast.algorithms.replay:Replay",
-        "kept examples join each batch, or get their own step",
-        ("er",),
-        {"balanced-sqrt": ("memory", "balanced-sqrt"), "balanced-forget": ("memory", "balanced-forget")},
-    ),
-    "rehearsal": Entry(
-        "holdfast.algorithms.rehearsal:Rehearsal", "examples of earlier stages are mixed into the next stage's data"
-    ),
-    "derpp": Entry(
-        "holdfast.algorithms.derpp:DarkReplay", "kept examples are learned again, by target and by old logits"
-    ),
-    "er-ace": Entry(
-        "holdfast.algorithms.er_ace:AsymmetricReplay", "replay; new examples compete with their own classes"
-    ),
-    "gdumb": Entry("holdfast.algorithms.gdumb:GDumb", "trains from scratch on a balanced memory at each stage"),
-    "ewc": Entry("holdfast.algorithms.ewc:EWC", "anchors weights by their Fisher information on past stages"),
-    "si": Entry("holdfast.algorithms.si:SI", "anchors weights whose movement lowered past losses"),
-    "mas": Entry("holdfast.algorithms.mas:MAS", "anchors weights to which the outputs are sensitive"),
-    "lwf": Entry("holdfast.algorithms.lwf:LwF", "the last stage's model teaches the new one on the new data"),
-    "agem": Entry(
-        "holdfast.algorithms.agem:AGem", "steps that would raise the loss of kept examples are projected", ("a-gem",)
-    ),
-    "gem": Entry("holdfast.algorithms.gem:Gem", "steps are projected so that no past stage's loss rises"),
-    "mir": Entry(
-        "holdfast.algorithms.mir:Mir",
-        "replays the kept examples that a step would harm most",
-        ("er-mir",),
-        {"mir-max": ("by", "max"), "er-mir-max": ("by", "max")},
-    ),
-    "rpsnet": Entry("holdfast.algorithms.rpsnet:RpsNet", "the best of several random paths of modules, with replay"),
-    "mntdp": Entry(
-        "holdfast.algorithms.mntdp:Mntdp", "a path of frozen modules for each task, grown from the top down"
-    ),
-}
-
-PLAIN: dict[str, Entry] = {
-    "finetune": Entry("", "plain fine-tuning: no algorithm at all", ("seqft", "naive", "vanilla")),
-}
-
-TRANSFORMS: dict[str, Entry] = {
-    "joint": Entry(
-        "holdfast.data.streams:joint",
-        "all stages at once, in random order: the usual upper bound",
-        ("multitask", "offline-one-pass", "iid-online"),
-    ),
-    "offline": Entry("holdfast.data.streams:offline", "joint training for ten times as many epochs"),
-    "cumulative": Entry("holdfast.data.streams:cumulative", "each stage with the data of all earlier ones"),
-}
+def _entries(table: Mapping[str, builtin.Line]) -> dict[str, Entry]:
+    return {name: Entry(*each) for name, each in table.items()}
 
 
-MEMORIES: dict[str, Entry] = {
-    "reservoir": Entry("holdfast.memory:Reservoir", "a uniform sample of all examples seen"),
-    "per-task": Entry("holdfast.memory:PerTask", "a number, or a share, of each finished stage's examples"),
-    "experience-balanced": Entry("holdfast.memory:ExperienceBalanced", "an equal share for each finished stage"),
-    "class-balanced": Entry("holdfast.memory:ClassBalanced", "as equal a number of each class or task as possible"),
-    "balanced-sqrt": Entry("holdfast.memory:TargetBalanced", "groups by the square root of their frequency"),
-    "balanced-forget": Entry("holdfast.memory:TargetBalanced", "groups by how much of them was forgotten"),
-}
-"""The memories that `replay.memory` names."""
+BENCHMARKS = _entries(builtin.BENCHMARKS)
+DATASETS = _entries(builtin.DATASETS)
+WRITERS = _entries(builtin.WRITERS)
+MODELS = _entries(builtin.MODELS)
+ALGORITHMS = _entries(builtin.ALGORITHMS)
+PLAIN = _entries(builtin.PLAIN)
+TRANSFORMS = _entries(builtin.TRANSFORMS)
+MEMORIES = _entries(builtin.MEMORIES)
 
 
 @dataclass(frozen=True)

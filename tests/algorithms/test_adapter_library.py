@@ -1,6 +1,5 @@
 """The adapter library: which set answers, against a brute-force choice, and that earlier sets stay."""
 
-import copy
 from dataclasses import replace
 
 import pytest
@@ -27,14 +26,15 @@ def apart(**settings):
     return replace(ready, setup=replace(ready.setup, data=Data(tables)))
 
 
-class Models(Algorithm):
-    """A copy of the model at the end of each stage."""
+class Answers(Algorithm):
+    """What the run answers for these examples after each stage, as an evaluation asks, and its weights."""
 
-    def __init__(self):
-        self.kept = []
+    def __init__(self, ids):
+        self.ids, self.kept, self.weights = ids, [], []
 
     def end(self, learner, stage):
-        self.kept.append(copy.deepcopy(learner.model).eval())
+        self.kept.append(answers(learner, self.ids))
+        self.weights.append({name: value.clone() for name, value in learner.model.state_dict().items()})
 
 
 def held_out(ready):
@@ -63,9 +63,10 @@ def nearest(learner, stages, ids):
 
 @pytest.fixture(scope="module")
 def library():
-    ready, models = apart(), Models()
-    learner, _ = trained(ready, [*ready.algorithms, models])
-    return ready, learner, models.kept
+    ready = apart()
+    kept = Answers(held_out(ready)[0])
+    learner, _ = trained(ready, [*ready.algorithms, kept])
+    return ready, learner, kept
 
 
 def test_each_example_is_answered_by_the_set_of_its_stage(library):
@@ -89,13 +90,10 @@ def test_each_example_is_answered_by_the_set_of_its_stage(library):
 def test_earlier_stages_are_answered_the_same_to_the_last_bit(library):
     ready, learner, kept = library
     first = held_out(ready)[0]
-    own = first[(nearest(learner, ready.setup.stream.stages, first) == 0).numpy()]
-    inputs = inputs_of(learner, own)
-    with torch.no_grad():
-        answered = [model(inputs, "patterns") for model in kept]
-    assert torch.equal(answered[0], answered[1])
-    assert torch.equal(answered[0], answered[2])
-    assert torch.equal(answered[0], answers(learner, own))
+    own = nearest(learner, ready.setup.stream.stages, first) == 0
+    assert own.double().mean() > 0.95
+    for later in (*kept.kept[1:], answers(learner, first)):
+        assert torch.equal(kept.kept[0][own], later[own])
 
 
 def test_only_the_newest_set_and_the_heads_learn(library):
@@ -103,7 +101,7 @@ def test_only_the_newest_set_and_the_heads_learn(library):
     for name in learner.trainable():
         assert ".added.library-2." in name or name.startswith("heads."), name
     after = learner.model.state_dict()
-    for name, value in kept[0].state_dict().items():
+    for name, value in kept.weights[0].items():
         same = torch.equal(value, after[name])
         assert same != name.startswith("heads."), name
 

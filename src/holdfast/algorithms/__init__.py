@@ -20,15 +20,20 @@ if TYPE_CHECKING:
     from holdfast.algorithms.frozen import FrozenBottom, FrozenEncoder
     from holdfast.algorithms.gdumb import GDumb
     from holdfast.algorithms.gem import Gem
+    from holdfast.algorithms.icarl import ICarl
     from holdfast.algorithms.lora import LowRank
     from holdfast.algorithms.lwf import LwF
     from holdfast.algorithms.mas import MAS
     from holdfast.algorithms.mir import Mir
     from holdfast.algorithms.mntdp import Mntdp
+    from holdfast.algorithms.ranpac import RanPAC
     from holdfast.algorithms.rehearsal import Rehearsal
     from holdfast.algorithms.replay import Replay
     from holdfast.algorithms.rpsnet import RpsNet
     from holdfast.algorithms.si import SI
+    from holdfast.algorithms.simplecil import SimpleCil
+    from holdfast.algorithms.slda import SLDA
+    from holdfast.algorithms.wa import WeightAlignment
 
 _PLACES = {
     "AGem": "agem",
@@ -52,6 +57,11 @@ _PLACES = {
     "RpsNet": "rpsnet",
     "SI": "si",
     "TRAITS": "base",
+    "ICarl": "icarl",
+    "RanPAC": "ranpac",
+    "SimpleCil": "simplecil",
+    "SLDA": "slda",
+    "WeightAlignment": "wa",
     "refuse_accumulation": "base",
     "refuse_trait": "base",
 }
@@ -60,6 +70,7 @@ __all__ = [
     "EWC",
     "MAS",
     "SI",
+    "SLDA",
     "TRAITS",
     "AGem",
     "AdapterLibrary",
@@ -71,13 +82,17 @@ __all__ = [
     "FrozenEncoder",
     "GDumb",
     "Gem",
+    "ICarl",
     "LowRank",
     "LwF",
     "Mir",
     "Mntdp",
+    "RanPAC",
     "Rehearsal",
     "Replay",
     "RpsNet",
+    "SimpleCil",
+    "WeightAlignment",
     "refuse_accumulation",
     "refuse_trait",
 ]

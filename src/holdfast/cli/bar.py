@@ -67,6 +67,10 @@ class ProgressBar(Watch):
         self._progress.update(self._task, completed=stage_step, note=f"loss {float(loss):.3f} · {speed:.0f} steps/s")
         self._next, self._from = now + SECONDS, (stage_step, now)
 
+    def observing(self) -> None:
+        """Each example is seen once more."""
+        self._progress.update(self._task, note="collecting statistics")
+
     def evaluating(self, name: str) -> None:
         """An evaluation begins."""
         self._progress.update(self._task, note=f"evaluating {name}")

@@ -17,7 +17,7 @@ from torch import Tensor
 from holdfast.algorithms.base import Algorithm, Fit, check_traits, overridden, overrides
 from holdfast.data.order import shuffled
 from holdfast.engine.checkpoint import Checkpoints
-from holdfast.engine.evaluate import Evaluated, batch_size, evaluate_all
+from holdfast.engine.evaluate import Evaluated, evaluate_all
 from holdfast.engine.health import LARGEST, advice, weight_norm
 from holdfast.engine.learner import Learner
 from holdfast.engine.optimiser import refuse_unmatched
@@ -62,6 +62,9 @@ class Watch:
 
     def step(self, stage_step: int, loss: Tensor) -> None:
         """A step is done. Reading the loss waits for the device, so do it rarely."""
+
+    def observing(self) -> None:
+        """A batch of `Algorithm.observe` begins."""
 
     def evaluating(self, name: str) -> None:
         """A batch of an evaluation begins, with the examples of this set."""
@@ -321,7 +324,7 @@ class Loop:
 
     def observe(self, algorithm: Algorithm, stage: Stage) -> None:
         """Show the examples of a stage to an algorithm once more."""
-        learner, size = self.learner, batch_size(self.learner, stage.train)
+        learner, size = self.learner, stage.training.batch_size
         with learner.lending([(stage.train, OTHER_RUNS)], self.leave), torch.no_grad():
             learner.model.eval()
             algorithm.observe(learner, stage, self.seen(stage.train, size))
@@ -330,6 +333,7 @@ class Loop:
     def seen(self, ids: Ids, size: int) -> Iterator[Batch]:
         """Examples in batches, with this rank's tensors as they are stored."""
         for start in range(0, len(ids), size):
+            self.watch.observing()
             self.leave()
             yield self.learner.fetch(ids[start : start + size], augment=False)
 

@@ -64,6 +64,11 @@ class Several(Watch):
         for watch in self.watches:
             watch.step(stage_step, loss)
 
+    def observing(self) -> None:
+        """A batch is observed."""
+        for watch in self.watches:
+            watch.observing()
+
     def evaluating(self, name: str) -> None:
         """An evaluation begins."""
         for watch in self.watches:
