@@ -5,6 +5,7 @@ CACHE/world/<dataset>-<scale>-<seed>-v<version>/   synthetic datasets
 CACHE/tables/<hash>...                             prepared tables and vocabularies
 CACHE/regions/<hash>/   CACHE/<benchmark>/<hash>   region features, and what benchmarks compute for themselves
 CACHE/frozen/<hash>/                               outputs of frozen parts of models
+CACHE/indexes/<hash>                               the finished runs of large stores, for tables and reports
 CACHE/stores/<hash>/                               local copies of remote stores
 CACHE/<kind>/.<name>.about.json                    the note: versions of the code, and the folders that were read
 ```
@@ -30,11 +31,11 @@ from pathlib import Path
 from typing import Literal
 
 from holdfast import registry
-from holdfast.data.prepared import files_fingerprint
 
 STORES = "stores"
 NAMES = {
     "frozen": "[0-9a-f]{32}",
+    "indexes": "[0-9a-f]{32}",
     "regions": "[0-9a-f]{32}",
     "stores": "[0-9a-f]{16}",
     "tables": "[0-9a-f]{32}",
@@ -179,6 +180,8 @@ def _entry(path: Path, paths: Sequence[Path]) -> CacheEntry | None:
 
 
 def _why_unused(about: Mapping[str, Mapping[str, object]]) -> str:
+    from holdfast.data.prepared import files_fingerprint  # it imports torch, which those who only read runs do not need
+
     if not about:
         return "an earlier holdfast made it"
     if not all(isinstance(about.get(part, {}), Mapping) for part in ("versions", "files")):

@@ -25,6 +25,8 @@ def register(app: typer.Typer) -> None:
     group.command()(frozen)
     group.command()(calibration)
     group.command()(soak)
+    group.command()(start)
+    group.command()(stores)
     for family in registry.families():
         own = getattr(registry.part(family, "commands"), "register_bench", None)
         if own is not None:
@@ -348,6 +350,62 @@ def soak(
     print_grid(Grid("growth", ("load", "what", "median", "growth", "flat"), rows, notes))
     used = tuple((d.load, d.what, f"{d.found:,.0f}", f"{d.predicted:,.0f}") for d in others)
     print_grid(Grid("disk", ("load", "what", "found", "predicted"), used))
+
+
+def start(
+    benchmark: Annotated[str, typer.Argument(metavar="BENCHMARK", help="The benchmark of the second run.")],
+    repeats: Annotated[int, typer.Option(metavar="N", min=1, help="Start N second runs.")] = 5,
+    runs: Annotated[int, typer.Option(metavar="N", min=2, help="Make N trivial runs.")] = 100,
+    as_json: Json = False,
+) -> None:
+    """Time the start of runs.
+
+    Measures the process time to the first step of a second run with the same data, and trivial runs in two workers.
+    """
+    from holdfast.bench.start import first_step, trivial
+    from holdfast.cli.screen import print_grid, print_json
+    from holdfast.reports.tables import Grid
+
+    first, many = first_step(benchmark, repeats), trivial(runs)
+    if as_json:
+        print_json({"first_step": asdict(first), "trivial": asdict(many) | {"limit_s": many.limit_s}})
+        return
+    slowest = max(first.seconds)
+    told = f"process time to the first step of a second run of {benchmark}, slowest of {repeats}"
+    rows = [(told, f"{slowest:.2f}", f"{first.limit_s:.2f}", "yes" if slowest <= first.limit_s else "NO")]
+    told = f"wall time of {many.runs} trivial runs in two workers, which train for {many.training_s:.2f} s"
+    rows.append((told, f"{many.wall_s:.2f}", f"{many.limit_s:.2f}", "yes" if many.wall_s <= many.limit_s else "NO"))
+    print_grid(Grid("seconds", ("what", "found", "at most", "within"), tuple(rows)))
+
+
+def stores(
+    records: Annotated[int, typer.Option(metavar="N", min=1, help="Write N synthetic records.")] = 10_000,
+    as_json: Json = False,
+) -> None:
+    """Time `list`, `compare` and `report` on a large store.
+
+    The first reading makes the index of the store, the second one uses it.
+    """
+    from holdfast.bench.stores import reading
+    from holdfast.cli.screen import print_grid, print_json
+    from holdfast.reports.tables import Grid
+
+    found = list(reading(records))
+    if as_json:
+        print_json([asdict(each) for each in found])
+        return
+    rows = tuple(
+        (
+            each.command,
+            f"{each.first_s:.1f}",
+            f"{each.again_s:.1f}",
+            f"{each.limit_s:g}",
+            "yes" if each.again_s <= each.limit_s else "NO",
+        )
+        for each in found
+    )
+    columns = ("command", "first", "with index", "at most", "within")
+    print_grid(Grid(f"seconds of processor time, {records:,} records", columns, rows))
 
 
 def plans(

@@ -49,6 +49,8 @@ def attached(folder: Path, caution: str = "") -> list[Block]:
 
 
 def _files(folder: Path, name: str, pattern: str) -> list[Path]:
+    if not (folder / name).is_dir():
+        return []
     try:
         Bounds(folder.parent).check(folder / name)
     except FileError:

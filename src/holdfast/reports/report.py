@@ -326,4 +326,10 @@ def _details(run: Run) -> list[tuple[str, list[tuple[str, str]]]]:
 
 
 def _entries(values: Mapping[str, Any]) -> list[tuple[str, str]]:
-    return [(name, value if isinstance(value, str) else json.dumps(value)) for name, value in values.items()]
+    return [(name, _text(value)) for name, value in values.items()]
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    return str(value) if type(value) is int else json.dumps(value)

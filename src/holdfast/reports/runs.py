@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
@@ -12,6 +14,7 @@ from typing import TYPE_CHECKING, Any, overload
 from holdfast.errors import UserError, missing_extra, printable
 from holdfast.experiments.drawn import Drawn
 from holdfast.experiments.store import Record, RunFolder, algorithm_of, local_folder
+from holdfast.reports.index import Index, index, state_of
 from holdfast.types import Score
 
 if TYPE_CHECKING:
@@ -162,7 +165,35 @@ def load(store: str | Path) -> Runs:
     if _is_run(path):
         return Runs([read_run(path)], path)
     folders = [each for each in path.iterdir() if each.is_dir() and _is_run(each)]
-    return Runs([read_run(each) for each in sorted(folders, key=_age)], path)
+    with index(path, len(folders)) as known, _uncollected():
+        runs = [_indexed(each, known) for each in sorted(folders, key=_age)]
+    return Runs(runs, path)
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Pause the garbage collector: it would look through all records again and again while more of them are made."""
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collects:
+            gc.enable()
+
+
+def _indexed(path: Path, known: Index | None) -> Run:
+    """The run in a folder, from the index of its store or else from its files."""
+    state = "" if known is None else state_of(path)  # taken before the files are read: a later change is noticed
+    if known is None or not state:
+        return read_run(path)
+    if (found := known.find(path, state)) is not None:
+        command, config, record = found
+        return Run(printable(path.name), path, "done", config, record, command)
+    run = read_run(path)
+    if run.status == "done":
+        known.add(run, state)
+    return run
 
 
 def read_run(path: Path) -> Run:

@@ -150,7 +150,7 @@ def leaders(
         return Leaders(why="no score is above chance")
     if len(marked) == 1 < len(ties):  # alone it would appear to be the winner, which the test does not support
         return Leaders(why="the best is not distinguishable from a score that is not above chance")
-    apart |= dict.fromkeys(ties - marked, "not above chance")
+    apart |= dict.fromkeys((name for name in known if name in ties - marked), "not above chance")
     return Leaders(frozenset(marked), "", apart, tuple(sorted({*map(len, tested.values())})))
 
 

@@ -1,0 +1,92 @@
+"""How soon a run trains: process time to the first step of a second run, and the time that trivial runs take in all."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from holdfast.experiments.store import Store
+
+LIMIT_S = 2.0
+"""The target for the process time until the first step, in seconds."""
+WORKERS, SHARE, MORE_S = 2, 1.1, 2.0
+"""The target for trivial runs: this share of the time that the workers train, and these seconds."""
+RUN = ("--scale", "tiny", "--jobs", "1", "--device", "cpu")
+UNTIL_THE_FIRST_STEP = """
+import os, time
+from holdfast.engine.loop import Loop
+
+def step(*_):
+    print(time.process_time(), flush=True)
+    os._exit(0)
+
+Loop.step = step
+from holdfast.cli import main
+main()
+"""
+"""The command line, which ends at the first step and prints its process time."""
+TRIVIAL = ("run", "patterns", "--scale", "tiny", "--set", "benchmark.stages=1", "--set", "train.epochs=1")
+
+
+@dataclass(frozen=True)
+class FirstStep:
+    """Seconds of process time until the first step of a second run with the same data, in a new process each time."""
+
+    seconds: tuple[float, ...]
+    limit_s: float = LIMIT_S
+
+
+@dataclass(frozen=True)
+class Trivial:
+    """The seconds of a command that makes trivial runs in two workers, and those that the workers trained, in turn."""
+
+    runs: int
+    wall_s: float
+    training_s: float
+    """What all runs trained together, divided by the number of workers."""
+
+    @property
+    def limit_s(self) -> float:
+        """The target."""
+        return SHARE * self.training_s + MORE_S
+
+
+def first_step(benchmark: str, repeats: int = 5) -> FirstStep:
+    """Make a run of a benchmark, and start others with its data."""
+    with tempfile.TemporaryDirectory() as folder:
+        run = ["run", benchmark, *RUN, "--out", f"{folder}/runs"]
+        _holdfast(run, folder)
+        words = [sys.executable, "-c", UNTIL_THE_FIRST_STEP, *run, "--seed"]
+        found = []
+        for seed in range(1, repeats + 1):
+            done = subprocess.run(
+                [*words, str(seed)], env=_own(folder), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True
+            )
+            found.append(float(done.stdout.split()[-1]))
+    return FirstStep(tuple(found))
+
+
+def trivial(runs: int = 100) -> Trivial:
+    """Make trivial runs with one command."""
+    with tempfile.TemporaryDirectory() as folder:
+        began = time.perf_counter()
+        _holdfast([*TRIVIAL, "--seeds", str(runs), "--jobs", str(WORKERS), "--out", f"{folder}/runs"], folder)
+        wall = time.perf_counter() - began
+        records = [run.record() for run in Store(Path(folder) / "runs").runs()]
+        training = sum(record.cost["seconds"] for record in records if record is not None)
+    return Trivial(runs, wall, training / WORKERS)
+
+
+def _holdfast(words: Sequence[str], folder: str) -> None:
+    command = [sys.executable, "-m", "holdfast", *words]
+    subprocess.run(command, env=_own(folder), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
+
+
+def _own(folder: str) -> Mapping[str, str]:
+    return os.environ | {"HOLDFAST_CACHE": f"{folder}/cache", "OMP_NUM_THREADS": "1"}
