@@ -76,6 +76,7 @@ ALLOWED = {
         "world",
     },
     "cli": {
+        "algorithms",
         "registry",
         "settings",
         "metrics",

@@ -15,7 +15,7 @@ from safetensors.torch import load_file
 import holdfast
 from conformance.cases import CASES, NAMES, OTHER_CASES, OTHER_PAIRS, PAIRS, or_slow
 from holdfast import registry
-from holdfast.algorithms.base import Algorithm
+from holdfast.algorithms.base import KEEPS, Algorithm
 from holdfast.engine.checkpoint import Checkpoints
 from holdfast.errors import Stopped, UserError
 from holdfast.experiments.store import Store
@@ -153,6 +153,13 @@ def test_reports_its_memory_in_bytes(name):
     learner, _ = trained(ready)
     (algorithm,) = ready.algorithms
 
+    def examples(value) -> int:
+        if isinstance(value, list | tuple):
+            return sum(map(examples, value))
+        if not isinstance(value, dict):
+            return 0
+        return (len(value["ids"]) if "ids" in value else 0) + sum(map(examples, value.values()))
+
     def size(value) -> int:
         if isinstance(value, dict):
             kept = len(value["ids"]) * learner.data.tables[0].row_bytes if "ids" in value else 0
@@ -161,7 +168,13 @@ def test_reports_its_memory_in_bytes(name):
             return sum(map(size, value))
         return value.nbytes if hasattr(value, "nbytes") else 0
 
-    assert algorithm.memory_bytes(learner) == size(algorithm.state_dict())
+    state = algorithm.state_dict()
+    assert algorithm.memory_bytes(learner) == size(state)
+    assert algorithm.keeps <= KEEPS.keys()
+    assert ("examples" in algorithm.keeps) == (examples(state) > 0), "it declares whether it keeps examples"
+    others = size(state) - examples(state) * (learner.data.tables[0].row_bytes + 8)
+    bookkeeping = sum(p.nbytes for p in learner.model.parameters()) / 10
+    assert others > 0 if algorithm.keeps - {"examples"} else others < bookkeeping, "and whether it keeps anything else"
 
 
 @pytest.mark.parametrize("name", sorted(registry.ALGORITHMS))

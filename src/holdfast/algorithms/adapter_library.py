@@ -39,6 +39,8 @@ class AdapterLibrary(Algorithm):
     """A set of adapters for each stage; each example gets the set whose stage it resembles most."""
 
     version: ClassVar[int] = 1
+    keeps: ClassVar[frozenset[str]] = frozenset({"statistics"})
+    pretrained: ClassVar[bool] = True
     needs: ClassVar[frozenset[str]] = frozenset({"blocks", "boundaries"})
     traits = frozenset({"encoder-per-stage", "adds-to-blocks"})
 

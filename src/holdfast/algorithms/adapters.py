@@ -55,6 +55,7 @@ class Adapters(AddedSets):
     """Trains a set of adapters for each head, and the heads; the encoder is frozen."""
 
     version: ClassVar[int] = 1
+    pretrained: ClassVar[bool] = True
     name: ClassVar[str] = "adapters"
 
     reduction: Annotated[int, Between(1)] = 16

@@ -34,6 +34,7 @@ class AGem(Algorithm):
     """
 
     version: ClassVar[int] = 1
+    keeps: ClassVar[frozenset[str]] = frozenset({"examples"})
 
     capacity: Annotated[int, Between(1)] = 200
     """How many past examples the memory holds."""

@@ -32,6 +32,14 @@ Answer: TypeAlias = "Callable[[Mapping[str, Tensor], str], Tensor]"
 """From inputs and the name of a head to the outputs of that head."""
 
 
+KEEPS: Mapping[str, str] = {
+    "examples": "keeps examples of the past",
+    "weights": "keeps copies of weights, or numbers for each of them",
+    "statistics": "keeps statistics of features or outputs",
+}
+"""What an algorithm can keep beside the model: see `Algorithm.keeps`."""
+
+
 class Fit(Protocol):
     """Trains the current stage, as the loop would.
 
@@ -72,6 +80,10 @@ class Algorithm:
     needs: ClassVar[frozenset[str]] = frozenset()
     instead: ClassVar[Mapping[str, str]] = {}
     """Settings that, if the user specifies them, replace another setting made by a benchmark."""
+    keeps: ClassVar[frozenset[str]] = frozenset()
+    """What it keeps beside the model, with its default settings: names from `KEEPS`."""
+    pretrained: ClassVar[bool] = False
+    """Whether it depends on an encoder that was trained before: the encoder learns nothing, or little."""
     strengths: ClassVar[tuple[str, ...]] = ()
     """The settings that weight its terms in the loss or gradient: if a run diverges, the error message names them."""
     traits: frozenset[str] = frozenset()

@@ -38,6 +38,7 @@ class DarkReplay(Algorithm):
     """Replays kept examples with their targets and their logits at the time they were kept."""
 
     version: ClassVar[int] = 1
+    keeps: ClassVar[frozenset[str]] = frozenset({"examples", "statistics"})
     strengths: ClassVar[tuple[str, ...]] = ("alpha", "beta")
 
     capacity: Annotated[int, Between(1)] = 200

@@ -32,6 +32,7 @@ class AsymmetricReplay(Algorithm):
     """New examples compete only with the classes of their own batch; kept ones with all classes."""
 
     version: ClassVar[int] = 1
+    keeps: ClassVar[frozenset[str]] = frozenset({"examples"})
 
     capacity: Annotated[int, Between(1)] = 200
     """How many past examples the memory holds."""

@@ -44,6 +44,7 @@ class EWC(Algorithm):
     """A quadratic penalty weighted by the Fisher information of past stages."""
 
     version: ClassVar[int] = 1
+    keeps: ClassVar[frozenset[str]] = frozenset({"weights"})
     needs: ClassVar[frozenset[str]] = frozenset({"boundaries"})
     instead: ClassVar[Mapping[str, str]] = {"most": "share"}
     strengths: ClassVar[tuple[str, ...]] = ("strength",)

@@ -25,6 +25,7 @@ class FrozenEncoder(Algorithm):
     """Only the heads learn."""
 
     version: ClassVar[int] = 1
+    pretrained: ClassVar[bool] = True
 
     def setup(self, learner: Learner) -> None:
         """Freeze the whole encoder."""
@@ -36,6 +37,7 @@ class FrozenBottom(Algorithm):
     """The embeddings and the lowest k layers stay as they are."""
 
     version: ClassVar[int] = 1
+    pretrained: ClassVar[bool] = True
 
     k: Annotated[int, Between(0)] = 1
     """How many layers are frozen, counted from the bottom; the embeddings always are."""

@@ -29,6 +29,7 @@ class GDumb(Algorithm):
     """Trains each stage from scratch on a class-balanced memory of all stages so far."""
 
     version: ClassVar[int] = 1
+    keeps: ClassVar[frozenset[str]] = frozenset({"examples"})
     needs: ClassVar[frozenset[str]] = frozenset({"boundaries"})
 
     capacity: Annotated[int, Between(1)] = 200

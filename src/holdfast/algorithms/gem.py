@@ -35,6 +35,7 @@ class Gem(Algorithm):
     """Projects the gradient so that the mean loss of each past stage's kept examples does not rise."""
 
     version: ClassVar[int] = 1
+    keeps: ClassVar[frozenset[str]] = frozenset({"examples"})
     needs: ClassVar[frozenset[str]] = frozenset({"boundaries"})
     strengths: ClassVar[tuple[str, ...]] = ("strength",)
 

@@ -36,6 +36,7 @@ class ICarl(Algorithm):
     """Exemplars join each stage; outputs are distilled one by one, and the nearest mean of exemplars answers."""
 
     version: ClassVar[int] = 1
+    keeps: ClassVar[frozenset[str]] = frozenset({"examples", "weights", "statistics"})
     needs: ClassVar[frozenset[str]] = frozenset({"boundaries"})
 
     capacity: Annotated[int, Between(1)] = 2000

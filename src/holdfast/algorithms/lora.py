@@ -25,6 +25,7 @@ class LowRank(AddedSets):
     """Low-rank additions for each head learn, and the heads; the encoder does not."""
 
     version: ClassVar[int] = 1
+    pretrained: ClassVar[bool] = True
     name: ClassVar[str] = "lora"
 
     rank: Annotated[int, Between(1)] = 8

@@ -43,6 +43,7 @@ class LwF(Algorithm):
     """Distils the model of the last stage into the new one, on the new data."""
 
     version: ClassVar[int] = 2
+    keeps: ClassVar[frozenset[str]] = frozenset({"weights"})
     needs: ClassVar[frozenset[str]] = frozenset({"boundaries"})
     strengths: ClassVar[tuple[str, ...]] = ("strength",)
     recordable: ClassVar[bool] = True

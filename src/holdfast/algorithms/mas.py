@@ -34,6 +34,7 @@ class MAS(Algorithm):
     """A quadratic penalty weighted by how much the outputs' norm changes with each weight."""
 
     version: ClassVar[int] = 1
+    keeps: ClassVar[frozenset[str]] = frozenset({"weights"})
     needs: ClassVar[frozenset[str]] = frozenset({"boundaries"})
     instead: ClassVar[Mapping[str, str]] = {"most": "share"}
     strengths: ClassVar[tuple[str, ...]] = ("strength",)

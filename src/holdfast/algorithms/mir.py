@@ -47,6 +47,7 @@ class Mir(Algorithm):
     """Adds to each batch the kept examples whose loss a step on the new ones would raise most."""
 
     version: ClassVar[int] = 1
+    keeps: ClassVar[frozenset[str]] = frozenset({"examples"})
     remedies: ClassVar[Mapping[str, str]] = {"extra-steps": "set mir.fidelity=paper"}
     recordable: ClassVar[bool] = True
 

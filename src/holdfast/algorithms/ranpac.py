@@ -49,6 +49,8 @@ class RanPAC(Analytic):
     """Ridge regression on random non-linear features of a frozen encoder."""
 
     version: ClassVar[int] = 1
+    keeps: ClassVar[frozenset[str]] = frozenset({"statistics"})
+    pretrained: ClassVar[bool] = True
     holds_out: ClassVar[bool] = True
 
     dimensions: Annotated[int, Between(1)] = 2000

@@ -36,6 +36,7 @@ class Rehearsal(Algorithm):
     """Mixes some examples of each stage into the data of all later ones."""
 
     version: ClassVar[int] = 1
+    keeps: ClassVar[frozenset[str]] = frozenset({"examples"})
     needs: ClassVar[frozenset[str]] = frozenset({"boundaries"})
 
     count: Annotated[int, Between(1)] = 1000

@@ -43,6 +43,7 @@ class RpsNet(Algorithm):
     """Random paths through a modular network, with rehearsal and distillation."""
 
     version: ClassVar[int] = 1
+    keeps: ClassVar[frozenset[str]] = frozenset({"examples", "weights"})
     needs: ClassVar[frozenset[str]] = frozenset({"boundaries", "modular"})
     traits = frozenset({"several-fits"})
     strengths: ClassVar[tuple[str, ...]] = ("strength", "growth")

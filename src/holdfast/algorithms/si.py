@@ -34,6 +34,7 @@ class SI(Algorithm):
     """A quadratic penalty weighted by each weight's contribution to the decrease of past losses."""
 
     version: ClassVar[int] = 1
+    keeps: ClassVar[frozenset[str]] = frozenset({"weights"})
     needs: ClassVar[frozenset[str]] = frozenset({"boundaries"})
     strengths: ClassVar[tuple[str, ...]] = ("strength",)
 

@@ -27,6 +27,8 @@ class SimpleCil(Analytic):
     """The class whose mean feature is most similar, by the cosine, in a frozen encoder."""
 
     version: ClassVar[int] = 1
+    keeps: ClassVar[frozenset[str]] = frozenset({"statistics"})
+    pretrained: ClassVar[bool] = True
     products: ClassVar[bool] = False
 
     def lift(self, learner: Learner, width: int) -> tuple[nn.Module, int]:

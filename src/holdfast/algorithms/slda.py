@@ -28,6 +28,8 @@ class SLDA(Analytic):
     """Linear discriminant analysis of frozen features, with one covariance for all classes."""
 
     version: ClassVar[int] = 1
+    keeps: ClassVar[frozenset[str]] = frozenset({"statistics"})
+    pretrained: ClassVar[bool] = True
 
     shrinkage: Annotated[float, Between(1e-12, 1)] = 1e-4
     """How far the covariance is moved towards the identity (the paper's epsilon)."""

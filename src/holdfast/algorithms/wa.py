@@ -33,6 +33,7 @@ class WeightAlignment(Algorithm):
     """Exemplars and distillation; after each stage, the new classes' weights get the mean length of the old ones'."""
 
     version: ClassVar[int] = 1
+    keeps: ClassVar[frozenset[str]] = frozenset({"examples", "weights"})
     needs: ClassVar[frozenset[str]] = frozenset({"boundaries"})
 
     capacity: Annotated[int, Between(1)] = 2000

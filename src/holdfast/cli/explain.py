@@ -74,7 +74,7 @@ def explained(settings: Iterable[Setting], owner: str, given: Mapping[str, str] 
         default = "no default: set it" if each.required else f"default {written(each.default)}"
         own = f"; {row} has {given[each.name]}" if each.name in given else ""
         pairs.append((each.name, [f"{each.values} ({default}{own})", each.meaning]))
-    return f"Settings (--set {owner}.NAME=VALUE)\n\n{_definitions(pairs, width())}"
+    return f"Settings (--set {owner}.NAME=VALUE)\n\n{definitions(pairs, width())}"
 
 
 def width() -> int:
@@ -103,14 +103,14 @@ def reflow(text: str, wide: int) -> str:
                 items.append(line.strip())
         if items[0].startswith("|"):
             rows = [[cell.strip() for cell in item.strip("|").split("|")] for item in items if "|--" not in item]
-            blocks.append(_definitions([(first, ["; ".join(rest)]) for first, *rest in rows], wide))
+            blocks.append(definitions([(first, ["; ".join(rest)]) for first, *rest in rows], wide))
         else:
             hanging = "  " if len(items) > 1 or items[0].startswith("- ") else ""
             blocks.append("\n".join(_wrap(item, wide, hanging if _ITEM.match(item) else "") for item in items))
     return "\n\n".join(blocks)
 
 
-def _definitions(pairs: Iterable[tuple[str, list[str]]], wide: int) -> str:
+def definitions(pairs: Iterable[tuple[str, list[str]]], wide: int) -> str:
     """Terms on the left and their explanations on the right."""
     pairs = list(pairs)
     left = max(len(word) for word, _ in pairs) + 4

@@ -32,6 +32,15 @@ def list_(
     ] = None,
     name: Annotated[str | None, typer.Argument(metavar="NAME", help="Explain this one and its settings.")] = None,
     out: Out = Path("runs"),
+    with_: Annotated[
+        str, typer.Option("--with", metavar="WORDS", help="Of the algorithms, those with all of these, as in --facts.")
+    ] = "",
+    without: Annotated[
+        str, typer.Option("--without", metavar="WORDS", help="Of the algorithms, those with none of these.")
+    ] = "",
+    by_facts: Annotated[
+        bool, typer.Option("--facts", help="Show what sets the algorithms apart, and the words for it.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """List all parts, or explain one of them.
@@ -39,6 +48,13 @@ def list_(
     `list algorithms` lists all algorithms, `list algorithms ewc` explains one and its settings, `list training`
     explains the settings of training, and `list runs` lists the runs of a store.
     """
+    if with_ or without or by_facts:
+        if kind != "algorithms" or name is not None:
+            raise UserError("only algorithms are listed by facts: holdfast list algorithms --facts")
+        from holdfast.cli.chooser import list_by_facts
+
+        list_by_facts(with_, without, as_json)
+        return
     if kind in ALONE and name is not None:
         from holdfast.experiments.store import out_option
 

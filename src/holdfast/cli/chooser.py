@@ -1,0 +1,55 @@
+"""`holdfast list algorithms --facts`: what sets the algorithms apart, to choose one."""
+
+from __future__ import annotations
+
+import typer
+
+from holdfast import registry
+from holdfast.algorithms.base import Algorithm
+from holdfast.algorithms.facts import FACTS, documented, facts, paper
+from holdfast.cli.explain import definitions, width
+from holdfast.cli.screen import print_json
+from holdfast.errors import UserError, nearest
+
+
+def list_by_facts(with_: str, without: str, as_json: bool) -> None:
+    """Print the algorithms that have all of some facts, and none of others."""
+    wanted, unwanted = _words(with_), _words(without)
+    chosen = {name: own for name, own in all_facts().items() if wanted <= own and not unwanted & own}
+    if as_json:
+        print_json({name: sorted(own) for name, own in chosen.items()})
+        return
+    lines = [(name, [", ".join(word for word in FACTS if word in own)]) for name, own in chosen.items()]
+    typer.echo(definitions(lines, width()) if lines else "No algorithm has all of these facts.")
+    typer.echo(f"\nFacts\n\n{definitions([(word, [meaning]) for word, meaning in FACTS.items()], width())}")
+
+
+def _words(given: str) -> frozenset[str]:
+    words = frozenset(filter(None, (word.strip() for word in given.split(","))))
+    for word in sorted(words - FACTS.keys()):
+        raise UserError(f"there is no fact {word!r} about algorithms: {nearest(word, FACTS)}")
+    return words
+
+
+def all_facts() -> dict[str, frozenset[str]]:
+    """The facts about each algorithm that there is, ours or of an installed package."""
+    found = {}
+    for name, entry in registry.entries("algorithm").items():
+        if name in registry.TRANSFORMS:
+            continue
+        kind = entry.load()
+        found[name] = facts(kind)
+    return found
+
+
+def page() -> str:
+    """The table of docs/algorithms.md."""
+    lines = ["| algorithm | paper | needs | keeps | cost |", "|---|---|---|---|---|"]
+    for name, entry in registry.ALGORITHMS.items():
+        kind: type[Algorithm] = entry.load()
+        own = facts(kind)
+        needs = [word for word in ("boundaries", "transformer", "modular", "task-id", "pretrained") if word in own]
+        keeps = documented(kind, "Memory") or "nothing."
+        cells = (f"`{name}`", paper(kind), ", ".join(needs), keeps, documented(kind, "Cost"))
+        lines.append(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |")
+    return "\n".join(lines) + "\n"
