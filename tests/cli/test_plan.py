@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import pytest
+import typer
 
 from holdfast.cli.plan import plan
 from holdfast.errors import UserError
@@ -75,13 +76,16 @@ def test_a_dry_run_writes_nothing_and_says_what_is_not_known_yet(folder, capsys,
     """Of the paper's size: its world would take hours to write, and its BERT would have to be downloaded."""
     monkeypatch.setenv("HOLDFAST_CACHE", str(folder / "cache"))
     before = sorted(folder.iterdir())
-    plan("climb", dry_run=True, scale="paper")
+    with pytest.raises(typer.Exit):
+        plan("climb", dry_run=True, scale="paper")
     told = " ".join(capsys.readouterr().out.split())
-    assert "928 runs: 125 requested and 803 that these need." in told
-    assert "The data of 928 runs was not read, so their ids are not known yet" in told
-    plan("climb", dry_run=True, scale="paper", as_json=True)
+    assert "1,412 runs: 129 requested and 1,283 that these need." in told
+    assert "The data of 1,412 runs was not read, so their ids are not known yet" in told
+    assert "Cannot be run: 9 runs, such as direct/vqav2: finetune, seed 0: at the scale 'paper' pictures stay" in told
+    with pytest.raises(typer.Exit):
+        plan("climb", dry_run=True, scale="paper", as_json=True)
     nodes = json.loads(capsys.readouterr().out)["nodes"]
-    assert len({node["id"] for node in nodes}) == 928
+    assert len({node["id"] for node in nodes}) == 1412
     assert not any(node["id_is_final"] for node in nodes)
     assert all((node["command"] is None) == (node["after"] is not None) for node in nodes), "it would name its start"
     assert sorted(folder.iterdir()) == before

@@ -171,6 +171,12 @@ class Benchmark(ABC):
         """Take the part of this benchmark from the set-up of `joined`."""
         return setup
 
+    def check(self, wants: Wants) -> None:  # noqa: B027
+        """Raise a UserError if this cannot be set up, as far as settings and the names of files show it.
+
+        `holdfast plan --dry-run` asks every run, so no data is made, and at most the first example of a split is read.
+        """
+
     def first(self, stages: int) -> Collection[str] | None:
         """The names of the evaluation sets that count if only the first `stages` stages are learned; None for all."""
         return None

@@ -50,6 +50,34 @@ def place_of(kind: str, what: str, sources: Sequence[Source], *settings: object,
     return place(kind, name, title, modules, {str(source.folder.absolute()): source.fingerprint for source in sources})
 
 
+_CHECKED: set[tuple[str, str, str]] = set()
+
+
+def check_splits(source: Source, *splits: str) -> None:
+    """Raise a UserError for a split that is not there, or of which nothing can be read; each is looked at once."""
+    for split in splits:
+        key = source.dataset.name, str(source.folder), split
+        if key not in _CHECKED:
+            if next(source.examples(split), None) is None:
+                raise UserError(f"{source.folder}: the split {split} of {source.dataset.name} has no examples")
+            _CHECKED.add(key)
+
+
+def within(name: str, data: str) -> str:
+    """The location of a dataset in a folder of several, whatever its own folder is called; empty: it is not there."""
+    if not data or not Path(data).is_dir():
+        return ""
+    dataset: Dataset = registry.DATASETS[name].load()
+    inner = sorted(path for path in Path(data).iterdir() if path.is_dir())
+    places = (Path(data) / name, Path(data), *inner)
+    return str(next((folder for folder in places if folder.is_dir() and dataset.holds(folder)), ""))
+
+
+def features_within(features: str, data: str) -> str:
+    """The folder of region features: the one that is given, or one among the official files in `data`."""
+    return features or within("region_features", data)
+
+
 def open_source(name: str, *, data: str = "", scale: str = "tiny", skip_bad: int = 0) -> Source:
     """A dataset's official files in the folder `data` or in `data/NAME`; without a folder, synthetic ones."""
     dataset: Dataset = registry.DATASETS[name].load()

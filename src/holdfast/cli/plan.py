@@ -105,12 +105,13 @@ def plan(
 ) -> None:
     """Run a whole experiment: every run of a plan.
 
-    The runs that these need are included. Interrupted runs resume; finished runs are not repeated.
+    The runs that these need are included. Interrupted runs resume; finished runs are not repeated. A dry run looks for
+    the files of every run, and ends with status 1 if some cannot be run.
     """
     from rich.console import Console
 
     from holdfast.experiments.local import Options
-    from holdfast.experiments.plan import graph
+    from holdfast.experiments.plan import graph, refused
     from holdfast.experiments.planfile import changed, read_plan, read_searches
     from holdfast.experiments.remote import Remote, is_remote, local_copy
     from holdfast.experiments.store import Store
@@ -130,7 +131,11 @@ def plan(
 
             for run in remote.done():
                 remote.down(run, store, LIGHT)
-        _print_plan(found, store, as_json)
+        with Console(stderr=True, highlight=False).status("looking for files"):
+            failing = refused(found)
+        _print_plan(found, store, as_json, failing)
+        if failing:
+            raise typer.Exit(1)
         return
     options = Options(device, save_seconds=save_seconds, compiled=compiled, remote=out if remote else "")
     if engine == "ray":
@@ -190,7 +195,7 @@ def _local(plan: Plan, store: Store, options: Options, jobs: int, tries: int, re
         return follow(plan, store, workers, tries, remote)
 
 
-def _print_plan(plan: Plan, store: Store, as_json: bool) -> None:
+def _print_plan(plan: Plan, store: Store, as_json: bool, failing: Mapping[str, str]) -> None:
     from holdfast.cli.screen import print_grid, print_json
     from holdfast.experiments.cost import kind_of, lines
     from holdfast.reports.tables import Grid
@@ -219,6 +224,7 @@ def _print_plan(plan: Plan, store: Store, as_json: bool) -> None:
                         "after": config.after,
                         "done": run in done,
                         "seconds": known[kind_of(config)],
+                        "refused": failing.get(run),
                     }
                     for run, config in plan.configs.items()
                 ],
@@ -253,6 +259,12 @@ def _print_plan(plan: Plan, store: Store, as_json: bool) -> None:
             f"The data of {len(unread):,} runs was not read, so their ids are not known yet. A run counts as done if "
             "the store has one with the same settings on the same folder of data, or on synthetic data."
         )
+    reasons: dict[str, list[str]] = {}
+    for run, reason in failing.items():
+        reasons.setdefault(reason, []).append(plan.labels[run])
+    for reason, labels in reasons.items():
+        which = labels[0] if len(labels) == 1 else f"{len(labels):,} runs, such as {labels[0]}"
+        notes.append(f"Cannot be run: {which}: {reason}.")
     print_grid(Grid("plan", ("benchmark", "model", "algorithm", "runs", "done", "each"), rows, tuple(notes)))
 
 

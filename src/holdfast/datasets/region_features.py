@@ -1,4 +1,4 @@
-"""Region features: a detector's output for each image, in VisCOLL's HDF5 and in bottom-up and LXMERT TSV files.
+"""Region features of images, in VisCOLL's HDF5, in bottom-up and LXMERT TSV files, and in UNITER's image databases.
 
 An Example is an image by its id, without picture or target: `extra["features"]` (n, width) and `extra["boxes"]` (n, 4),
 both float32. A split is a file (`trainval` is several). No file is ever loaded whole. In HDF5 files a row belongs to
@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from holdfast.data.features import check, files_of, map_arrays
 from holdfast.data.regions import BOXES, ImageRegions
 from holdfast.datasets.base import DataError, Dataset, Problem, Reading, first_file, open_file, read_json, read_lines
+from holdfast.datasets.formats import uniter
 from holdfast.errors import UserError
 from holdfast.files import load_array, open_hdf5, own_array
 from holdfast.types import Example
@@ -47,6 +48,17 @@ _TSV = {
 
 _OWN = ("regions", "coco_regions", "flickr_regions", "nlvr2_regions", "vcr_regions")
 """Files of `holdfast features`: for all datasets, or for one."""
+_UNITER = {
+    f"uniter_{dataset}{part}": f"{dataset}{part}"
+    for dataset, parts in {
+        "coco": ("_train2014", "_val2014"),
+        "flickr30k": ("",),
+        "nlvr2": ("_train", "_dev", "_test"),
+        "vcr": ("_train", "_val", "_test"),
+    }.items()
+    for part in parts
+}
+"""The image databases of UNITER by the names of their folders, in `img_db/` or beside each other."""
 _ARRAYS = ("bbox_features", "bboxes", "num_boxes", "sizes")
 
 
@@ -64,8 +76,26 @@ def _adaptive(folder: Path) -> list[Path]:
 
 
 def _present(folder: Path) -> bool:
+    if any(_database(folder, name) for name in _UNITER.values()):
+        return True
     named = any((folder / name).is_file() for split in (*_OWN, *_HDF5, *_TSV) for name in _files(split))
     return named or bool(_adaptive(folder))
+
+
+def _database(folder: Path, name: str) -> Path | None:
+    places = (uniter.database(folder / place / name) for place in ("img_db", "") if (folder / place / name).is_dir())
+    return next(filter(None, places), None)
+
+
+def _uniter(folder: Path, name: str, reading: Reading) -> Iterator[Example]:
+    """The images of a database; in VCR the boxes of its objects, which have a database of their own, come first."""
+    if (place := _database(folder, name)) is None:
+        where = str(folder / "img_db" / name)
+        raise DataError(Problem(where, "", "there is no such folder", "unpack UNITER's image database there"))
+    given = _database(folder, name.replace("vcr_", "vcr_gt_")) if name.startswith("vcr_") else None
+    for image, (features, boxes) in uniter.read(place, given, reading):
+        # Corners are shares of the sides already.
+        yield Example(image, extra={"features": features, "boxes": boxes, "image_w": 1, "image_h": 1})
 
 
 def _payload(cell: bytes, kind: str, count: int, columns: int, name: str) -> NDArray[Any]:
@@ -243,6 +273,9 @@ def _block(
 
 
 def _read(folder: Path, split: str, reading: Reading) -> Iterator[Example]:
+    if split in _UNITER:
+        yield from _uniter(folder, _UNITER[split], reading)
+        return
     several = _adaptive(folder) if split == "trainval" else []
     for path in several:
         yield from _tsv(path, reading)
@@ -257,7 +290,7 @@ def _read(folder: Path, split: str, reading: Reading) -> Iterator[Example]:
 
 DATASET = Dataset(
     name="region_features",
-    splits=(*_HDF5, *_TSV, "trainval", *_OWN),
+    splits=(*_HDF5, *_TSV, "trainval", *_UNITER, *_OWN),
     read=_read,
     present=_present,
     counts={
@@ -281,19 +314,22 @@ def read_rows(
     *,
     of: str,
     most: int = BOXES,
+    known_as: Callable[[str], str] | None = None,
 ) -> Iterator[ImageRegions]:
     """The regions of the wanted images, at most `most` boxes of each.
 
     Each alternative lists the splits that together have all images `of` a dataset; the first existing one is read.
-    `sides` returns the width and height of an image; it is not called for TSV files, which contain them.
+    `sides` returns the width and height of an image; it is not called for files that contain them. `known_as` turns
+    the name of an image in a file into the one that is wanted.
     """
+    known_as = known_as or plain_id
     missing: list[str] = []
     for splits in alternatives:
         seen: set[str] = set()
         try:
             for split in splits:
                 for example in DATASET.examples(folder, split, Reading()):
-                    name = plain_id(example.id)
+                    name = known_as(example.id)
                     if name in wanted and name not in seen:
                         seen.add(name)
                         extra = example.extra
@@ -313,6 +349,25 @@ def read_rows(
             raise
         return
     raise UserError(f"{folder} has no features of the images of {of}: add {' or '.join(missing)}")
+
+
+def check_any(folder: Path, alternatives: Sequence[Sequence[str]], *, of: str) -> None:
+    """Raise a UserError if there are no features of the images of a dataset, by their files' names alone."""
+    if not any(all(_there(folder, split) for split in splits) for splits in alternatives):
+        files = ", ".join(_where(split) for split in alternatives[0])
+        raise UserError(f"{folder} has no features of the images of {of}: add {files}, or see docs/climb.md for others")
+
+
+def _there(folder: Path, split: str) -> bool:
+    if split in _UNITER:
+        return _database(folder, _UNITER[split]) is not None
+    if split == "trainval" and _adaptive(folder):
+        return True
+    return any((folder / name).is_file() for name in _files(split))
+
+
+def _where(split: str) -> str:
+    return f"img_db/{_UNITER[split]}" if split in _UNITER else _files(split)[0]
 
 
 def plain_id(name: str) -> str:

@@ -7,12 +7,16 @@ from dataclasses import dataclass, field, replace
 
 from holdfast.benchmarks.base import Benchmark, Need
 from holdfast.engine.loop import refuse
+from holdfast.errors import UserError
 from holdfast.experiments.config import Config, needed, resolve
 from holdfast.experiments.made import made
 from holdfast.experiments.request import Request
 from holdfast.experiments.setups import Setups
 from holdfast.experiments.store import Store
+from holdfast.models.base import Model
+from holdfast.models.weights import from_cache_alone
 from holdfast.settings import fields
+from holdfast.types import Wants
 
 
 @dataclass(frozen=True)
@@ -89,6 +93,35 @@ def graph(requests: Iterable[Request], needs: bool = True, setups: Setups | None
     runs = {text: final[draft] for text, draft in asked.items()}
     labels = {run: labels[run] for run in configs}
     return Plan(configs, labels, merged, tuple(dict.fromkeys(runs.values())), requests, runs)
+
+
+def refused(plan: Plan) -> dict[str, str]:
+    """The runs of a plan that was made without reading data that cannot be made, each with the reason.
+
+    Looked at are settings, the names of files, the first example of each split, and whether weights are there.
+    """
+    found: dict[str, str] = {}
+    wants: dict[str, Wants | UserError] = {}  # once for each model: weights may have to be looked for on the hub
+    for run, config in plan.configs.items():
+        if not config.settled:
+            if (model := repr(config.recipe)) not in wants:
+                wants[model] = _wants(config.recipe)
+            own = wants[model]
+            try:
+                if isinstance(own, UserError):
+                    raise own
+                config.benchmark.check(own)
+            except UserError as error:
+                found[run] = str(error)
+    return found
+
+
+def _wants(recipe: Model) -> Wants | UserError:
+    try:
+        with from_cache_alone():
+            return recipe.wants()
+    except UserError as error:
+        return error
 
 
 def _started(config: Config, final: Mapping[str, str]) -> Config:

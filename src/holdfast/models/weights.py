@@ -8,7 +8,9 @@ import json
 import pickle
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -34,6 +36,7 @@ _WHOLE, _INDEX, _OLD = "model.safetensors", "model.safetensors.index.json", "pyt
 TOKENIZER, PROCESSOR = "tokenizer.json", "preprocessor_config.json"
 _KEPT = ["config.json", VOCABULARY]
 _BESIDE = [TOKENIZER, PROCESSOR]
+_OFFLINE: ContextVar[bool] = ContextVar("offline", default=False)
 _HUB_NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")
 
 
@@ -91,7 +94,18 @@ def locate(name: str, setting: str, download: bool = True) -> Path:
     return _from_hub(name, setting, download)
 
 
+@contextmanager
+def from_cache_alone() -> Iterator[None]:
+    """Fetch no weights from the hub within the block."""
+    token = _OFFLINE.set(True)
+    try:
+        yield
+    finally:
+        _OFFLINE.reset(token)
+
+
 def _from_hub(name: str, setting: str, download: bool) -> Path:
+    download = download and not _OFFLINE.get()
     try:
         from huggingface_hub import snapshot_download
     except ImportError:

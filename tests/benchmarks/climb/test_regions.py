@@ -152,12 +152,12 @@ def test_the_papers_scale_takes_features(features, tmp_path):
     assert [stage.training.epochs for stage in setup.stream.stages] == [10, 10, 5]
     assert all(set(table.inputs) == COLUMNS for table in setup.data.tables)
     assert not setup.data.reads_ahead, "no picture is decoded"
-    with pytest.raises(UserError, match=r"region features \(--set benchmark.features=DIR\)"):
+    with pytest.raises(UserError, match=r"region features \(--set benchmark.features=DIR, or"):
         Climb(scale="paper", order=ORDER, data=str(tmp_path)).setup(WANTS)
 
 
 def test_what_has_no_features_is_refused_in_a_sentence(features, tmp_path):
-    with pytest.raises(UserError, match="supported for VCR: leave it out, as in --order 'vqav2>nlvr2>snli-ve'"):
+    with pytest.raises(UserError, match="no features of the images of vcr: add img_db/vcr_train, img_db/vcr_val"):
         Climb(scale="tiny", features=str(features)).setup(WANTS)
     with pytest.raises(UserError, match="for models that take regions"):
         Climb(scale="tiny", order=ORDER, features=str(features)).setup(Wants(side=32))

@@ -235,11 +235,18 @@ def test_language_tasks_are_the_mean_of_their_samples():
     assert row_of(found, "vault").ours[place] == ScoreCell(80.0)
 
 
-def test_shots_that_are_rescaled_stand_beside_the_papers():
-    found = sheet("12", RunsAtScale([few("a", "imdb", "8", 61, 0.5)]))
-    assert found.columns[:2] == ("imdb 8 (paper: 16)", "imdb – (paper: 32)")
-    assert row_of(found, "direct").ours[:2] == (ScoreCell(61.0), ScoreCell())
-    assert row_of(found, "direct").paper[:2] == (ScoreCell(55.9), ScoreCell(57.8))
+def test_shots_stand_beside_the_same_ones_of_the_paper():
+    found = sheet("12", RunsAtScale([few("a", "imdb", "8", 61, 0.5), few("b", "imdb", "32", 62, 0.5)]))
+    assert found.columns[:3] == ("imdb 8 (not in the paper)", "imdb 16 (only in the paper)", "imdb 32")
+    assert row_of(found, "direct").ours[:3] == (ScoreCell(61.0), ScoreCell(), ScoreCell(62.0))
+    assert row_of(found, "direct").paper[:3] == (ScoreCell(), ScoreCell(55.9), ScoreCell(57.8))
+    shown = [few(word, "imdb", shots, 51, 0.5) for word, shots in (("a", "16"), ("b", "32"), ("c", "64"))]
+    assert sheet("5", RunsAtScale(shown)).columns == (
+        "imdb 16",
+        "imdb 32",
+        "imdb 64 (not in the paper)",
+        "imdb 128 (only in the paper)",
+    )
 
 
 def test_table_5_tells_images_and_places_apart():

@@ -24,7 +24,7 @@ from holdfast.benchmarks.cfst.combinations import ORDER_SEED, Combination, Combi
 from holdfast.benchmarks.cfst.plan import LAYOUTS
 from holdfast.benchmarks.cfst.stream import Rows
 from holdfast.benchmarks.cfst.testing import FewShotTest, FewShotTests
-from holdfast.benchmarks.source import Source, open_source
+from holdfast.benchmarks.source import Source, check_splits, open_source
 from holdfast.benchmarks.splits import PreparedSplit, prepare_split
 from holdfast.benchmarks.synthetic import world
 from holdfast.data.prepared import class_numbers, files_fingerprint
@@ -191,6 +191,11 @@ class Composed(Cfst):
     @abstractmethod
     def _source(self) -> Source:
         """The source files."""
+
+    def check(self, wants: Wants) -> None:
+        """Refuse files that are not there."""
+        if self.data:
+            check_splits(self._source(), "train", "val", "test")
 
     def setup(self, wants: Wants) -> Setup:
         """Read the combinations, and arrange them in stages; the few-shot tests' examples come after them."""
@@ -371,6 +376,11 @@ class Cifar100(Cfst):
     def reads(self) -> tuple[str, ...]:
         """The underlying dataset."""
         return ("cifar100",)
+
+    def check(self, wants: Wants) -> None:
+        """Refuse files that are not there."""
+        if self.data:
+            check_splits(open_source("cifar100", data=self.data, skip_bad=self.skip_bad), "train", "test")
 
     def setup(self, wants: Wants) -> Setup:
         """Read the images, and split the validation data off the training data, never off the test data.

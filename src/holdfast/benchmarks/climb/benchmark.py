@@ -13,9 +13,9 @@ from typing import Annotated, Any, ClassVar, Literal
 from holdfast.benchmarks.base import Benchmark, Measure, Need, Setup
 from holdfast.benchmarks.climb import paper, protocol, transfer
 from holdfast.benchmarks.climb.paper import TASKS
-from holdfast.benchmarks.climb.regions import check_sight, region_inputs, with_regions
+from holdfast.benchmarks.climb.regions import region_inputs, sight, with_regions
 from holdfast.benchmarks.climb.stream import PARTS, chosen, layouts, task_order
-from holdfast.benchmarks.climb.tasks import Part, Place, read, task_of, vocabulary_file
+from holdfast.benchmarks.climb.tasks import Part, Place, check_files, read, task_of, vocabulary_file
 from holdfast.benchmarks.splits import PreparedSplit
 from holdfast.benchmarks.synthetic import worlds
 from holdfast.benchmarks.vocabulary import at_most
@@ -45,7 +45,7 @@ class Climb(Benchmark):
     version: ClassVar[int] = 2
     default_model: ClassVar[str] = "vilt-tiny"
     measures: ClassVar[Mapping[str, Measure]] = protocol.MEASURES
-    places: ClassVar[frozenset[str]] = Benchmark.places | {"downstream", "single_task", "joint"}
+    places: ClassVar[frozenset[str]] = Benchmark.places | {"downstream", "transfer_to", "single_task", "joint"}
 
     scale: Literal["tiny", "small", "large", "paper"] = "small"
     """How much data, and how large the pictures: from tiny (seconds) to paper (the official sizes)."""
@@ -61,9 +61,12 @@ class Climb(Benchmark):
     skip_bad: Annotated[int, Between(0)] = 0
     """How many bad records may be skipped; they are listed. With more than that, the run is refused."""
     features: str = ""
-    """The folder of region features, for a model that sees regions; empty: it sees the cells of a grid."""
+    """The folder of region features, for a model that sees regions; empty: those in `data`, if there are any, or else
+    the cells of a grid."""
     downstream: bool = False
     """Whether low-shot runs follow from the weights after each stage; `--downstream` sets it."""
+    transfer_to: Literal["all", "multimodal", "language", "vision"] = "all"
+    """With downstream=true: the tasks that low-shot runs learn."""
     single_task: bool = False
     """With downstream=true: whether low-shot runs also follow the direct runs, as in the paper's single-task rows."""
     joint: bool = False
@@ -111,17 +114,21 @@ class Climb(Benchmark):
         names = {name for other in alike for name in task_order(other.order)}
         return replace(self, order=">".join(name for name in TASKS if name in names)) if names else self
 
+    def check(self, wants: Wants) -> None:
+        """Refuse a model that sees something else, and files that are not there."""
+        self._sight(wants)
+        for name in task_order(self.order):
+            check_files(name, Place(self.data, self.scale, self.skip_bad))
+
     def setup(self, wants: Wants) -> Setup:
         """Read the tasks, and arrange them in stages."""
         place, names = Place(self.data, self.scale, self.skip_bad), task_order(self.order)
-        if wants.sees == "grid":
-            raise UserError("climb has pictures but no feature maps: choose a model such as vilt-tiny or uniter-tiny")
-        check_sight(names, wants, self.scale, self.features)
+        features = self._sight(wants)
         if not self.data:
             worlds([TASKS[name].dataset for name in (names if wants.vocabulary else TASKS)], self.scale)
         side = wants.side or SIDES[self.scale]
         words = vocabulary_file(wants, place)
-        fit = {"pictures": False} if self.features else paper.fit(side, self.scale)
+        fit = {"pictures": False} if features else paper.fit(side, self.scale)
         splits: dict[str, list[PreparedSplit]] = {
             name: [
                 read(
@@ -139,13 +146,13 @@ class Climb(Benchmark):
             for name in names
         }
         inputs = Inputs(
-            image=None if self.features else paper.shape(fit),
+            image=None if features else paper.shape(fit),
             padded="longest" in fit,
             text=at_most(paper.TEXT, wants),
             vocabulary=len(Tokenizer.load(words).vocabulary),
         )
         if wants.sees == "regions":
-            splits = {name: with_regions(name, own, place, self.features) for name, own in splits.items()}
+            splits = {name: with_regions(name, own, place, features) for name, own in splits.items()}
         return self._laid_out(_Read(splits, inputs, wants.sees == "regions"))
 
     def narrow(self, setup: Setup) -> Setup:
@@ -175,9 +182,15 @@ class Climb(Benchmark):
             keep_stages=True,
         )
 
+    def _sight(self, wants: Wants) -> str:
+        """The folder of region features, or empty; refuses a model that cannot be given what it sees."""
+        if wants.sees == "grid":
+            raise UserError("climb has pictures but no feature maps: choose a model such as vilt-tiny or uniter-tiny")
+        return sight(task_order(self.order), wants, self.scale, self.features, self.data)
+
     def _alone(self) -> Climb:
         """The benchmark without the settings in which other runs of a plan may differ on the same data."""
-        return replace(self, order="", downstream=False, single_task=False, joint=False)
+        return replace(self, order="", downstream=False, transfer_to="all", single_task=False, joint=False)
 
     @staticmethod
     def summary(scores: Sequence[Score]) -> dict[str, float]:
@@ -195,7 +208,7 @@ class Climb(Benchmark):
         return protocol.shares(scores, others) | transfer.shares(others)
 
     def _transfer(self, title: str) -> dict[str, Need]:
-        return transfer.needs(task_order(self.order), self.scale, title, self.features)
+        return transfer.needs(task_order(self.order), self.scale, title, self.features, self.transfer_to)
 
     def _limit(self, name: str, part: Part) -> int | None:
         own = self.train if part == "train" else self.scored

@@ -20,7 +20,7 @@ from torch import Tensor
 from holdfast import metrics
 from holdfast.benchmarks.base import Benchmark, Measure, Setup
 from holdfast.benchmarks.climb import paper, tasks, unimodal
-from holdfast.benchmarks.climb.regions import check_sight, region_inputs, with_regions
+from holdfast.benchmarks.climb.regions import region_inputs, sight, with_regions
 from holdfast.benchmarks.climb.transfer import (
     GUESSING,
     MODALITIES,
@@ -32,7 +32,7 @@ from holdfast.benchmarks.climb.transfer import (
     task_name,
 )
 from holdfast.benchmarks.climb.unimodal import PLACES, Unimodal, Vacuous
-from holdfast.benchmarks.source import Source
+from holdfast.benchmarks.source import Source, check_splits
 from holdfast.benchmarks.splits import PreparedSplit, prepare_split
 from holdfast.benchmarks.vocabulary import at_most, word_pieces
 from holdfast.data.prepared import class_numbers
@@ -100,7 +100,7 @@ class LowShot(Benchmark):
     skip_bad: Annotated[int, Between(0)] = 0
     """How many bad records may be skipped; they are listed. With more than that, the run is refused."""
     features: str = ""
-    """The folder of region features, for a multimodal task and a model that sees regions."""
+    """The folder of region features, for a multimodal task and a model that sees regions; empty: those in `data`."""
     validation: Annotated[int, Between(1)] | None = None
     """Use at most N validation examples, drawn by id; none: as many as the scale has."""
     test: Annotated[int, Between(1)] | None = None
@@ -126,11 +126,8 @@ class LowShot(Benchmark):
 
     def setup(self, wants: Wants) -> Setup:
         """Draw the few examples, and read the validation and test data."""
-        several = modality(self.task) == "multimodal"
-        if wants.sees != "image" and not (several and wants.sees == "regions"):
-            raise UserError("climb:lowshot uses pictures, but this model takes none: choose another, such as vilt-tiny")
-        check_sight([self.task], wants, self.scale, self.features)
-        task, parts, inputs = self._multimodal(wants) if several else self._unimodal(wants)
+        features, several = self._sight(wants), modality(self.task) == "multimodal"
+        task, parts, inputs = self._multimodal(wants, features) if several else self._unimodal(wants)
         data = Data([part.table for part in parts])
         validation, test = (
             EvaluationSet(self.task, self.task, split, data.ids(number))  # type: ignore[arg-type]
@@ -160,6 +157,24 @@ class LowShot(Benchmark):
         if not any(score.split == "test" for score in scores):
             return {"score": metrics.Undefined("was not measured")}
         return {"score": final(scores)}
+
+    def check(self, wants: Wants) -> None:
+        """Refuse a model that sees something else, and files that are not there."""
+        self._sight(wants)
+        if modality(self.task) == "multimodal":
+            tasks.check_files(self.task, tasks.Place(self.data, self.scale, self.skip_bad))
+        elif self.data:
+            kind = (unimodal.LANGUAGE | unimodal.VISION)[self.task]
+            opened = unimodal.open_unimodal(kind, data=self.data, scale=self.scale, skip_bad=self.skip_bad)
+            check_splits(opened[0], *opened[1])
+
+    def _sight(self, wants: Wants) -> str:
+        """The folder of region features, or empty; refuses a model that cannot be given what it sees."""
+        several = modality(self.task) == "multimodal"
+        if wants.sees != "image" and not (several and wants.sees == "regions"):
+            raise UserError("climb:lowshot uses pictures, but this model takes none: choose another, such as vilt-tiny")
+        names = [self.task] if several else []
+        return sight(names, wants, self.scale, self.features, self.data if several else "")
 
     def _training(self) -> Training:
         kind = modality(self.task)
@@ -201,10 +216,10 @@ class LowShot(Benchmark):
             return self.test or (None if self.data else test)  # results on official data refer to all of it
         return self.validation or validation
 
-    def _multimodal(self, wants: Wants) -> tuple[Task, list[PreparedSplit], Inputs]:
+    def _multimodal(self, wants: Wants, features: str) -> tuple[Task, list[PreparedSplit], Inputs]:
         place = tasks.Place(self.data, self.scale, self.skip_bad)
         vocabulary, side = tasks.vocabulary_file(wants, place), wants.side or SIDES[self.scale]
-        fit = {"pictures": False} if self.features else paper.fit(side, self.scale)
+        fit = {"pictures": False} if features else paper.fit(side, self.scale)
 
         def part(name: tasks.Part) -> PreparedSplit:
             found = tasks.listing(self.task, name, place)
@@ -224,11 +239,9 @@ class LowShot(Benchmark):
         parts = [part(name) for name in _PARTS]
         text = max(_length(each.table) for each in parts)
         images, pieces = paper.TASKS[self.task].images, len(Tokenizer.load(vocabulary).vocabulary)
-        inputs = Inputs(
-            None if self.features else paper.shape(fit), images, "longest" in fit, text=text, vocabulary=pieces
-        )
+        inputs = Inputs(None if features else paper.shape(fit), images, "longest" in fit, text=text, vocabulary=pieces)
         if wants.sees == "regions":
-            parts = with_regions(self.task, parts, place, self.features)
+            parts = with_regions(self.task, parts, place, features)
             inputs = region_inputs(inputs, parts)
         return tasks.task_of(self.task, place), parts, inputs
 

@@ -5,6 +5,7 @@ A grid needs no detector, and at the size of the synthetic pictures its cells ar
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from functools import cache
@@ -17,12 +18,12 @@ from torch.nn import functional
 from holdfast.benchmarks.climb.paper import TASKS
 from holdfast.benchmarks.climb.stream import PARTS
 from holdfast.benchmarks.climb.tasks import Place, listing, official, picture_names
-from holdfast.benchmarks.source import open_source, place_of
+from holdfast.benchmarks.source import features_within, open_source, place_of
 from holdfast.benchmarks.splits import PreparedSplit
 from holdfast.data import regions
 from holdfast.data.images import header_size
 from holdfast.data.table import Column, Shared
-from holdfast.datasets.region_features import read_rows
+from holdfast.datasets.region_features import check_any, read_rows
 from holdfast.errors import UserError
 from holdfast.progress import progress_bar
 from holdfast.types import Array, Inputs, Wants
@@ -34,22 +35,40 @@ FILES = {
         ("trainval_36",),
         ("coco_train", "coco_val"),
         ("trainval",),
+        ("uniter_coco_train2014", "uniter_coco_val2014"),
         ("coco_regions",),
         ("regions",),
     ),
-    "nlvr2": (("nlvr2_train_obj36", "nlvr2_valid_obj36", "nlvr2_test_obj36"), ("nlvr2_regions",), ("regions",)),
-    "snli-ve": (("flickr_train", "flickr_val", "flickr_test"), ("flickr_regions",), ("regions",)),
+    "nlvr2": (
+        ("nlvr2_train_obj36", "nlvr2_valid_obj36", "nlvr2_test_obj36"),
+        ("uniter_nlvr2_train", "uniter_nlvr2_dev", "uniter_nlvr2_test"),
+        ("nlvr2_regions",),
+        ("regions",),
+    ),
+    "snli-ve": (
+        ("flickr_train", "flickr_val", "flickr_test"),
+        ("uniter_flickr30k",),
+        ("flickr_regions",),
+        ("regions",),
+    ),
+    "vcr": (("uniter_vcr_train", "uniter_vcr_val"), ("vcr_regions",), ("regions",)),
 }
 """The splits of `region_features` that together have all pictures of a task; the first existing ones are read. NLVR2
 has only LXMERT's, so these come first: a model should see the output of a single detector."""
 CELLS, PIXELS = 4, 8
 """The number of cells along each side of a picture, and of pixels along each side of a cell."""
 WIDTH = 3 * PIXELS * PIXELS
+UNITER_STILL = re.compile(r"(train|val|test)-\d+")
 _CHUNK = 1024
 
 
-def check_sight(names: Collection[str], wants: Wants, scale: str, features: str) -> None:
-    """Raise a UserError if a model cannot be given its inputs, before any data is read."""
+def sight(names: Collection[str], wants: Wants, scale: str, features: str, data: str) -> str:
+    """The folder of region features for a model that sees regions; empty: there is none, and it sees a grid.
+
+    Raises a UserError if a model cannot be given its inputs, before any data is read.
+    """
+    if wants.sees == "regions":
+        features = features_within(features, data)
     if features and wants.sees != "regions":
         raise UserError(
             "benchmark.features is for models that take regions: leave it out, or choose another, such as uniter-tiny"
@@ -57,15 +76,13 @@ def check_sight(names: Collection[str], wants: Wants, scale: str, features: str)
     if wants.sees == "regions" and not features and scale == "paper":
         raise UserError(
             "at the scale 'paper' pictures stay in files, and no regions are cut from them: specify the folder of "
-            "their region features (--set benchmark.features=DIR), or choose the scale 'large'"
-        )
-    if features and "vcr" in names:
-        raise UserError(
-            "no format of region features is supported for VCR: leave it out, as in --order 'vqav2>nlvr2>snli-ve', or "
-            "leave out benchmark.features at a scale other than 'paper'"
+            "their region features (--set benchmark.features=DIR, or a folder in --data), or choose the scale 'large'"
         )
     if features:
-        open_source("region_features", data=features)
+        source = open_source("region_features", data=features)
+        for name in names:
+            check_any(source.folder, FILES[name], of=name)
+    return features
 
 
 def with_regions(name: str, splits: Sequence[PreparedSplit], place: Place, features: str) -> list[PreparedSplit]:
@@ -141,7 +158,8 @@ def _with_features(name: str, splits: Sequence[PreparedSplit], place: Place, fea
         "regions", f"regions of {name}", [source, files], list(wanted), modules=[__name__, regions.__name__]
     )
     with progress_bar(f"regions of {name}"):
-        rows = read_rows(files.folder, FILES[name], wanted, _sides(name, place), of=name)
+        known_as = _ids_of_stills(place) if name == "vcr" else None
+        rows = read_rows(files.folder, FILES[name], wanted, _sides(name, place), of=name, known_as=known_as)
         found = regions.open_or_write(where, rows, order=wanted)
     made = []
     for split, part in zip(splits, pictures, strict=True):
@@ -165,6 +183,22 @@ def _sides(name: str, place: Place) -> Callable[[str], tuple[int, int]]:
         return header_size(image, None) if isinstance(image, Path) else (image.shape[1], image.shape[0])
 
     return sides
+
+
+def _ids_of_stills(place: Place) -> Callable[[str], str]:
+    """A function from the name of a still's file, without its ending, to the still's id in VCR; ids stay the same."""
+
+    @cache
+    def ids() -> dict[str, str]:
+        splits = dict.fromkeys(official("vcr", part) for part in PARTS)
+        examples = (example for split in splits for example in place.source("vcr").examples(split))
+        stills = ((image, picture_names("vcr", each)[0]) for each in examples for image in each.images)
+        return {image.stem: name for image, name in stills if isinstance(image, Path)}
+
+    def known_as(name: str) -> str:
+        return name if UNITER_STILL.fullmatch(name) else ids().get(name, name)
+
+    return known_as
 
 
 def _regions(split: PreparedSplit) -> Shared:

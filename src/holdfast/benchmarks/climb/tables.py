@@ -290,13 +290,13 @@ def _few(found: Iterable[LowShotRecord]) -> ScoreCell:
 
 
 def _levels(found: Sequence[LowShotRecord], task: str, source: PublishedTable) -> list[tuple[str, str]]:
-    """Our levels of shots and the paper's, smallest first, side by side; they differ if ours are rescaled."""
-    printed = [str(row["shots"]) for row in source if row.get("task", task) == task and row["shots"] is not None]
-    theirs, ours = list(dict.fromkeys(printed)), sorted({each.shots for each in found}, key=_size)
-    if not ours or set(ours) <= set(theirs):
-        return [(level, level) for level in theirs]
-    pairs = max(len(ours), len(theirs))
-    return [(ours[i] if i < len(ours) else "", theirs[i] if i < len(theirs) else "") for i in range(pairs)]
+    """Our levels of shots beside the same ones of the paper, smallest first; empty: the other one has no such level."""
+    theirs = {str(row["shots"]) for row in source if row.get("task", task) == task and row["shots"] is not None}
+    ours = {each.shots for each in found}
+    if ours <= theirs:
+        ours = theirs
+    levels = sorted(ours | theirs, key=_size)
+    return [(level if level in ours else "", level if level in theirs else "") for level in levels]
 
 
 def _size(shots: str) -> float:
@@ -304,7 +304,9 @@ def _size(shots: str) -> float:
 
 
 def _head(task: str, ours: str, theirs: str) -> str:
-    return f"{task} {ours}" if ours == theirs else f"{task} {ours or '–'} (paper: {theirs or '–'})"
+    if ours == theirs:
+        return f"{task} {ours}"
+    return f"{task} {ours} (not in the paper)" if ours else f"{task} {theirs} (only in the paper)"
 
 
 # Cells

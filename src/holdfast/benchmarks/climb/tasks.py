@@ -24,10 +24,9 @@ from typing import Any, Literal, TypeVar
 
 import numpy as np
 
-from holdfast import registry
 from holdfast.benchmarks.climb import paper
 from holdfast.benchmarks.climb.paper import TASKS
-from holdfast.benchmarks.source import Source, open_source, place_of
+from holdfast.benchmarks.source import Source, check_splits, open_source, place_of, within
 from holdfast.benchmarks.splits import PreparedSplit, prepare_split
 from holdfast.benchmarks.vocabulary import PIECES, word_pieces
 from holdfast.checksums import is_intact, seal
@@ -37,7 +36,7 @@ from holdfast.data.prepared import class_numbers
 from holdfast.data.sampling import answer_vocabulary, cut, soft_answers
 from holdfast.data.text import neutral_text
 from holdfast.data.text import train as train_pieces
-from holdfast.datasets.base import Dataset, Reading
+from holdfast.datasets.base import Reading
 from holdfast.metrics import normalise_answer
 from holdfast.tasks import Choose, Classify, SoftLabel
 from holdfast.types import Array, Example, Task, Wants
@@ -155,6 +154,13 @@ def read(
     )
 
 
+def check_files(name: str, place: Place) -> None:
+    """Raise a UserError if official files of a task, or one of its splits, are not there."""
+    if place.data:
+        facts = TASKS[name]
+        check_splits(place.source(name), *dict.fromkeys(("train", facts.validation or "train", facts.test)))
+
+
 def official(name: str, part: Part) -> str:
     """The official split that a part is, or is split off.
 
@@ -212,7 +218,7 @@ def soft_targets(vocabulary: Sequence[str]) -> Callable[[Sequence[Example]], Arr
 
 
 def picture_names(name: str, example: Example) -> tuple[str, ...]:
-    """The names of the pictures of an example in files of region features; there are none for VCR.
+    """The names of the pictures of an example in files of region features.
 
     >>> picture_names("nlvr2", Example("dev-12-3-0")), picture_names("vqav2", Example("42001", extra={"image_id": 42}))
     (('dev-12-3-img0', 'dev-12-3-img1'), ('42',))
@@ -220,8 +226,8 @@ def picture_names(name: str, example: Example) -> tuple[str, ...]:
     if name == "nlvr2":
         pair, _, _ = example.id.rpartition("-")
         return f"{pair}-img0", f"{pair}-img1"
-    key = {"vqav2": "image_id", "snli-ve": "Flickr30K_ID"}.get(name)
-    return () if key is None else (str(example.extra[key]),)
+    key = {"vqav2": "image_id", "snli-ve": "Flickr30K_ID", "vcr": "img_id"}[name]
+    return (str(example.extra.get(key, example.id)),)
 
 
 def vocabulary_file(wants: Wants, place: Place) -> Path:
@@ -284,7 +290,9 @@ def _group(example: Example) -> str:
 
 def _source(name: str, place: Place) -> Source:
     dataset = TASKS[name].dataset
-    source = open_source(dataset, data=_folder(dataset, place.data), scale=place.scale, skip_bad=place.skip_bad)
+    source = open_source(
+        dataset, data=within(dataset, place.data) or place.data, scale=place.scale, skip_bad=place.skip_bad
+    )
     if name != "vcr":
         return source
     official_read = source.dataset.read
@@ -293,15 +301,6 @@ def _source(name: str, place: Place) -> Source:
         return map(_with_names, official_read(folder, split, reading))
 
     return replace(source, dataset=replace(source.dataset, read=with_names))
-
-
-def _folder(dataset: str, data: str) -> str:
-    """The location of a dataset in a folder of several, whatever its own folder is called."""
-    if not data or not Path(data).is_dir():
-        return data
-    known: Dataset = registry.DATASETS[dataset].load()
-    inner = sorted(path for path in Path(data).iterdir() if path.is_dir())
-    return str(next((folder for folder in (Path(data) / dataset, *inner) if known.holds(folder)), data))
 
 
 def _with_names(example: Example) -> Example:

@@ -147,7 +147,7 @@ class LowShotRun:
         return Need({**change, "settings": settings}, after, self.stage)
 
 
-def needs(order: Sequence[str], scale: str, title: str, features: str = "") -> dict[str, Need]:
+def needs(order: Sequence[str], scale: str, title: str, features: str = "", only: str = "all") -> dict[str, Need]:
     """The low-shot runs after each stage of an upstream run, and those from the pre-trained encoder.
 
     If the algorithm leaves the encoder unchanged, all are runs from the pre-trained encoder. A model that takes a
@@ -156,7 +156,8 @@ def needs(order: Sequence[str], scale: str, title: str, features: str = "") -> d
     untouched = not UNTOUCHED.isdisjoint(title.split("+"))
     found: dict[str, Need] = {}
     for each in _after_each(order, scale):
-        if features and modality(each.task) != "multimodal":
+        kind = modality(each.task)
+        if (features and kind != "multimodal") or only not in ("all", kind):
             continue
         found.setdefault(replace(each, stage=0).name, each.need(None, features))  # for the first stage that needs it
         found[each.name] = each.need(None if untouched else each.stage, features)

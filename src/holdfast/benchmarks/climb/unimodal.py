@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from holdfast.benchmarks.source import Source, open_source, place_of
+from holdfast.benchmarks.source import Source, open_source, place_of, within
 from holdfast.checksums import is_intact, seal
 from holdfast.data import images
 from holdfast.data.table import Shared, Table
@@ -83,6 +83,7 @@ VISION = {
 def open_unimodal(task: Unimodal, *, data: str, scale: str, skip_bad: int) -> tuple[Source, tuple[str, str]]:
     """The files of a task, and the names of the splits for training and test."""
     more = FLAT if task.kind == "label" else 0
+    data = within(task.dataset, data) or data
     source = open_source(task.dataset, data=data, scale=scale, skip_bad=skip_bad + more)
     return source, task.splits[0] if task.kind != "label" else _release(source)
 
@@ -150,7 +151,7 @@ def _release(coco: Source) -> tuple[str, str]:
 def _coco(data: str, scale: str) -> Source:
     if data:
         try:
-            return open_source("coco", data=data, skip_bad=FLAT)
+            return open_source("coco", data=within("coco", data) or data, skip_bad=FLAT)
         except UserError:
             pass
     return open_source("coco", scale=scale if scale == "tiny" else ENOUGH, skip_bad=FLAT)

@@ -15,7 +15,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from holdfast.benchmarks.base import Benchmark, Measure, Need, Setup
 from holdfast.benchmarks.clvqa import protocol, tasks
 from holdfast.benchmarks.clvqa.stream import SETTINGS, balanced, halves, task_order
-from holdfast.benchmarks.source import Source, open_source
+from holdfast.benchmarks.source import Source, check_splits, open_source
 from holdfast.benchmarks.splits import PreparedSplit, prepare_split
 from holdfast.benchmarks.vocabulary import at_most, word_pieces
 from holdfast.data.features import Features, open_features
@@ -93,6 +93,15 @@ class Clvqa(Benchmark):
     def reads(self) -> tuple[str, ...]:
         """The underlying dataset."""
         return ("clevr",)
+
+    def check(self, wants: Wants) -> None:
+        """Refuse a model that sees something else, and files that are not there."""
+        if wants.sees == "regions":
+            raise UserError("clvqa has pictures but no regions: choose a model that takes pictures, such as san-tiny")
+        if self.features and wants.sees == "grid":
+            open_features(Path(self.features))
+        if self.data:
+            check_splits(open_source("clevr", data=self.data, skip_bad=self.skip_bad), "train", "val")
 
     def setup(self, wants: Wants) -> Setup:
         """Read the questions, and arrange them in stages."""

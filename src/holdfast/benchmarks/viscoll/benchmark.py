@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 import numpy as np
 
 from holdfast.benchmarks.base import Benchmark, Measure, Setup
+from holdfast.benchmarks.source import check_splits
 from holdfast.benchmarks.viscoll import paper, protocol, tasks
-from holdfast.benchmarks.viscoll.build import SOURCES, Name, build
+from holdfast.benchmarks.viscoll.build import OFFICIAL, SOURCES, Name, build, captioned
 from holdfast.benchmarks.viscoll.extract import Grammar
-from holdfast.benchmarks.viscoll.features import read_regions
+from holdfast.benchmarks.viscoll.features import check_features, read_regions
 from holdfast.benchmarks.viscoll.phrases import SPLITS, MaskedSpan, load_phrases
 from holdfast.data.shifting import INTERVAL, Order, arranged, density, learned_by
 from holdfast.data.table import Column, Data
@@ -128,6 +129,17 @@ class Viscoll(Benchmark):
     def reads(self) -> tuple[str, ...]:
         """Its captions and pictures, and the features if they come from files."""
         return (SOURCES[self.dataset], *(["region_features"] if self._features() else []))
+
+    def check(self, wants: Wants) -> None:
+        """Refuse a model that sees something else, and files that are not there."""
+        if wants.sees != "regions":
+            raise UserError("viscoll provides regions of pictures: choose a model that takes them, such as vlbert-tiny")
+        if self.data:
+            check_splits(
+                captioned(self.dataset, data=self.data, skip_bad=self.skip_bad), *OFFICIAL[self.dataset].values()
+            )
+            if self.setting != "text-only":
+                check_features(self.dataset, self.data, self._features())
 
     def setup(self, wants: Wants) -> Setup:
         """Read the phrases, hide them in their captions, and arrange them in a stream."""

@@ -22,7 +22,7 @@ from holdfast.data.images import decode
 from holdfast.data.regions import BOXES, ImageRegions, Regions, grid_cells
 from holdfast.data.threads import threads
 from holdfast.datasets.base import Reading
-from holdfast.datasets.region_features import read_rows
+from holdfast.datasets.region_features import check_any, read_rows
 from holdfast.errors import UserError
 from holdfast.models.region_network import WEIGHTS, crops, trained_region_network
 from holdfast.progress import progress_bar
@@ -45,6 +45,10 @@ FILES = {
 CELLS = 3
 """The cells in a row of the grid that stands for boxes."""
 _BATCH = 256
+_NO_FEATURES = (
+    "the small extractor knows only synthetic pictures: for photographs, specify the folder of their region features "
+    "(--set benchmark.features=DIR, or a folder in --data)"
+)
 
 
 def read_regions(
@@ -68,13 +72,19 @@ def read_regions(
         where = place_of("regions", f"regions of {dataset}", [source, files], boxes, modules=made_by)
         return _open(where, dataset, _read(files, source, dataset, boxes))
     if not of_world(source):
-        raise UserError(
-            "the small extractor knows only synthetic pictures: for photographs, specify the folder of their region "
-            "features (--set benchmark.features=DIR)"
-        )
+        raise UserError(_NO_FEATURES)
     weights = hashlib.sha256(WEIGHTS.read_bytes()).hexdigest()
     where = place_of("regions", f"computed regions of {dataset}", [source], boxes, weights, modules=made_by)
     return _open(where, dataset, _compute(source, dataset, boxes))
+
+
+def check_features(dataset: str, data: str, features: str) -> None:
+    """Raise a UserError if there are no region features of the photographs of `coco` or `flickr`."""
+    if of_world(captioned(dataset, data=data)):
+        return
+    if not features:
+        raise UserError(_NO_FEATURES)
+    check_any(open_source("region_features", data=features).folder, FILES[dataset], of=dataset)
 
 
 def _open(folder: Path, dataset: str, rows: Iterator[ImageRegions]) -> Regions:
