@@ -355,7 +355,7 @@ def check_any(folder: Path, alternatives: Sequence[Sequence[str]], *, of: str) -
     """Raise a UserError if there are no features of the images of a dataset, by their files' names alone."""
     if not any(all(_there(folder, split) for split in splits) for splits in alternatives):
         files = ", ".join(_where(split) for split in alternatives[0])
-        raise UserError(f"{folder} has no features of the images of {of}: add {files}, or see docs/climb.md for others")
+        raise UserError(f"{folder} has no features of the images of {of}: add {files}, or those of another detector")
 
 
 def _there(folder: Path, split: str) -> bool:
