@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from holdfast import registry
-from holdfast.cli.options import Compiled, Device, Json, Out
+from holdfast.cli.options import Compiled, Device, Json, Out, Scale
 
 
 def register(app: typer.Typer) -> None:
@@ -25,6 +25,7 @@ def register(app: typer.Typer) -> None:
     group.command()(frozen)
     group.command()(calibration)
     group.command()(soak)
+    group.command()(experiments)
     group.command()(start)
     group.command()(stores)
     for family in registry.families():
@@ -350,6 +351,44 @@ def soak(
     print_grid(Grid("growth", ("load", "what", "median", "growth", "flat"), rows, notes))
     used = tuple((d.load, d.what, f"{d.found:,.0f}", f"{d.predicted:,.0f}") for d in others)
     print_grid(Grid("disk", ("load", "what", "found", "predicted"), used))
+
+
+def experiments(
+    runs: Annotated[
+        list[str],
+        typer.Argument(metavar="BENCHMARK=NAMES...", help="Benchmarks, each with algorithms, as in NAME=A,B."),
+    ],
+    scale: Scale = None,
+    as_json: Json = False,
+) -> None:
+    """Account for the time of whole runs.
+
+    Prints the shares of the wall time, from an empty cache on, and what training reaches of the machine's peak.
+    """
+    from holdfast.bench.experiments import PARTS
+    from holdfast.bench.experiments import experiments as measure
+    from holdfast.cli.screen import print_grid, print_json
+    from holdfast.reports.tables import Grid
+
+    asked = [word.partition("=") for word in runs]
+    found = [measure(name, (names or "finetune").split(","), scale) for name, _, names in asked]
+    if as_json:
+        print_json([asdict(each) for each in found])
+        return
+    rows = tuple(
+        (
+            each.runs,
+            f"{each.total:.1f}",
+            *(f"{each.seconds[part] / each.total:.0%}" for part in PARTS),
+            f"{each.gflops:.0f}",
+            f"{each.peak:.0f}",
+            f"{each.gflops / each.peak:.0%}",
+        )
+        for each in found
+    )
+    columns = ("runs", "s", *PARTS, "GFLOP/s", "peak", "of peak")
+    notes = ("Peak: a product of two matrices of 1,024 by 1,024 with one thread. Run this on an idle machine.",)
+    print_grid(Grid("where the wall time goes", columns, rows, notes))
 
 
 def start(

@@ -77,7 +77,7 @@ class Index:
 
 @contextmanager
 def index(store: Path, runs: int) -> Iterator[Index | None]:
-    """The index of a store of so many runs, saved at the end; None for a small one."""
+    """The index of a store with this number of runs, saved at the end; None if they are few."""
     if runs < LEAST:
         yield None
         return

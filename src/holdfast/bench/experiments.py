@@ -1,0 +1,156 @@
+"""Where the time of a benchmark's runs goes, from an empty cache to the last record, and how fast training computes.
+
+The runs are executed in this process, one after another, as `holdfast run BENCHMARK -a A,B --jobs 1` does. Each part of
+the wall time counts once: what evaluation spends on set-up is set-up.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import wraps
+from typing import Any
+from unittest import mock
+from weakref import WeakKeyDictionary
+
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+from holdfast.benchmarks import synthetic
+from holdfast.data.threads import threads
+from holdfast.engine.loop import Loop
+from holdfast.experiments.carry import carry
+from holdfast.experiments.local import Options
+from holdfast.experiments.plan import graph
+from holdfast.experiments.request import Request
+from holdfast.experiments.setups import Setups
+from holdfast.experiments.store import Store
+from holdfast.processes import working
+from holdfast.world.whole import write_whole
+
+SIDE, PEAK_S = 1024, 1.0
+"""The side of the matrices whose product gives the machine's peak, and the seconds for which it is computed."""
+PARTS = ("training", "writing data", "evaluation", "set-up", "saving", "rest")
+
+
+@dataclass(frozen=True)
+class Spent:
+    """The wall time of some runs of a benchmark, by part, and the speed of its training steps."""
+
+    runs: str
+    seconds: dict[str, float]
+    gflops: float
+    peak: float
+    """What a product of matrices reaches with as many threads: billions of operations per second."""
+
+    @property
+    def total(self) -> float:
+        """All of it."""
+        return sum(self.seconds.values())
+
+
+class _Clock:
+    """Wall time by part: the innermost part that is entered counts."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = defaultdict(float)
+        self.operations = 0.0
+        self._inside, self._since = ["rest"], time.perf_counter()
+        self._of_stage: WeakKeyDictionary[Loop, dict[int, float]] = WeakKeyDictionary()
+
+    @contextmanager
+    def within(self, part: str) -> Iterator[None]:
+        """Count the time of a block as that of a part."""
+        self.stop()
+        self._inside.append(part)
+        try:
+            yield
+        finally:
+            self.stop()
+            self._inside.pop()
+
+    def stop(self) -> None:
+        """Count the time since the last call."""
+        now = time.perf_counter()
+        self.seconds[self._inside[-1]] += now - self._since
+        self._since = now
+
+    def timed(self, part: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        """A function whose time is that of a part."""
+
+        @wraps(function)
+        def timed(*args: Any, **named: Any) -> Any:
+            with self.within(part):
+                return function(*args, **named)
+
+        return timed
+
+    def around(self, part: str, context: Callable[..., AbstractContextManager[Any]]) -> Callable[..., Any]:
+        """A context whose time is that of a part."""
+
+        @contextmanager
+        def timed(*args: Any, **named: Any) -> Iterator[Any]:
+            with self.within(part), context(*args, **named) as found:
+                yield found
+
+        return timed
+
+    def steps(self, step: Callable[..., Any]) -> Callable[..., Any]:
+        """`Loop.step`: the operations of each stage's first step are counted, outside of the time of training."""
+
+        @wraps(step)
+        def timed(loop: Loop, *args: Any) -> Any:
+            known, stage = self._of_stage.setdefault(loop, {}), loop.at.stage
+            if stage not in known:
+                with FlopCounterMode(display=False) as counter:
+                    found = step(loop, *args)
+                known[stage] = float(counter.get_total_flops())
+                return found
+            self.operations += known[stage]
+            with self.within("training"):
+                return step(loop, *args)
+
+        return timed
+
+
+def experiments(benchmark: str, algorithms: Sequence[str], scale: str | None = None) -> Spent:
+    """Execute runs of a benchmark with an empty cache, and account for their time."""
+    clock = _Clock()
+    timed = [
+        (synthetic, "write_whole", clock.timed("writing data", write_whole)),
+        (synthetic, "working", clock.around("writing data", working)),
+        (Setups, "_read", clock.timed("set-up", Setups._read)),
+        (Setups, "_seen", clock.timed("set-up", Setups._seen)),
+        (Loop, "score", clock.timed("evaluation", Loop.score)),
+        (Loop, "save", clock.timed("saving", Loop.save)),
+        (Loop, "step", clock.steps(Loop.step)),
+    ]
+    requests = [Request(benchmark, name, scale=scale) for name in algorithms]
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
+        stack.enter_context(mock.patch.dict(os.environ, {"HOLDFAST_CACHE": f"{folder}/cache"}))
+        for owner, name, replaced in timed:
+            stack.enter_context(mock.patch.object(owner, name, replaced))
+        setups = Setups()
+        carry(graph(requests, False, setups), Store(f"{folder}/runs"), Options(), setups, needs=False)
+        clock.stop()
+    seconds = {part: clock.seconds[part] for part in PARTS}
+    gflops = clock.operations / seconds["training"] / 1e9 if seconds["training"] else 0.0
+    return Spent(f"{benchmark} ({', '.join(algorithms)})", seconds, gflops, peak())
+
+
+def peak() -> float:
+    """Billions of operations per second of a product of two large matrices, with one thread."""
+    draw = torch.Generator().manual_seed(0)
+    one, other = (torch.randn(SIDE, SIDE, generator=draw) for _ in range(2))
+    with threads(1):
+        torch.mm(one, other)
+        best, end = float("inf"), time.perf_counter() + PEAK_S
+        while (began := time.perf_counter()) < end:
+            torch.mm(one, other)
+            best = min(best, time.perf_counter() - began)
+    return 2 * SIDE**3 / best / 1e9
