@@ -117,6 +117,7 @@ VALUES = {
     "adapters.reduction": 4,
     "adapter-library.reduction": 4,
     "adapter-library.count": 8,
+    "l2p.layers": 1,
     "gem.strength": 5.0,
     "mntdp.neighbours": 1,
     "epochs": 3,

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from holdfast.algorithms.gdumb import GDumb
     from holdfast.algorithms.gem import Gem
     from holdfast.algorithms.icarl import ICarl
+    from holdfast.algorithms.l2p import L2P
     from holdfast.algorithms.lora import LowRank
     from holdfast.algorithms.lwf import LwF
     from holdfast.algorithms.mas import MAS
@@ -47,6 +48,7 @@ _PLACES = {
     "FrozenEncoder": "frozen",
     "GDumb": "gdumb",
     "Gem": "gem",
+    "L2P": "l2p",
     "LowRank": "lora",
     "LwF": "lwf",
     "MAS": "mas",
@@ -68,6 +70,7 @@ _PLACES = {
 
 __all__ = [
     "EWC",
+    "L2P",
     "MAS",
     "SI",
     "SLDA",

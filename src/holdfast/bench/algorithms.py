@@ -31,6 +31,7 @@ CASES: dict[str, tuple[str, dict[str, Any], float | None]] = {
     "agem": ("agem", {"capacity": 1000}, 2.7),
     "mir": ("mir", {"capacity": 1000}, 3.2),
     "lwf": ("lwf", {}, 1.6),
+    "l2p": ("l2p", {}, 1.3),
 }
 """The algorithm, its settings in this benchmark, and the maximum ratio of its step time to that of fine-tuning."""
 
