@@ -318,7 +318,7 @@ def test_settings_are_chosen_by_the_cl_score_which_needs_the_cumulative_run(tmp_
         return {name: make(prepare(node.request), store) for name, node in plan.configs.items()}
 
     asked = Request("clvqa", "ewc", scale="tiny", settings=QUICK)
-    (trial,) = tune(asked, {"ewc.strength": ["10"]}, "cl_score", [0], carry_out, list(protocol.MEASURES))
+    (trial,) = tune(asked, [{"ewc.strength": "10"}], "cl_score", [0], carry_out, list(protocol.MEASURES))
     together = make(prepare(Request("clvqa", "cumulative", scale="tiny", settings=QUICK)), store)
     expected = protocol.relative(trial.records[0].scores, together.scores, "validation")["cl_score"]
     assert trial.values == (pytest.approx(expected),)

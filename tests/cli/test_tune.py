@@ -14,6 +14,7 @@ from holdfast.cli.tune import _doubt, tune
 from holdfast.errors import RunError, UserError
 from holdfast.experiments.store import Store
 from holdfast.experiments.tune import Trial, best
+from holdfast.reports.tables import comparison
 
 
 def test_the_chosen_runs_say_among_how_many_they_were_chosen(tmp_path, capsys):
@@ -184,3 +185,25 @@ def test_nothing_is_chosen_by_a_measure_without_a_direction(tmp_path, monkeypatc
 def test_a_grid_that_is_no_grid_is_told(tmp_path, grid, sentence):
     with pytest.raises(UserError, match=sentence):
         tune(**GRID | {"grid": grid, "out": tmp_path})
+
+
+def test_several_algorithms_get_the_same_number_of_trials_and_tables_say_so(tmp_path, capsys):
+    given = GRID | {
+        "algorithm": "ewc,er",
+        "grid": ["ewc.strength=1,10,100", "replay.capacity=40,80", "train.epochs=1,2"],
+        "settings": ["benchmark.stages=2"],
+        "out": tmp_path,
+    }
+    with pytest.raises(UserError, match="say how many points each of them may try: --trials 8"):
+        tune(**given)
+    tune(**given, trials=3, as_json=True)
+    ewc, er = json.loads(capsys.readouterr().out)
+    assert [(told["algorithm"], len(told["points"])) for told in (ewc, er)] == [("ewc", 3), ("er", 3)]
+    assert {key for point in er["points"] for key in point["settings"]} == {"replay.capacity", "train.epochs"}
+    records = [Store(tmp_path).folder(run).record() for told in (ewc, er) for run in told["chosen"]]
+    assert all(record.tuning["trials"] == 3 for record in records)
+    notes = comparison(records).notes
+    assert "Settings were chosen on validation data: the best of 3: ewc, replay." in notes
+    untuned = replace(records[1], tuning={})
+    assert "the best of 3: ewc; not tuned: replay." in " ".join(comparison([records[0], untuned]).notes)
+    assert not any("chosen" in note for note in comparison([replace(each, tuning={}) for each in records]).notes)

@@ -16,6 +16,7 @@ from holdfast.errors import UserError
 if TYPE_CHECKING:
     from holdfast.benchmarks.base import Measure
     from holdfast.experiments.plan import Plan
+    from holdfast.experiments.request import Request
     from holdfast.experiments.schedule import PlanResult
     from holdfast.experiments.store import Record
     from holdfast.experiments.tune import Trial
@@ -32,7 +33,7 @@ def tune(
         str, typer.Argument(metavar="BENCHMARK", help="What to learn: see `holdfast list benchmarks`.")
     ],
     algorithm: Annotated[
-        str, typer.Option("--algorithm", "-a", metavar="NAME", help="How to learn; A+B combines two.")
+        str, typer.Option("--algorithm", "-a", metavar="NAME", help="How to learn; A+B combines two, A,B tunes both.")
     ],
     grid: Annotated[
         list[str],
@@ -45,6 +46,10 @@ def tune(
     by: Annotated[
         str, typer.Option(metavar="MEASURE", help="The measure to choose by, on validation data, such as cl_score.")
     ],
+    trials: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, help="Try N points of each algorithm's grid, drawn at random. Default: all."),
+    ] = None,
     model: Model = None,
     scale: Scale = None,
     setting: Annotated[str | None, typer.Option(metavar="WORD", help="The benchmark's setting.")] = None,
@@ -65,41 +70,80 @@ def tune(
 ) -> None:
     """Choose settings on validation data.
 
-    Runs an algorithm at each point of a grid and chooses by a measure on validation data, never on test data. The
+    Runs algorithms at points of a grid and chooses by a measure on validation data, never on test data. The
     chosen point is then run on all stages; the records of these runs say how it was chosen, and among how many points.
+
+    For a fair comparison, give several algorithms the same number of trials: `-a ewc,lwf --trials 8` with `--grid`
+    for the settings of each. Settings of one algorithm do not count for the others.
     """
     from holdfast.cli.carry import end
     from holdfast.cli.run import parse_settings
     from holdfast.cli.screen import print_grid, print_json
     from holdfast.experiments.config import resolve
     from holdfast.experiments.request import Request
+    from holdfast.experiments.tune import grid_of, some_points
+
+    words, wanted = [word.strip() for word in algorithm.split(",")], parse_grid(grid)
+    requests = [
+        Request(
+            benchmark,
+            word,
+            model,
+            scale,
+            setting,
+            order,
+            precision=precision,  # type: ignore[arg-type]
+            data=data,
+            settings=parse_settings(settings or []),
+            stages=stages,
+            threads=threads,
+        )
+        for word in words
+    ]
+    if len(requests) > 1 and trials is None:
+        raise UserError("with several algorithms, say how many points each of them may try: --trials 8")
+    first, *_ = map(resolve, requests)
+    measures = first.benchmark.measures
+    if by in measures and measures[by].higher is None:
+        raise UserError(f"{by!r} cannot be used to choose: it is not known whether more is better. Use another measure")
+    grids = [grid_of(request, wanted, requests) for request in requests]
+    asked = [some_points(own, trials, seed, word) for own, word in zip(grids, words, strict=True)]
+    results: list[PlanResult] = []
+    numbers, carry_out = range(seed, seed + seeds), _carry_out(out, device, jobs, results)
+    printed = []
+    for request, own, points in zip(requests, grids, asked, strict=True):
+        found, table = _search(request, own, points, by, numbers, carry_out, measures, out, results)
+        if as_json:
+            printed.append(found)
+        else:
+            print_grid(table)
+    if as_json:
+        print_json(printed[0] if len(printed) == 1 else printed)
+    for result in results:
+        end(result)
+
+
+def _search(
+    request: Request,
+    grid: Mapping[str, Sequence[str]],
+    points: Sequence[Mapping[str, str]],
+    by: str,
+    numbers: range,
+    carry_out: Callable[[Plan], dict[str, Record]],
+    measures: Mapping[str, Measure],
+    out: Path,
+    results: list[PlanResult],
+) -> tuple[dict[str, Any], Grid]:
+    """Choose among points for one algorithm: what was found, for a program and for a person."""
     from holdfast.experiments.store import Store, out_option
     from holdfast.experiments.tune import best, mark
     from holdfast.experiments.tune import tune as search
     from holdfast.metrics import Undefined
 
-    request = Request(
-        benchmark,
-        algorithm,
-        model,
-        scale,
-        setting,
-        order,
-        precision=precision,  # type: ignore[arg-type]
-        data=data,
-        settings=parse_settings(settings or []),
-        stages=stages,
-        threads=threads,
-    )
-    wanted = parse_grid(grid)
-    known = resolve(request).benchmark.measures
-    if by in known and known[by].higher is None:
-        raise UserError(f"{by!r} cannot be used to choose: it is not known whether more is better. Use another measure")
-    results: list[PlanResult] = []
-    numbers, carry_out = range(seed, seed + seeds), _carry_out(out, device, jobs, results)
-    trials = search(request, wanted, by, numbers, carry_out, list(known))
-    tied = best(trials, bool(known[by].higher))
-    if not tied and not results[0].failed():
+    before = len(results)
+    trials = search(request, points, by, numbers, carry_out, list(measures))
+    tied, seeds = best(trials, bool(measures[by].higher)), len(numbers)
+    if not tied and not results[before].failed():
         why = next((f": {v.reason}" for t in trials for v in t.values if isinstance(v, Undefined)), "")
         raise UserError(f"no run of the grid has {by!r} on validation data{why}")
     how = {
@@ -111,7 +155,7 @@ def tune(
         "failed": sum(bool(trial.failed) for trial in trials),
         "tied": [trial.settings for trial in tied] if len(tied) > 1 else [],
         "seeds": seeds,
-        "grid": wanted,
+        "grid": dict(grid),
     }
     chosen = [
         replace(request, seed=s, stages=None, settings={**request.settings, **trial.settings})
@@ -120,26 +164,22 @@ def tune(
     ]
     marked = mark(chosen, how, carry_out, Store(out)) if chosen else []
     lost = [run for run in results[-1].plan.wanted if run not in marked] if chosen else []
-    if as_json:
-        found = [
-            {
-                "settings": trial.settings,
-                by: [None if math.isnan(value) else value for value in trial.values],
-                "runs": trial.runs,
-                "failed": trial.failed,
-            }
-            for trial in trials
-        ]
-        taken = tied[0].settings if tied else None
-        print_json(how | {"points": found, "best": taken, "chosen": marked, "chosen_failed": lost})
-    else:
-        notes = [*_notes(how, known[by], bool(chosen), lost), *_doubt(trials, tied, known[by], numbers)]
-        if chosen:
-            again = f"{chosen[0].command()}{f' --seeds {seeds}' if seeds > 1 else ''}{out_option(out)}"
-            notes.append(f"On the test data: {again}")
-        print_grid(_grid(trials, tied, known[by], notes))
-    for result in results:
-        end(result)
+    found = [
+        {
+            "settings": trial.settings,
+            by: [None if math.isnan(value) else value for value in trial.values],
+            "runs": trial.runs,
+            "failed": trial.failed,
+        }
+        for trial in trials
+    ]
+    taken = tied[0].settings if tied else None
+    told = {"algorithm": request.algorithm, "points": found, "best": taken, "chosen": marked, "chosen_failed": lost}
+    notes = [*_notes(how, measures[by], bool(chosen), lost), *_doubt(trials, tied, measures[by], numbers)]
+    if chosen:
+        again = f"{chosen[0].command()}{f' --seeds {seeds}' if seeds > 1 else ''}{out_option(out)}"
+        notes.append(f"On the test data: {again}")
+    return how | told, _grid(request.algorithm, trials, tied, measures[by], notes)
 
 
 def parse_grid(words: Sequence[str]) -> dict[str, list[str]]:
@@ -159,7 +199,9 @@ def parse_grid(words: Sequence[str]) -> dict[str, list[str]]:
     return found
 
 
-def _grid(trials: Sequence[Trial], tied: Sequence[Trial], measure: Measure, notes: Sequence[str]) -> Grid:
+def _grid(
+    algorithm: str, trials: Sequence[Trial], tied: Sequence[Trial], measure: Measure, notes: Sequence[str]
+) -> Grid:
     """A row for each point: its settings, its mean and the outcome."""
     from holdfast.metrics import Undefined
     from holdfast.reports.tables import Grid
@@ -179,7 +221,7 @@ def _grid(trials: Sequence[Trial], tied: Sequence[Trial], measure: Measure, note
         )
         for trial in trials
     )
-    return Grid(f"{measure.title} on validation data", ("settings", measure.title, ""), rows, tuple(notes))
+    return Grid(f"{algorithm}: {measure.title} on validation data", ("settings", measure.title, ""), rows, tuple(notes))
 
 
 def _notes(how: Mapping[str, Any], measure: Measure, chosen: bool, lost: Sequence[str]) -> list[str]:

@@ -8,6 +8,9 @@ from dataclasses import dataclass, replace
 from itertools import chain, product
 from typing import Any
 
+import numpy as np
+
+from holdfast import registry
 from holdfast.engine.files import write_json
 from holdfast.errors import UserError, nearest
 from holdfast.experiments.config import Config
@@ -57,15 +60,42 @@ def points(grid: Mapping[str, Sequence[str]]) -> Iterator[dict[str, str]]:
         yield dict(zip(grid, values, strict=True))
 
 
+def some_points(grid: Mapping[str, Sequence[str]], most: int | None, seed: int, who: str) -> list[dict[str, str]]:
+    """The points of a grid; with `most`, that many of them, drawn at random and kept in the grid's order.
+
+    >>> len(some_points({"ewc.strength": ["1", "10", "100"], "train.epochs": ["1", "5"]}, 4, 0, "ewc"))
+    4
+    """
+    found = list(points(grid))
+    if most is None or most == len(found):
+        return found
+    if most > len(found):
+        raise UserError(
+            f"the grid of {who} has {len(found)} points, fewer than --trials {most}: give its settings more values, or "
+            "ask for fewer trials"
+        )
+    return [found[place] for place in sorted(np.random.default_rng(seed).permutation(len(found))[:most])]
+
+
+def grid_of(request: Request, grid: Mapping[str, Sequence[str]], others: Sequence[Request]) -> dict[str, Sequence[str]]:
+    """The part of a grid for one of several algorithms: without the settings that only others of them have."""
+    foreign = set().union(*map(_names, others)) - _names(request)
+    return {key: values for key, values in grid.items() if key.partition(".")[0] not in foreign}
+
+
+def _names(request: Request) -> set[str]:
+    return {registry.find(registry.row(word)[0], "algorithm").name for word in request.algorithm.split("+")}
+
+
 def tune(
     request: Request,
-    grid: Mapping[str, Sequence[str]],
+    chosen: Sequence[Mapping[str, str]],
     by: str,
     seeds: Sequence[int],
     carry_out: Callable[[Plan], Mapping[str, Record]],
     known: Sequence[str],
 ) -> list[Trial]:
-    """Run every point for every seed, and return the trials in the grid's order; the caller chooses by their means.
+    """Run these points for every seed, and return the trials in order; the caller chooses by their means.
 
     `carry_out` executes the runs of a plan, or finds them done. A point with a failed run has no mean. Points that
     stand for the same runs (`0.1,0.10`) are one. With `request.stages`, only the first stages are learned and
@@ -73,15 +103,14 @@ def tune(
     """
     if by not in known:
         raise UserError(f"there is no measure {by!r}: {nearest(by, known)}")
-    if not grid:
+    if not any(chosen):
         raise UserError("there is nothing to choose among: give a grid, such as --grid ewc.strength=100,1000,10000")
     requests = [
-        [replace(request, seed=seed, settings={**request.settings, **point}) for seed in seeds]
-        for point in points(grid)
+        [replace(request, seed=seed, settings={**request.settings, **point}) for seed in seeds] for point in chosen
     ]
     setups = Setups()
     plan = graph((each for point in requests for each in point), setups=setups)
-    return judged(plan, list(zip(points(grid), requests, strict=True)), carry_out(plan), by, setups)
+    return judged(plan, list(zip(chosen, requests, strict=True)), carry_out(plan), by, setups)
 
 
 def judged(

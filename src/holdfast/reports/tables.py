@@ -60,8 +60,22 @@ def comparison(records: Sequence[Record]) -> Grid:
     for (title, reason), names in missing.items():
         alike.setdefault((", ".join(names), reason), []).append(title)
     notes += [f"{', '.join(who)}: no {names}: {reason}." for (names, reason), who in alike.items()]
-    notes += threads_note(groups)
+    notes += [*tuning_note(groups), *threads_note(groups)]
     return Grid(benchmark, ("algorithm", *(m.head for m in shown.values())), tuple(rows), tuple(notes))
+
+
+def tuning_note(rows: Mapping[str, Sequence[Record]]) -> list[str]:
+    """How many points each row's settings were chosen among, if any were chosen."""
+    found: dict[str, list[str]] = {}
+    for title, records in rows.items():
+        budgets = sorted({record.tuning["trials"] for record in records if "trials" in record.tuning})
+        some = any("trials" not in record.tuning for record in records)
+        how = [*(f"the best of {number}" for number in budgets), *(["not tuned"] if some else [])]
+        found.setdefault(" or ".join(how), []).append(title)
+    if set(found) <= {"not tuned"}:
+        return []
+    told = "; ".join(f"{budget}: {', '.join(titles)}" for budget, titles in found.items())
+    return [f"Settings were chosen on validation data: {told}."]
 
 
 def threads_note(rows: Mapping[str, Sequence[Record]]) -> list[str]:
