@@ -42,7 +42,8 @@ _Images: TypeAlias = dict[int, _Image | None]
 
 
 def _files(kind: str, split: str) -> list[str]:
-    return [f"annotations/{kind}_{split}.json", f"{kind}_{split}.json"]
+    places = ("annotations/", "", "detections/annotations/")
+    return [f"{place}{kind}_{split}.json" for place in places]
 
 
 def _file(folder: Path, kind: str, split: str) -> Path | None:

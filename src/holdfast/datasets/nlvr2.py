@@ -15,6 +15,7 @@ from holdfast.datasets.base import Dataset, Reading, first_file, get, read_json_
 from holdfast.datasets.formats.fields import named_label, text
 from holdfast.datasets.formats.hub import Hub, Row, picture, with_hub
 from holdfast.datasets.formats.image_files import ImageFiles
+from holdfast.files import FileError, open_regular
 from holdfast.types import Example
 
 VERSION = 1
@@ -85,7 +86,19 @@ def _image_folders(split: str, directory: str | None) -> list[str]:
 def _present(folder: Path) -> bool:
     # Other datasets have a train.json and a dev.json too.
     names = ["data/test1.json", "data/test2.json", "test1.json", "test2.json"]
-    return any((folder / name).is_file() for name in names) or (folder / "images" / "train" / "0").is_dir()
+    if any((folder / name).is_file() for name in names) or (folder / "images" / "train" / "0").is_dir():
+        return True
+    return any(_is_nlvr2(folder / f"{place}{split}.json") for place in ("data/", "") for split in ("train", "dev"))
+
+
+def _is_nlvr2(path: Path) -> bool:
+    """Whether a file begins with a record of NLVR2: a download may have only some of the splits."""
+    try:
+        with open_regular(path) as file:
+            line = file.readline(20_000)
+    except (OSError, FileError):
+        return False
+    return b'"identifier"' in line and b'"sentence"' in line and b'"left_url"' in line
 
 
 def _hub(sentence: str, label: str, left: str, right: str, splits: dict[str, str]) -> Hub:

@@ -29,7 +29,7 @@ _EXTRA = ("img_id", "movie", "match_fold", "match_index", "answer_likelihood", "
 
 
 def _files(split: str) -> list[str]:
-    return [f"{split}.jsonl", f"vcr1annots/{split}.jsonl"]
+    return [f"{split}.jsonl", f"vcr1annots/{split}.jsonl", f"annotation/{split}.jsonl"]
 
 
 def _read(folder: Path, split: str, reading: Reading) -> Iterator[Example]:
@@ -161,7 +161,7 @@ def _present(folder: Path) -> bool:
     if (folder / "vcr1annots").is_dir() or (folder / "vcr1images").is_dir():
         return True
     # Several datasets have a train.jsonl: the first record shows which one it is.
-    return any(_is_vcr(folder / f"{split}.jsonl") for split in ("train", "val", "test"))
+    return any(_is_vcr(folder / name) for split in ("train", "val", "test") for name in _files(split))
 
 
 def _is_vcr(path: Path) -> bool:

@@ -69,17 +69,21 @@ class ImageFiles:
 
 def coco_roots(folder: Path) -> tuple[Path, ...]:
     """The possible locations of COCO's image folders: the dataset's folder, its `images`, or a `coco` beside it."""
-    coco = folder.parent / "coco"
-    return folder, folder / "images", coco, coco / "images"
+    coco, other = folder.parent / "coco", folder.parent / "ms-coco"
+    return folder, folder / "images", coco, coco / "images", other, other / "images"
 
 
 def coco_names(number: int, folders: Iterable[str]) -> Iterator[str]:
     """The possible names of the COCO image with this number: numbers are the same in all of COCO's folders.
 
     >>> list(coco_names(9, ["train2014", "val2017"]))
-    ['train2014/COCO_train2014_000000000009.jpg', 'train2014/000000000009.jpg', 'val2017/000000000009.jpg']
+    ['train2014/COCO_train2014_000000000009.jpg', 'train2014/000000000009.jpg', 'val2017/000000000009.jpg',
+     '000000000009.jpg']
+
+    The last is for all images in one folder, without those of a split.
     """
     for folder in folders:
         if not folder.endswith("2017"):
             yield f"{folder}/COCO_{folder}_{number:012d}.jpg"
         yield f"{folder}/{number:012d}.jpg"
+    yield f"{number:012d}.jpg"
