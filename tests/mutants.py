@@ -5,6 +5,9 @@ Each mutant changes one constant, comparison, operator or function such as `min`
 run against the copy, the golden tests first. A mutant that no test notices survives: it is a number that could change
 under a published id. Kill it with a test, or explain in `tests/mutants.json` why nothing can notice it.
 
+A whole run takes hours. With `--resume FILE`, an interrupted one continues, as does one after a test was added: delete
+the lines of the mutants to be tried again.
+
 The choice of mutants is fixed: each file gives those of its sites whose names hash lowest, so that a change of one
 function leaves the choice in the others alone. Defaults of settings are left out, because a run's id covers them, and
 so is what only words an error message.
@@ -22,6 +25,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -37,8 +41,8 @@ ROOMS = ("algorithms", "memory")
 EXPLAINED = Path(__file__).with_suffix(".json")
 LEAST, PER_LINES = 3, 30
 """Each file has at least three mutants, and one for each PER_LINES lines."""
-SECONDS = 120
-"""A test command that takes longer has noticed the mutant."""
+SECONDS, WAIT = 120, 1200
+"""A test command that computes for longer, or that takes longer on a busy machine, has noticed the mutant."""
 
 OPERATORS: dict[type[ast.AST], type[ast.AST]] = {
     ast.Lt: ast.LtE,
@@ -199,15 +203,29 @@ def _type_checking(node: ast.If) -> bool:
 @functools.cache
 def users(part: str) -> tuple[str, ...]:
     """The algorithms whose modules import a part of the rooms, directly or by others; the part itself first."""
-    direct = {
+    found, new = [part], [part]
+    while new:
+        new = [name for name, below in uses().items() if name not in found and below & set(new)]
+        found += new
+    return tuple(found)
+
+
+@functools.cache
+def uses() -> dict[str, set[str]]:
+    """The modules that each algorithm's module imports, and the rooms beside theirs."""
+    return {
         path.stem: set(re.findall(r"^from holdfast\.(?:algorithms\.)?(\w+)", path.read_text(), re.MULTILINE))
         for path in sorted((PACKAGE / "algorithms").glob("*.py"))
     }
-    found, new = [part], [part]
-    while new:
-        new = [name for name, uses in direct.items() if name not in found and uses & set(new)]
-        found += new
-    return tuple(found)
+
+
+def tests_of(part: str) -> list[Path]:
+    """The tests that are named for a part and for those that use it; if it has none, for what it is built on."""
+    own = ROOT / "tests" / "algorithms"
+    found = [own / f"test_{name}.py" for name in users(part)]
+    found = [path for path in found if path.exists()]
+    below = sorted({each.stem.removeprefix("test_") for each in own.glob("test_*.py")} & uses().get(part, set()))
+    return found or [own / f"test_{name}.py" for name in below if name not in ("base", "units", "traits")]
 
 
 def classes(part: str) -> list[str]:
@@ -225,7 +243,7 @@ def commands(file: str, deep: bool) -> list[list[str]]:
     # Not of this tree, as the tests otherwise are, but of the copy that PYTHONPATH names.
     python = [sys.executable, "-m", "pytest", "-o", "pythonpath=tests", "-n0", "-x", "-q", "--no-header"]
     python += ["-p", "no:cacheprovider"]
-    tests = [here / "algorithms" / f"test_{name}.py" for name in names]
+    tests = tests_of("memory" if file.startswith("memory") else part)
     tests.append(here / "algorithms" / "test_traits.py")
     if file.startswith("memory"):
         tests[:0] = sorted(here.glob("test_memory*.py"))
@@ -279,12 +297,15 @@ class Bench:
 
     def _noticed(self, command: list[str]) -> str:
         """The first failure of a test command; empty where all pass, or where there are no such tests."""
+        limited = ["sh", "-c", f'ulimit -t {SECONDS}; exec "$@"', "sh", *command]
         try:
             done = subprocess.run(
-                command, cwd=ROOT, env=self.environment, capture_output=True, text=True, timeout=SECONDS, check=False
+                limited, cwd=ROOT, env=self.environment, capture_output=True, text=True, timeout=WAIT, check=False
             )
         except subprocess.TimeoutExpired:
-            return f"took over {SECONDS} s"
+            return f"took over {WAIT} s"
+        if done.returncode in (-signal.SIGXCPU, -signal.SIGKILL):
+            return f"computed for over {SECONDS} s"
         if done.returncode in (0, 5):  # 5: no test was chosen
             return ""
         lines = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
@@ -299,6 +320,13 @@ class Bench:
                 raise SystemExit(f"{failed} fails without any mutant: mend it first\n{key}")
 
 
+def recorded(path: Path | None) -> dict[str, str]:
+    """The verdicts of an earlier call, which `--resume` continues."""
+    if path is None or not path.exists():
+        return {}
+    return dict(json.loads(line) for line in path.read_text(encoding="utf-8").splitlines())
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--only", default="", metavar="NAME", help="only mutants whose key has this word")
@@ -306,6 +334,7 @@ def main() -> None:
     parser.add_argument("--deep", action="store_true", help="ask all of the conformance suite, which takes long")
     parser.add_argument("--list", action="store_true", help="list the mutants, and run nothing")
     parser.add_argument("--jobs", type=int, default=1, help="number of parallel jobs")
+    parser.add_argument("--resume", type=Path, metavar="FILE", help="append verdicts to FILE; skip those it has")
     parser.add_argument("--json", action="store_true", help="as JSON on standard output")
     options = parser.parse_args()
     every = [m for file in files() for m in (mutants(file) if options.all else chosen(file)) if options.only in m.key]
@@ -316,13 +345,17 @@ def main() -> None:
     for key in reasons.keys() - {mutant.key for file in files() for mutant in mutants(file)}:
         print(f"{EXPLAINED.name} explains what is no mutant any more: {key}", file=sys.stderr)
     tried = [mutant for mutant in every if mutant.key not in reasons]
-    began, verdicts = time.monotonic(), dict[str, str]()
+    began, verdicts = time.monotonic(), recorded(options.resume)
+    left = [mutant for mutant in tried if mutant.key not in verdicts]
 
     def work(job: int) -> None:
         with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
             bench = Bench(Path(folder), options.deep)
-            for mutant in tried[job :: options.jobs]:
+            for mutant in left[job :: options.jobs]:
                 verdicts[mutant.key] = bench.verdict(mutant)
+                if options.resume:
+                    with options.resume.open("a", encoding="utf-8") as file:
+                        print(json.dumps([mutant.key, verdicts[mutant.key]]), file=file)
                 print(f"{time.monotonic() - began:5.0f} s  {mutant.key}  {verdicts[mutant.key]}", file=sys.stderr)
 
     with ThreadPoolExecutor(options.jobs) as pool:

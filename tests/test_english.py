@@ -20,7 +20,9 @@ PHRASES = {
     r"of one's own": "your own",
     r"is another one\b": "differs",
     r"where there (is|are) none": "if there is none",
-    r"(?<!there )is no (number|list|object|image|JSON|setting)\b": "is not a",
+    r"(?<!there )(is|are|was|were) no (?!longer|such|other|more |less|fewer|larger|better|slower|smaller)\w+": "is not a",
+    r"in earnest": "say what happens",
+    r"left aside": "set aside",
     r"has not got": "does not have",
     r"the end tells": "the summary lists",
     r"by what (waits|it|is)\b": "name the thing",
@@ -58,6 +60,7 @@ def test_phrases_that_read_as_translated_stay_out():
         ("Drop at most so\nmany bad records.", ["so many"]),
         ("There is no list, and its caller told us so.", []),
         ("a word is no number", ["is no number"]),
+        ("It is no longer there; no file is there.", []),
         ("if there is none, the number is unknown", []),
     ],
 )

@@ -137,7 +137,7 @@ def test_a_copy_costs_nothing_and_travels():
     x[0] += 1
     other = streams.from_arrays(x, y, stages=2, order="random-3")
     assert other != benchmark
-    assert len(repr(benchmark)) < 400, "its repr is no list of pixels"
+    assert len(repr(benchmark)) < 400, "its repr is not a list of pixels"
 
 
 def test_folders_and_tables_are_the_benchmarks_of_the_command_line():
@@ -190,13 +190,16 @@ WRONG = {
     "lengths": (lambda: streams.from_arrays(X, Y[:-1]), "x has 80 examples and y 79: give one for each"),
     "normalised": (lambda: streams.from_arrays((X - 100.0) / 50, Y), "values from -2 .*Models normalise pixels"),
     "vectors": (lambda: streams.from_arrays(X.reshape(80, -1), Y), r"x has shape \(80, 48\): give pictures"),
-    "continuous": (lambda: streams.from_arrays(X, Y / 3), "example 1: 0.33.* is no class"),
-    "one-hot": (lambda: streams.from_arrays(X, np.eye(4)[Y]), "example 0: an object of the class ndarray is no class"),
+    "continuous": (lambda: streams.from_arrays(X, Y / 3), "example 1: 0.33.* is not a class"),
+    "one-hot": (
+        lambda: streams.from_arrays(X, np.eye(4)[Y]),
+        "example 0: an object of the class ndarray is not a class",
+    ),
     "objects": (lambda: streams.from_arrays(np.array([object()] * 80), Y), "x holds no pictures"),
     "test": (lambda: streams.from_arrays(X, Y, test=(X,)), r"test must be a tuple \(x, y\)"),
-    "no pairs": (lambda: streams.from_dataset(list(X)), "is no class|no pair"),
-    "a number": (lambda: streams.from_dataset(7), "class int is no sequence of"),
-    "numbers": (lambda: streams.from_dataset([1, 2]), "train example 0 is no pair of an input and a target"),
+    "no pairs": (lambda: streams.from_dataset(list(X)), "is not a class|not a pair"),
+    "a number": (lambda: streams.from_dataset(7), "class int is not a sequence of"),
+    "numbers": (lambda: streams.from_dataset([1, 2]), "train example 0 is not a pair of an input and a target"),
     "columns": (lambda: streams.from_dataset([{"a": 1, "label": 2}]), "say image= or text=.* it has a, label"),
     "a column": (lambda: streams.from_dataset([{"img": X[0], "label": 2}], image="image"), "no column 'image'.*img"),
     "by of pairs": (lambda: streams.from_dataset([("a", 1)], by="mood"), "a pair, without columns: give a function"),

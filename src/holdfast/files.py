@@ -120,7 +120,7 @@ def refuse_outside(path: Path) -> None:
 
 
 def refuse_strange(folder: Path) -> None:
-    """Refuse a folder with files that lead outside or are no regular files, before a library reads any of them."""
+    """Refuse a folder with files that lead outside or are not regular files, before a library reads any of them."""
     limits = bounds(folder)
     for path in folder.iterdir():
         if not path.is_dir():

@@ -62,7 +62,7 @@ def from_folder(data: str | os.PathLike[str], **settings: Any) -> Benchmark:
 def from_table(
     data: str | os.PathLike[str], *, target: str, image: str = "", text: str = "", by: str = "class", **settings: Any
 ) -> Benchmark:
-    """Rows of a CSV, TSV, JSON, JSON lines or Parquet file, or of a dataset of Hugging Face that lies in a folder.
+    """Rows of a CSV, TSV, JSON, JSON lines or Parquet file, or of a folder with a Hugging Face dataset.
 
     `target`, `image`, `text` and `by` are names of columns.
 
@@ -131,7 +131,7 @@ def from_dataset(
 
 
 def _built(kind: type[Benchmark], settings: Mapping[str, Any], where: str, **objects: Any) -> Benchmark:
-    """The benchmark, with its settings checked; objects are no settings."""
+    """The benchmark, with its settings checked; objects are not settings."""
     known = {name: hint for name, hint in fields(kind).items() if name not in {"seed", *objects}}
     for name in settings:
         if name not in known:

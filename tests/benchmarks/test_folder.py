@@ -310,7 +310,9 @@ def test_one_bad_picture_is_named_and_can_be_skipped(tmp_path):
     whole = (folder / "ant/003.png").read_bytes()
     (folder / "ant/003.png").write_bytes(whole[:60])
     (folder / "bee/notes.txt").write_text("not a picture")
-    with pytest.raises(UserError, match=r"bee/notes\.txt: a \.txt file is no picture: move it elsewhere, or skip it"):
+    with pytest.raises(
+        UserError, match=r"bee/notes\.txt: a \.txt file is not a picture: move it elsewhere, or skip it"
+    ):
         FolderData(data=str(folder)).setup(Wants(side=8))
     with pytest.raises(UserError, match=r"ant/003\.png cannot be decoded.*leave it out; --skip-bad 1 skips it"):
         FolderData(data=str(folder), skip_bad=1).setup(Wants(side=8))

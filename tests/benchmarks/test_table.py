@@ -301,7 +301,7 @@ WRONG = {
     "empty": (text_of(""), TEXT, "line 1: it has no header"),
     "no rows": (text_of("question,answer\n"), TEXT, "wrong.csv has no rows"),
     "utf-16": (text_of(GOOD.encode("utf-16")), TEXT, "it is not UTF-8 text: save it as CSV in UTF-8"),
-    "no table": (text_of("x", "wrong.xlsx"), TEXT, r"wrong.xlsx is no table: give a file that ends with .parquet"),
+    "no table": (text_of("x", "wrong.xlsx"), TEXT, r"wrong.xlsx is not a table: give a file that ends with .parquet"),
     "json": (text_of('[{"question": "a"', "wrong.json"), TEXT, "it is not valid JSON"),
     "several answers": (
         text_of("".join(json.dumps({"question": f"q{n}", "answer": ["a", "b"]}) + "\n" for n in range(3)), "w.jsonl"),

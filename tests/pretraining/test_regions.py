@@ -124,7 +124,7 @@ def test_pooling_equals_the_mean_over_a_dense_grid_of_points():
     ("boxes", "told"),
     [
         ("[]", "has no boxes"),
-        ('{"a": [[0, 0, 4]]}', "the boxes of a are no list of"),
+        ('{"a": [[0, 0, 4]]}', "the boxes of a are not a list of"),
         ('{"a": [[4, 0, 4, 9]]}', "with x1 < x2"),
         ('{"a": [[0, 0, 4, NaN]]}', "the boxes of a"),
         ("{", "not valid JSON"),

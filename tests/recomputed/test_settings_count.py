@@ -99,6 +99,8 @@ BASE: dict[str, dict] = {
     "mntdp.neighbours": {"benchmark.stages": 5, "benchmark.setting": "task"},
     **{f"{name}.capacity": {f"{name}.size": 4} for name in ("replay", "derpp", "er-ace", "agem", "mir")},
     "gdumb.capacity": {"train.batch_size": 8},
+    **{f"{name}.capacity": {f"{name}.capacity": 24} for name in ("icarl", "wa")},
+    "ranpac.ridge": {"ranpac.dimensions": 48},
     "momentum": {"train.optimiser": "sgd"},
     "lowest_rate": {"train.schedule": "linear"},
     "patience": {"train.epochs": 6},
@@ -106,6 +108,8 @@ BASE: dict[str, dict] = {
 """Where a setting is allowed, or acts, only beside others: these."""
 VALUES = {
     **{f"{name}.capacity": 16 for name in ("replay", "derpp", "er-ace", "agem", "mir", "gdumb")},
+    **{f"{name}.capacity": 16 for name in ("icarl", "wa")},
+    "ranpac.ridge": 10.0,
     "replay.share": 0.1,
     "replay.memory": "class-balanced",
     "rpsnet.capacity": 40,

@@ -81,13 +81,13 @@ class Analytic(Algorithm, ABC):
     products: ClassVar[bool] = True
     """Whether it needs the outer products."""
     holds_out: ClassVar[bool] = False
-    """Whether it holds out examples of a stage to choose a setting by: a fifth, but at most some 4,000."""
+    """Whether it holds out examples of a stage to choose a setting: a fifth of them, but at most about 4,000."""
     sums: dict[str, Sums] = field(init=False, repr=False, compare=False)
     """By head."""
 
     @abstractmethod
     def lift(self, learner: Learner, width: int) -> tuple[nn.Module, int]:
-        """What comes between the encoder and the classifier, and the width of what it gives."""
+        """The module between the encoder and the classifier, and the width of its output."""
 
     @abstractmethod
     def solve(self, sums: Sums) -> tuple[Tensor, Tensor]:

@@ -169,7 +169,7 @@ class Algorithm:
         """The outputs of a head in evaluation mode: what decides the scores.
 
         `answer(inputs, head)` is what the algorithms after this one give and, after the last, the network itself.
-        `learner.model.features(inputs)` is what the encoder gives.
+        `learner.model.features(inputs)` is the encoder's output.
         """
         return answer(inputs, head)
 

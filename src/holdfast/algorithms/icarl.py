@@ -57,7 +57,7 @@ class ICarl(Algorithm):
         return replace(stage, train=np.concatenate([stage.train, kept[~np.isin(kept, stage.train)]]))
 
     def loss(self, learner: Learner, batch: Batch, outputs: tuple[Tensor, ...]) -> Tensor:
-        """What turns the tasks' own loss into the binary cross-entropies."""
+        """The difference between the binary cross-entropies and the tasks' own loss, which they replace."""
         rows = []
         with precision(learner):
             for part, output in zip(batch.parts, outputs, strict=True):

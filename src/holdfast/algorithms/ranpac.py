@@ -4,7 +4,7 @@ Paper: McDonnell et al. 2023, "RanPAC: Random Projections and Pre-trained Models
 phase; the first, which adapts the encoder to the first stage, is left out).
 Equation: h = max(f(x)' W, 0), with W drawn once from a normal distribution; G = sum of h h', C = sum of h y', and the
 logits are h' (G + r I)^-1 C. The ridge r is the power of ten, from 1e-8 to 1e8, with the smallest squared error on
-examples of the stage that are held out for it: a fifth of them, but at most some 4,000, by a hash of their numbers.
+examples of the stage that are held out for it: a fifth of them, but at most about 4,000, by a hash of their numbers.
 Cost: one forward pass over each example and, for each stage, 18 solves of `dimensions`^3 / 3 operations.
 Memory: `dimensions`^2 numbers in float64, and `dimensions` numbers for each class: 32 MB at 2,000 dimensions, 800 MB at
 the paper's 10,000. The model grows by the projection and the weights.
@@ -54,7 +54,7 @@ class RanPAC(Analytic):
     holds_out: ClassVar[bool] = True
 
     dimensions: Annotated[int, Between(1)] = 2000
-    """The width of the random projection; the paper has 10,000, which takes 800 MB and minutes for each stage."""
+    """The width of the random projection; the paper uses 10,000, which takes 800 MB and minutes for each stage."""
     ridge: Annotated[float, Between(0)] | None = None
     """The strength of the ridge; none: chosen at each stage on held-out examples of it."""
     chosen: float = field(init=False, repr=False, compare=False)

@@ -32,7 +32,7 @@ class SimpleCil(Analytic):
     products: ClassVar[bool] = False
 
     def lift(self, learner: Learner, width: int) -> tuple[nn.Module, int]:
-        """Features as they are: the length of the example's own does not change which class is nearest."""
+        """The features as they are: their length does not change which class is nearest."""
         return nn.Identity(), width
 
     def solve(self, sums: Sums) -> tuple[Tensor, Tensor]:

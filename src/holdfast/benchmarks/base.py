@@ -135,6 +135,9 @@ class Benchmark(ABC):
     a store need no code of the benchmark."""
     brings_data: ClassVar[bool] = True
     """Whether it has its own data, synthetic or drawn, if a user gives none."""
+    former: ClassVar[Mapping[str, Mapping[str, str]]] = {}
+    """Values of settings that earlier versions accepted, and what they are called now, by the full name of the setting:
+    the commands of old records remain valid."""
     retests: ClassVar[frozenset[str]] = frozenset()
     """Settings that only affect the tests at the end of a run (`Setup.finish`), which can be repeated. Runs
     of such a benchmark keep the state in which their training ended."""

@@ -1,6 +1,6 @@
 """Flickr8k: photographs with five captions each, in the official splits.
 
-The archive of the texts is unpacked beside the photographs, or into a folder of its own. The photographs lie in
+The archive of the texts is unpacked beside the photographs, or into a folder of its own. The photographs are in
 `Flicker8k_Dataset` (the archive's own spelling).
 """
 
@@ -25,7 +25,7 @@ _UNPACK = "unpack Flickr8k_text.zip there"
 def _read(folder: Path, split: str, reading: Reading, *, pictures: bool = True) -> Iterator[Example]:
     """One example per photograph; its captions are in `extra`, in the order of their numbers.
 
-    Captions of photographs outside the splits are left aside. Without `pictures`, the photographs need not exist.
+    Captions of photographs outside the splits are set aside. Without `pictures`, the photographs need not exist.
     """
     listing = first_file(folder, [place + _SPLITS[split] for place in _TEXTS], _UNPACK)
     file = first_file(folder, [place + _CAPTIONS for place in _TEXTS], _UNPACK)

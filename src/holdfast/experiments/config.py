@@ -237,6 +237,10 @@ def resolve(request: Request) -> Config:
     benchmark_entry = entry_of(request.benchmark, "benchmark", request.objects)
     benchmark_name, benchmark_found = benchmark_entry.name, benchmark_entry.load()
     kind = benchmark_found if isinstance(benchmark_found, type) else type(benchmark_found)
+    for key, names_now in kind.former.items():
+        owner, name = owner_of(key)
+        if name in settings[owner]:
+            settings[owner][name] = names_now.get(str(settings[owner][name]), settings[owner][name])
     asked = {name: getattr(request, name) for name in ("scale", "setting", "order", "data", "skip_bad")}
     given = {name: value for name, value in asked.items() if value not in (None, 0)}
     for name in given.keys() & settings["benchmark"].keys():

@@ -37,7 +37,7 @@ def expected(store: Store) -> dict[Kind, float]:
             if math.isfinite(taken := record["cost"]["seconds"]):
                 seconds.setdefault(kind, []).append(taken)
         except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
-            continue  # a foreign or broken record is no evidence
+            continue  # a foreign or broken record says nothing about cost
     return {kind: median(values) for kind, values in seconds.items()}
 
 

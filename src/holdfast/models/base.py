@@ -34,7 +34,7 @@ class Encoder(nn.Module, ABC):
     """Whether compiling it pays off: not if it is a different network in each fit."""
     recordable: ClassVar[bool] = False
     """Whether the forward pass on a GPU may be recorded and replayed without Python: it depends on nothing that
-    changes between two steps of a fit, such as a random number that is no tensor, and waits for nothing. Hooks
+    changes between two steps of a fit, such as a random number that is not a tensor, and waits for nothing. Hooks
     before it are not called then. Each class says so for itself."""
 
     masks_text: ClassVar[bool] = False

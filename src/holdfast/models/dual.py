@@ -127,7 +127,7 @@ class DualEncoder(Encoder):
         return self._known[2]
 
     def _prompted(self, text: Tensor, text_length: Tensor) -> Tensor:
-        # The class's own method: prompts are no rows of a batch, so recorded values (`FrozenPart`) do not stand for it.
+        # The class's own method: prompts are not rows of a batch, so recorded values (`FrozenPart`) cannot replace it.
         forward: Callable[..., Tensor] = type(self.text).forward
         device = self.scale.device
         return forward(self.text, {"text": text.to(device), "text_length": text_length.to(device)})

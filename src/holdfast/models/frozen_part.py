@@ -305,7 +305,7 @@ class Lent(Mapping[str, Tensor]):
         self._inputs: Mapping[str, Tensor] | None = None
 
     def __or__(self, beside: Mapping[str, Tensor]) -> Lent:
-        """The same rows, with further inputs that are no columns of theirs and may be asked for without reading."""
+        """The same rows, with further inputs that are not columns of theirs and may be asked for without reading."""
         return Lent(self.part, self.columns, self._own, {**self._beside, **beside})
 
     def _own(self) -> Mapping[str, Tensor]:

@@ -308,7 +308,7 @@ class Pretrained(nn.Module, ABC):
         return (states * present).sum(1) / present.sum(1)
 
     def in_places(self, sees: Any, image: Tensor) -> Tensor:
-        """The last states of the image model as a map (rows, width, down, across), without tokens that are no patches.
+        """The last states of the image model as a map (rows, width, down, across), without tokens that are not patches.
 
         A class token, a distillation token and registers come before the patches.
         """

@@ -258,7 +258,7 @@ def encoder_state(state: Mapping[str, Tensor], names: Names) -> dict[str, Tensor
 
 def load(module: nn.Module, state: Mapping[str, Tensor], names: Names, where: object) -> None:
     """Load an encoder's state into a module; raise a UserError for missing, unexpected or misshapen weights."""
-    if measured():  # they are checked when it is built in earnest
+    if measured():  # they are checked when it is built for a run
         return
     loaded: dict[str, Tensor] = {}
     used: set[str] = set()

@@ -1,4 +1,4 @@
-"""Networks that give feature maps, by the words that name them, so that each process can build its own."""
+"""Networks that compute feature maps, by the words that name them, so that each process can build its own."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class ResNetBackbone:
     stage: int = 3
 
     def __post_init__(self) -> None:
-        """Refuse what no ResNet has."""
+        """Refuse a depth that no ResNet has."""
         if self.depth not in DEPTHS:
             raise UserError(f"--depth is {self.depth}: give {', '.join(map(str, DEPTHS))}")
 
@@ -38,7 +38,7 @@ class ResNetBackbone:
         return published(self.depth, self.weights, self.stage)
 
     def name(self) -> str:
-        """What tells it from all others."""
+        """Its identity: a hash that no other network has."""
         with self.weights.open("rb") as file:
             found = f"resnet{self.depth}/{hashlib.file_digest(file, 'sha256').hexdigest()}"
         return found if self.stage == 3 else f"{found}/{self.stage}"
@@ -75,7 +75,7 @@ class ModelBackbone:
             return self.model().encoder(Inputs(image=(3, side, side)))
 
     def name(self) -> str:
-        """What tells it from all others: a hash of its weights, or of all that it holds."""
+        """Its identity: a hash of its weights, or of everything that it holds."""
         return f"{self.word.partition(':')[0]}/{self.model().source() or fingerprint(network(self))}"
 
     def side(self) -> int:

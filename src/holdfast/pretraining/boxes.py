@@ -32,7 +32,7 @@ class BoxFile:
     """The most boxes that an image has."""
 
     def only(self, names: Iterable[str]) -> BoxFile:
-        """Those of some images alone."""
+        """The boxes of only these images."""
         found = ((name, self._find(name)) for name in names)
         return replace(self, of={name: boxes for name, boxes in found if boxes is not None})
 
@@ -73,7 +73,7 @@ def read_boxes(path: Path) -> BoxFile:
 
 def _boxes(path: Path, name: str, boxes: Any) -> NDArray[np.float32]:
     if not isinstance(boxes, list) or not boxes or not all(map(_is_box, boxes)):
-        raise UserError(f"{path}: the boxes of {name} are no list of [x1, y1, x2, y2] with x1 < x2 and y1 < y2")
+        raise UserError(f"{path}: the boxes of {name} are not a list of [x1, y1, x2, y2] with x1 < x2 and y1 < y2")
     return np.array(boxes, np.float32)
 
 

@@ -42,7 +42,7 @@ SAMPLES = 7
 
 @dataclass(frozen=True)
 class Kept:
-    """What is kept of a feature map: the map itself, or the features of boxes."""
+    """The part of a feature map that is kept: the map itself, or the features of boxes."""
 
     kind: Literal["grid", "regions"] = "grid"
     cells: int = 0
@@ -88,7 +88,7 @@ def compute_features(
 ) -> tuple[int, ...]:
     """Compute the features of every image of a folder, or of a prepared table, with a network; return their shape.
 
-    The network takes uint8 images (rows, 3, height, width) on the device, and gives their feature maps; `name`
+    The network takes uint8 images (rows, 3, height, width) on the device, and returns their feature maps; `name`
     identifies it, so that no file mixes two networks. Files are resized to `side`; a table's images are used at their
     own size. With several `workers`, processes decode images and, on the CPU, compute: the network is then pickled.
     """

@@ -44,7 +44,7 @@ class FolderImages:
         return len(self.paths)
 
     def state(self, row: int) -> bytes:
-        """What changes where an image does."""
+        """A fingerprint that changes if an image changes."""
         state = self.paths[row].stat()
         return f"{self.ids[row]}/{state.st_size}/{state.st_mtime_ns}/{self.side};".encode("utf-8", "surrogateescape")
 
@@ -94,7 +94,7 @@ class TableImages:
         return len(self.values)
 
     def state(self, row: int) -> bytes:
-        """What changes where the table does."""
+        """A fingerprint that changes if the table changes."""
         return f"{row}/{self.fingerprint};".encode()
 
     def part(self, rows: range) -> TablePart:

@@ -19,7 +19,7 @@ from holdfast.tasks.distillation import softmax_divergence
 from holdfast.types import Array, Head, Part
 
 CLOSED = -1e4
-"""The logit of a class that is no candidate."""
+"""The logit of a class that is not a candidate."""
 SLOT = "{}"
 
 
@@ -201,7 +201,7 @@ def details(name: str) -> Callable[[Array, Array], Mapping[str, tuple[int, float
 
 
 def beside(inputs: Mapping[str, Tensor], given: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
-    """A batch's inputs with some that are no columns of its rows."""
+    """A batch's inputs with some that are not columns of its rows."""
     return cast("Any", inputs) | given  # type: ignore[no-any-return]
 
 

@@ -44,6 +44,15 @@ def asked(name, setting="class", algorithm="finetune", **settings):
     return prepare(Request(f"cfst:{name}", algorithm, scale="tiny", setting=setting, settings=QUICK | settings))
 
 
+def test_the_commands_of_old_records_remain_valid():
+    """Version 0.1 called the start of a ResNet after this benchmark."""
+    old = "holdfast run cfst:cgqa --set model.start=cfst --set model.channels=4"
+    found, now = (resolve(Request.from_command(each)) for each in (old, old.replace("=cfst", "=medium")))
+    assert (found.recipe, found.id) == (now.recipe, now.id)
+    with pytest.raises(UserError, match="model.start is 'cfst'"):
+        resolve(Request("patterns", model="resnet18-tiny", settings={"model.start": "cfst"}))
+
+
 def test_classes_come_in_the_order_of_the_paper():
     setup = cfst.Cgqa(scale="tiny").setup(WANTS)
     trained = listed("cgqa").trained[:10]

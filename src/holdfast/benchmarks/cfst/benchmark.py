@@ -60,6 +60,7 @@ class Cfst(Benchmark):
 
     default_model: ClassVar[str] = "resnet18-tiny"
     measures: ClassVar[Mapping[str, Measure]] = protocol.MEASURES
+    former: ClassVar[Mapping[str, Mapping[str, str]]] = {"model.start": {"cfst": "medium"}}
     name: ClassVar[str]
 
     scale: Literal["tiny", "small", "large", "paper"] = "small"

@@ -29,7 +29,7 @@ CONCEPTS = {
 """The measures of E.4, and their columns in the table of Figure 7."""
 COBJ_TASKS = {10: "2", 5: "3", 3: "4"}
 WAYS = {"2": 3, "3": 6}
-"""The classes of a few-shot task in the paper's tables, where they are not ten."""
+"""The number of classes in a few-shot task of the paper's tables, if it is not ten."""
 
 
 def section(records: Sequence[Record]) -> list[Block]:

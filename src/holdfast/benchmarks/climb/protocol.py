@@ -139,7 +139,7 @@ def learned(scores: Sequence[Score], split: str = "test") -> dict[str, float]:
 
 
 def unclear(baseline: Sequence[float], counts: Sequence[int], chance: float) -> metrics.Undefined | None:
-    """Why a sum of scores, each over its count of examples, is no baseline; None if it is clearly above chance.
+    """Why a sum of scores, each over its count of examples, is useless as a baseline; None if it is well above chance.
 
     Its 95 % interval must not include chance. An example's score lies between 0 and 1, so the variance is at most that
     of right and wrong answers.

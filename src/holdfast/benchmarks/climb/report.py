@@ -41,7 +41,7 @@ def _table(sheet: tables.Sheet) -> TableBlock:
     ]
     marked = Marked(rows, "", ())
     if sheet.number in RANKED:
-        compete = [column for column in sheet.columns if column != tables.TRAINED]  # training more weights is no merit
+        compete = [column for column in sheet.columns if column != tables.TRAINED]  # more trained weights: no merit
         ranks = [
             None if r.title == "direct" or not any(c != tables.ScoreCell() for c in r.ours) else "" for r in sheet.rows
         ]

@@ -1,4 +1,4 @@
-"""What lies in the folder: classes, perhaps within domains, perhaps within splits."""
+"""The contents of a folder: classes, perhaps within domains, perhaps within splits."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def _is_picture(entry: _Item, problems: list[Problem], limits: Bounds) -> bool:
     if entry.folder:
         problems.append(Problem(str(entry.path), "", "it is a folder within a class", "move its pictures up"))
     elif (ending := Path(entry.name).suffix.lower()) and ending not in ENDINGS:
-        problems.append(Problem(str(entry.path), "", f"a {ending} file is no picture", "move it elsewhere"))
+        problems.append(Problem(str(entry.path), "", f"a {ending} file is not a picture", "move it elsewhere"))
     else:
         return True
     return False

@@ -67,7 +67,7 @@ class OwnData(Benchmark):
     skip_bad: Annotated[int, Between(0)] = 0
     """How many bad records may be skipped; they are listed. With more than that, the run is refused."""
     seed: int = 0
-    """Of what is drawn at random; a run gives its own."""
+    """The seed of random draws, which `--seed` sets."""
 
     @property
     @abstractmethod

@@ -18,7 +18,7 @@ from holdfast.types import Ids
 STAGES = 5
 """Stages of classes, where nothing else is asked for and there are enough classes."""
 MOST_STAGES = 100
-"""More different values than this are no stages by themselves: a time, say."""
+"""More different values than this do not make a stage each: they may be times, for example."""
 
 
 @dataclass(frozen=True)

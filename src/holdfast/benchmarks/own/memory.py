@@ -184,8 +184,8 @@ def class_name(value: Any, where: str) -> str:
     if isinstance(value, str) and value.strip():
         return value.strip()
     if isinstance(value, Real) or value is None or isinstance(value, str):
-        raise UserError(f"{where}: {value!r} is no class: give a whole number or a name")
-    raise UserError(f"{where}: an object of the class {type(value).__name__} is no class: give a number or a name")
+        raise UserError(f"{where}: {value!r} is not a class: give a whole number or a name")
+    raise UserError(f"{where}: an object of the class {type(value).__name__} is not a class: give a number or a name")
 
 
 def gather_arrays(into: Gathered, x: Any, y: Any, by: Any, split: str, where: str) -> None:
@@ -220,7 +220,7 @@ def gather_pairs(
     """Add pairs of an input and its class, or rows with these columns."""
     if not hasattr(items, "__getitem__"):
         if not hasattr(items, "__iter__"):
-            raise UserError(f"an object of the class {type(items).__name__} is no sequence of (input, target) pairs")
+            raise UserError(f"an object of the class {type(items).__name__} is not a sequence of (input, target) pairs")
         items = list(items)
     for row in range(len(items)):  # type: ignore[arg-type]
         item, where = items[row], f"{split} example {row}"
@@ -233,7 +233,8 @@ def gather_pairs(
         elif isinstance(item, Sequence) and len(item) >= 2 and not isinstance(item, str):
             seen, target = item[0], item[1]
         else:
-            raise UserError(f"{where} is no pair of an input and a target, but of the class {type(item).__name__}")
+            kind = type(item).__name__
+            raise UserError(f"{where} is not a pair of an input and a target, but an object of the class {kind}")
         value = None if by is None else _field(item, by, "by", where) if isinstance(by, str) else by(item)
         into.add(seen, target, value, split, where)
 

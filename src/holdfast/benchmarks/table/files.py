@@ -1,4 +1,4 @@
-"""Rows of CSV, TSV, JSON, JSON lines, Parquet and Arrow files, and the tables that lie in a folder."""
+"""Rows of CSV, TSV, JSON, JSON lines, Parquet and Arrow files, and the tables in a folder."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def find_tables(data: Path) -> list[TableFile]:
     """The tables of a file or folder: one of all rows, or one or more for each split."""
     if data.is_file():
         if data.suffix.lower() not in chain(*_KINDS):
-            raise UserError(f"{data} is no table: give a file that ends with {', '.join(chain(*_KINDS))}")
+            raise UserError(f"{data} is not a table: give a file that ends with {', '.join(chain(*_KINDS))}")
         return [TableFile(data, None)]
     if not data.is_dir():
         raise UserError(f"{data}: there is no such file or folder")

@@ -23,7 +23,7 @@ _EVERY = 1 << 60
 MOST_TEXT = 1 << 29
 """The most characters of text in a table: a compressed file of kilobytes can hold gigabytes."""
 CONTINUOUS = 50
-"""More different answers than this, with decimals in them, are no classes."""
+"""More different answers than this, with decimals in them, are not classes."""
 
 
 @dataclass(frozen=True)

@@ -86,7 +86,7 @@ def _sizes(built: Built) -> Grid:
     rows = tuple((name.replace("_", " "), _amount(ours[name]), _amount(theirs[name])) for name in ours)
     notes = [f"From {built.source}, tagged by {built.tagger}; in {built.file}."]
     if built.world:
-        notes.append("This is synthetic data in the format of the official files: the paper's sizes are no target.")
+        notes.append("This is synthetic data in the format of the official files: the paper's sizes do not apply.")
     if built.warning:
         notes.append(f"Warning: {built.warning}.")
     if built.held_out_images:

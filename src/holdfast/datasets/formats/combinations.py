@@ -50,7 +50,7 @@ def read_combinations(
     """The images of an archive's file; the target is the rank of a combination among those of the file `source`.
 
     `place(record)` returns an image's id and the name of its picture; `more` are fields to be included in `extra`;
-    `own` tells the records that are read from the others of the file.
+    `own` says which records of the file are read.
     """
     classes = classes_of(source, field)
     seen: set[str] = set()
