@@ -20,7 +20,7 @@ PHRASES = {
     r"of one's own": "your own",
     r"is another one\b": "differs",
     r"where there (is|are) none": "if there is none",
-    r"(?<!there )(is|are|was|were) no (?!longer|such|other|more |less|fewer|larger|better|slower|smaller)\w+": "is not a",
+    r"(?<!there )(is|are|was|were) no (?!longer|such|other|more |less|fewer|larger|better|smaller)\w+": "is not a",
     r"in earnest": "say what happens",
     r"left aside": "set aside",
     r"has not got": "does not have",

@@ -49,7 +49,7 @@ def test_the_commands_of_old_records_remain_valid():
     old = "holdfast run cfst:cgqa --set model.start=cfst --set model.channels=4"
     found, now = (resolve(Request.from_command(each)) for each in (old, old.replace("=cfst", "=medium")))
     assert (found.recipe, found.id) == (now.recipe, now.id)
-    with pytest.raises(UserError, match="model.start is 'cfst'"):
+    with pytest.raises(UserError, match=r"model\.start is 'cfst'"):
         resolve(Request("patterns", model="resnet18-tiny", settings={"model.start": "cfst"}))
 
 
