@@ -236,7 +236,7 @@ def resolve(request: Request) -> Config:
 
     benchmark_entry = entry_of(request.benchmark, "benchmark", request.objects)
     benchmark_name, benchmark_found = benchmark_entry.name, benchmark_entry.load()
-    kind = benchmark_found if isinstance(benchmark_found, type) else type(benchmark_found)
+    kind: type[Benchmark] = benchmark_found if isinstance(benchmark_found, type) else type(benchmark_found)
     for key, names_now in kind.former.items():
         owner, name = owner_of(key)
         if name in settings[owner]:
