@@ -43,7 +43,7 @@ ALLOWED = {
     "memory": set(),
     "algorithms": {"data", "memory", "models", "registry", "tasks"},
     "engine": {"algorithms", "data", "memory", "models", "metrics", "tasks"},
-    "pretraining": {"registry", "data", "engine", "models", "tasks", "world"},
+    "pretraining": {"registry", "data", "datasets", "engine", "models", "tasks", "world"},
     "experiments/drawn": {"reports"},  # a record draws itself when it is looked at
     "experiments": {
         "registry",

@@ -57,6 +57,10 @@ BENCHMARKS: dict[str, Line] = {
         "Wh- and yes/no-questions on CLEVR in either order, with one output layer",
         ("greco",),
     ),
+    "mtil": Line(
+        "holdfast.benchmarks.mtil.benchmark:Mtil",
+        "eleven datasets one after another for a dual encoder, with zero-shot scores (ZSCL)",
+    ),
     "climb:lowshot": Line(
         "holdfast.benchmarks.climb.lowshot:LowShot",
         "one task of CLiMB, with pictures, text or both, learned from few examples",
@@ -87,6 +91,16 @@ _DATASETS = {
     "partimagenet": "animals and vehicles with their parts",
     "cifar100": "small pictures of a hundred classes",
     "region_features": "features of boxes, as HDF5 and as TSV",
+    "aircraft": "photographs of a hundred variants of aircraft",
+    "caltech101": "photographs of 101 kinds of object",
+    "dtd": "photographs of 47 kinds of texture",
+    "eurosat": "satellite pictures of ten kinds of land",
+    "flowers102": "photographs of 102 kinds of flower",
+    "food101": "photographs of 101 dishes",
+    "mnist": "handwritten digits",
+    "oxford_pets": "photographs of 37 breeds of cats and dogs",
+    "stanford_cars": "photographs of 196 models of cars",
+    "sun397": "photographs of 397 kinds of scene",
     "cgqa": "CFST's published pairs of concepts, from GQA",
     "cobj": "CFST's published pairs of objects, from Objects365",
     "cpin": "CFST's parts of things, from PartImageNet, as its authors lay them out",
@@ -129,6 +143,9 @@ MODELS: dict[str, Line] = {
 
 ALGORITHMS: dict[str, Line] = {
     "frozen-encoder": Line("holdfast.algorithms.frozen:FrozenEncoder", "only the heads learn"),
+    "frozen-towers": Line(
+        "holdfast.algorithms.frozen:FrozenTowers", "only what joins the towers of a dual encoder learns, and the heads"
+    ),
     "frozen-bottom": Line(
         "holdfast.algorithms.frozen:FrozenBottom",
         "the embeddings and the lowest k layers are frozen",
@@ -165,6 +182,10 @@ ALGORITHMS: dict[str, Line] = {
     "ranpac": Line("holdfast.algorithms.ranpac:RanPAC", "frozen encoder; ridge regression on random projections"),
     "icarl": Line("holdfast.algorithms.icarl:ICarl", "exemplars, distilled sigmoids, and their nearest mean"),
     "wa": Line("holdfast.algorithms.wa:WeightAlignment", "exemplars, distillation, and aligned lengths of weights"),
+    "wise-ft": Line("holdfast.algorithms.wise_ft:WiseFT", "after each stage, weights between the new and the old ones"),
+    "zscl": Line(
+        "holdfast.algorithms.zscl:Zscl", "the first model teaches on reference data, and weights are averaged"
+    ),
     "agem": Line(
         "holdfast.algorithms.agem:AGem", "steps that would raise the loss of kept examples are projected", ("a-gem",)
     ),

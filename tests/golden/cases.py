@@ -56,6 +56,8 @@ FORMS: dict[str, dict[str, dict[str, Any]]] = {
     "rpsnet": {"default": {}, "growing": {"growth": 5.0, "strength": 2.0, "temperature": 1.5, "capacity": 11}},
     "mntdp": {"default": {}, "one": {"neighbours": 1}},
     "adapters": {name: {"activation": name, "reduction": 4} for name in ("gelu", "relu", "silu")} | {"default": {}},
+    "wise-ft": {"default": {}, "start": {"share": 0.3, "towards": "start"}},
+    "zscl": {"default": {}, "averaged": {"every": 2, "strength": 0.3, "temperature": 1.5, "consolidation": 0.1}},
     "lora": {"default": {}, "rank": {"rank": 2, "scale": 3.0}},
     "adapter-library": {"default": {}, "few": {"count": 20, "reduction": 4}},
 }

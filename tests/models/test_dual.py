@@ -164,6 +164,9 @@ def test_what_is_saved_is_read_again(holds, tmp_path):
     for name, value in model.encoder.state_dict().items():
         torch.testing.assert_close(again.state_dict()[name], value, rtol=0, atol=0)
     assert recipe.source() != Dual(**TINY).source()
+    assert not again.scale.requires_grad
+    torch.manual_seed(0)
+    assert Dual(weights=str(tmp_path), learn_temperature=True).encoder(INPUTS).scale.requires_grad
 
 
 def test_projections_belong_to_their_towers(tmp_path):

@@ -36,7 +36,7 @@ class StopAfter(Watch):
 @pytest.fixture
 def quick(monkeypatch):
     monkeypatch.setattr(encoders, "READ", 20)
-    monkeypatch.setattr(encoders, "_on_all_cores", lambda make, count, watch, progress=None: map(make, range(count)))
+    monkeypatch.setattr(encoders, "on_all_cores", lambda make, count, watch, progress=None: map(make, range(count)))
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from holdfast.algorithms.er_ace import AsymmetricReplay
     from holdfast.algorithms.ewc import EWC
     from holdfast.algorithms.finetune import Finetune
-    from holdfast.algorithms.frozen import FrozenBottom, FrozenEncoder
+    from holdfast.algorithms.frozen import FrozenBottom, FrozenEncoder, FrozenTowers
     from holdfast.algorithms.gdumb import GDumb
     from holdfast.algorithms.gem import Gem
     from holdfast.algorithms.icarl import ICarl
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from holdfast.algorithms.simplecil import SimpleCil
     from holdfast.algorithms.slda import SLDA
     from holdfast.algorithms.wa import WeightAlignment
+    from holdfast.algorithms.wise_ft import WiseFT
+    from holdfast.algorithms.zscl import Zscl
 
 _PLACES = {
     "AGem": "agem",
@@ -46,6 +48,7 @@ _PLACES = {
     "Finetune": "finetune",
     "FrozenBottom": "frozen",
     "FrozenEncoder": "frozen",
+    "FrozenTowers": "frozen",
     "GDumb": "gdumb",
     "Gem": "gem",
     "L2P": "l2p",
@@ -64,6 +67,8 @@ _PLACES = {
     "SimpleCil": "simplecil",
     "SLDA": "slda",
     "WeightAlignment": "wa",
+    "WiseFT": "wise_ft",
+    "Zscl": "zscl",
     "refuse_accumulation": "base",
     "refuse_trait": "base",
 }
@@ -83,6 +88,7 @@ __all__ = [
     "Finetune",
     "FrozenBottom",
     "FrozenEncoder",
+    "FrozenTowers",
     "GDumb",
     "Gem",
     "ICarl",
@@ -96,6 +102,8 @@ __all__ = [
     "RpsNet",
     "SimpleCil",
     "WeightAlignment",
+    "WiseFT",
+    "Zscl",
     "refuse_accumulation",
     "refuse_trait",
 ]

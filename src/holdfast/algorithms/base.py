@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
 from torch import Tensor
 
 from holdfast.errors import UserError, nearest
-from holdfast.types import Batch, Stage, Stream
+from holdfast.types import Batch, Ids, Stage, Stream
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -149,6 +149,13 @@ class Algorithm:
     def end(self, learner: Learner, stage: Stage) -> None:
         """Called after the last step of a stage, before it is evaluated."""
 
+    def passes(self, learner: Learner, stage: Stage) -> Sequence[tuple[Ids, int]]:
+        """Examples beside the stage's own that it passes through the model, and about how often in a run.
+
+        What is frozen is computed once for them as well, if that pays.
+        """
+        return ()
+
     def learn(self, learner: Learner, stage: Stage, fit: Fit) -> None:
         """Train a stage; by default, with one fit.
 
@@ -214,6 +221,11 @@ def refuse_accumulation(name: str, stream: Stream) -> None:
 def overridden(algorithms: list[Algorithm], hook: str) -> list[Algorithm]:
     """The algorithms that override a hook, so that the loop calls no others."""
     return [algorithm for algorithm in algorithms if overrides(algorithm, hook)]
+
+
+def passes(algorithms: Iterable[Algorithm], learner: Learner, stage: Stage) -> list[tuple[Ids, int]]:
+    """The examples beside a stage's own that any of the algorithms passes through the model."""
+    return [each for algorithm in algorithms for each in algorithm.passes(learner, stage)]
 
 
 def overrides(algorithm: Algorithm, hook: str) -> bool:

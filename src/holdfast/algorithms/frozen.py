@@ -33,6 +33,18 @@ class FrozenEncoder(Algorithm):
 
 
 @dataclass
+class FrozenTowers(Algorithm):
+    """The towers of a dual encoder stay as they are: what learns is linear maps. Any other encoder stays as a whole."""
+
+    version: ClassVar[int] = 1
+
+    def setup(self, learner: Learner) -> None:
+        """Freeze the towers."""
+        encoder = learner.model.encoder
+        _freeze(learner, *(encoder.towers() or [encoder]))
+
+
+@dataclass
 class FrozenBottom(Algorithm):
     """The embeddings and the lowest k layers stay as they are."""
 

@@ -189,6 +189,7 @@ _OFFICIAL = Dataset(
     read=_read,
     present=_present,
     counts={"train": 50_000, "test": 10_000},
+    classes=lambda folder: [name.replace("_", " ") for name in _names(_root(folder) / "meta")],
 )
 
 DATASET = with_hub(_OFFICIAL, Hub(("img", "fine_label", "coarse_label"), _from_hub, {}))

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from holdfast.algorithms.base import Algorithm, Fit, check_traits, overridden, overrides
+from holdfast.algorithms.base import Algorithm, Fit, check_traits, overridden, overrides, passes
 from holdfast.data.order import shuffled
 from holdfast.engine.checkpoint import Checkpoints
 from holdfast.engine.evaluate import Evaluated, evaluate_all
@@ -355,7 +355,7 @@ class Loop:
         if not at.fitting:
             self.begin_fit(stage, start)
         self.waiting.clear()
-        asked = [(stage.train, training.epochs)]
+        asked = [(stage.train, training.epochs), *passes(self.algorithms, self.learner, stage)]
         if training.patience is not None:
             asked += [(validation.ids, training.epochs) for validation in stage.validation]
         with self.learner.lending(asked, self.leave, training.augment):

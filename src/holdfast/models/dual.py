@@ -180,6 +180,8 @@ class Dual(Model):
     """What cosines are divided by at the beginning; it is learned."""
     bias: float = 0.0
     """What is added to each comparison at the beginning; it is learned, and counts for SigLIP's loss alone."""
+    learn_temperature: bool = False
+    """Whether the temperature and the bias of given weights go on learning; those of no weights always learn."""
     weights: str = ""
     """A folder from `holdfast pretrain dual`, or a published CLIP or SigLIP; empty: random projections."""
 
@@ -192,9 +194,16 @@ class Dual(Model):
         """
         if inputs.images > 1:
             raise UserError("a dual encoder sees one image of an example, and this benchmark has several")
+        encoder = self._encoder(inputs)
+        if self.weights and not self.learn_temperature:
+            encoder.scale.requires_grad_(False)
+            encoder.bias.requires_grad_(False)
+        return encoder
+
+    def _encoder(self, inputs: Inputs) -> DualEncoder:
         folder = self._folder()
-        if folder is not None and (published := self._published(folder)):
-            return _of_library(folder, published, inputs)
+        if folder is not None and self._published(folder):
+            return _of_library(folder, inputs)
         config = {} if folder is None else _config(folder)
         seen, read = replace(inputs, text=0, vocabulary=0), replace(inputs, image=None, images=1)
         side, pieces = config.get("side", self.wants().side or 32), config.get("pieces", 30)
@@ -340,7 +349,7 @@ def save(encoder: DualEncoder, folder: Path, words: Sequence[str], inputs: Input
     weights.write(folder, state, config)
 
 
-def _of_library(folder: Path, kind: str, inputs: Inputs) -> DualEncoder:
+def _of_library(folder: Path, inputs: Inputs) -> DualEncoder:
     """A published dual encoder: its towers as modules of `transformers`, its projections and temperature as ours."""
     side = huggingface.HuggingFace(str(folder)).wants().side or 224
     seen = replace(inputs, image=inputs.image or (3, side, side), text=0, vocabulary=0)

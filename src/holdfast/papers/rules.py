@@ -20,6 +20,7 @@ RULES = {
     "chance": "100 / the number of answers to choose from",
     "harmonic-mean": "the harmonic mean of accuracies: hn of sys, pro (and sub), hr of non and noc, ha of all",
     "related-score": "100 (sys - non) / non, on fresh (f) or on old (o) concepts",
+    "mean": "the mean over all datasets of a row",
     "row-total": "the number of questions of one type, as in most tables of the paper: all use the same test set",
     "mean-per-task": "the instances of all splits together / tasks; the paper does not say which splits it means",
     "released-length": "the mean number of masked words in the released validation and test phrases",
@@ -222,12 +223,32 @@ def cfst(library: Library) -> Iterator[Check]:
                 yield _derived(table, row, column, "harmonic-mean", _harmonic_mean, *inputs)
 
 
+def zscl(library: Library) -> Iterator[Check]:
+    """The means over datasets of ZSCL's three measures.
+
+    >>> from holdfast.papers import tables
+    >>> checks = list(zscl({each.number: each for each in tables("zscl")}))
+    >>> len(checks), [check.keys for check in checks if not check.consistent]
+    (42, [])
+    """
+    for table in library.values():
+        for row in table.select(dataset="mean"):
+            same = table.select(method=row["method"], measure=row["measure"])
+            inputs = [_cell(table, each, "accuracy") for each in same if each["dataset"] != "mean"]
+            yield _derived(table, row, "accuracy", "mean", _mean, *inputs)
+
+
+def _mean(*values: float) -> float:
+    return sum(values) / len(values)
+
+
 BY_PAPER: Mapping[str, Callable[[Library], Iterable[Check]]] = {
     "climb": climb,
     "climb-v1": climb,
     "viscoll": viscoll,
     "clvqa": clvqa,
     "cfst": cfst,
+    "zscl": zscl,
 }
 
 

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import cycle
 from pathlib import Path
-from typing import Annotated, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 
 import numpy as np
 import torch
@@ -49,6 +49,9 @@ from holdfast.types import (
 )
 from holdfast.version import __version__
 from holdfast.world.pairs import Lesson, lesson, texts
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 T = TypeVar("T")
 
@@ -134,22 +137,26 @@ class Lessons(Task):
         raise AssertionError
 
 
-class _Scores:
+class KeptScores:
     """The scores of one run, kept in memory."""
 
     def __init__(self) -> None:
         self.found: list[Score] = []
 
     def add(self, scores: Sequence[tuple[Score, Array]]) -> None:
+        """Keep scores."""
         self.found += [score for score, _ in scores]
 
     def size(self) -> int:
+        """How many there are."""
         return len(self.found)
 
     def cut(self, size: int) -> None:
+        """Forget those after the first `size`."""
         del self.found[size:]
 
     def damage(self, size: int) -> str:
+        """What is wrong with them: nothing."""
         return ""
 
 
@@ -164,7 +171,7 @@ def pretrain(
 
     An interrupted call continues from its last checkpoint in `out`.
     """
-    _claim(out, settings)
+    claim(out, settings)
     watch = watch or Watch()
     recipe = registry.MODELS[settings.model].load()(weights="")
     pieces = world_pieces(settings.pieces, watch)
@@ -172,13 +179,13 @@ def pretrain(
     words = MaskedPhrase("words", "words", count, 0.0)
     held = settings.scenes // HELD_OUT
     if settings.model == "bert-tiny":
-        read = list(_on_all_cores(partial(texts, SEED), settings.scenes + held, watch, progress))
+        read = list(on_all_cores(partial(texts, SEED), settings.scenes + held, watch, progress))
         parts = [[text for scene in part for text in scene] for part in (read[held:], read[:held])]
         learned, held_out = [[_words(part, None, pieces, settings)] for part in parts]
         tasks: dict[str, Task] = {"words": words}
         inputs = Inputs(text=settings.length, vocabulary=count)
     else:
-        lessons = list(_on_all_cores(partial(lesson, SEED, side=side), settings.scenes + held, watch, progress))
+        lessons = list(on_all_cores(partial(lesson, SEED, side=side), settings.scenes + held, watch, progress))
         lessons += [each.mirrored() for each in lessons[held:]]
         learned = [_together(*_from_lessons(lessons[held:], pieces, settings))]
         held_out = [*_from_lessons(lessons[:held], pieces, settings)]
@@ -194,7 +201,7 @@ def pretrain(
     if place.type == "cuda":
         torch.set_float32_matmul_precision("high")
     compiled = place.type == "cuda"
-    learner, log = Learner(model, data, tasks, seed=settings.seed, device=place, compiled=compiled), _Scores()
+    learner, log = Learner(model, data, tasks, seed=settings.seed, device=place, compiled=compiled), KeptScores()
     checkpoints = Checkpoints(out / "checkpoints")
     train(learner, Stream((stage,)), [], Protocol(sets), log=log, checkpoints=checkpoints, watch=watch)
     found = {score.name: score.score for score in log.found}
@@ -209,7 +216,7 @@ def pretrain(
     return found
 
 
-def _claim(out: Path, settings: Pretraining) -> None:
+def claim(out: Path, settings: DataclassInstance) -> None:
     """Claim a folder for this pre-training; raise a UserError if it holds anything else."""
     if (out / "model.safetensors").exists():
         raise UserError(f"{out} already holds a model: choose another folder")
@@ -247,11 +254,11 @@ def _training(settings: Pretraining) -> Training:
 
 def world_pieces(size: int, watch: Watch | None = None) -> Tokenizer:
     """The word pieces of the synthetic world's language."""
-    read = [text for scene in _on_all_cores(partial(texts, SEED), READ, watch or Watch()) for text in scene]
+    read = [text for scene in on_all_cores(partial(texts, SEED), READ, watch or Watch()) for text in scene]
     return train_pieces([*read, " ".join(NEUTRAL_NAMES), "the gray"], size)
 
 
-def _on_all_cores(
+def on_all_cores(
     make: Callable[[int], T],
     count: int,
     watch: Watch,

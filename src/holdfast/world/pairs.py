@@ -23,6 +23,8 @@ from holdfast.world.reviews import review
 from holdfast.world.scene import Scene, make_scene
 from holdfast.world.statements import hypothesis, two_image_statement
 from holdfast.world.stories import story_ending
+from holdfast.world.vocabulary import THINGS
+from holdfast.world.writers.portraits import portrait, some_thing
 
 
 @dataclass(frozen=True)
@@ -32,6 +34,14 @@ class Match:
     true: str
     false: str
     kind: str
+
+
+@dataclass(frozen=True)
+class Captioned:
+    """A picture and captions for it."""
+
+    image: npt.NDArray[np.uint8]
+    captions: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -71,6 +81,30 @@ def lesson(seed: int, number: int, *, side: int, captions_each: int = 4, matches
     picture = Image.fromarray(render(scene)).resize((side, side), Image.Resampling.BICUBIC)
     written = tuple(caption.text for caption in captions(scene, random, captions_each))
     return Lesson(np.asarray(picture), written, tuple(matches(scene, random, matches_each)))
+
+
+def captioned(seed: int, number: int, *, side: int, captions_each: int = 5) -> Captioned:
+    """A scene with captions or, for odd numbers, a single thing with its name; all determined by (seed, number).
+
+    >>> len(captioned(0, 1, side=32).captions), captioned(0, 2, side=32).image.shape
+    (5, (32, 32, 3))
+    """
+    random = np.random.default_rng([seed, number, 0xCA9])
+    if number % 2 == 0:
+        found = lesson(seed, number, side=side, captions_each=captions_each, matches_each=1)
+        return Captioned(found.image, found.captions)
+    noun = list(THINGS)[int(random.integers(len(THINGS)))]
+    thing = some_thing(random, noun)
+    pattern = "" if thing.pattern == "plain" else f"{thing.pattern} "
+    full = f"{pattern}{thing.colour} {noun}"
+    texts = [
+        f"a photo of a {full}.",
+        f"a {full}",
+        f"a photo of a {noun}.",
+        f"the {thing.colour} {noun}",
+        f"a picture of a {full}",
+    ]
+    return Captioned(portrait(random, thing, side), tuple((texts * captions_each)[:captions_each]))
 
 
 def matches(scene: Scene, random: np.random.Generator, count: int) -> list[Match]:
