@@ -9,7 +9,7 @@ import os
 import sys
 
 import torch
-import torch._dynamo  # a second's import, which the first optimiser of a process asks for
+import torch._dynamo  # a second's import, which `torch.func` asks for, and with it ewc
 
 import holdfast.cli
 import holdfast.cli.screen

@@ -174,10 +174,11 @@ def test_a_dry_run_shows_sizes_and_makes_no_run(tmp_path):
     assert made.cost["parameters"] == estimate(prepared().config, prepared().setup).parameters
 
 
-def test_measuring_a_model_imports_no_compiler():
+def test_neither_a_worker_nor_measuring_a_model_imports_a_compiler():
     """On the meta device, torch computes many functions in Python, and imports its compiler and sympy to do so."""
     code = (
-        "import sys\nfrom holdfast import registry\nfrom holdfast.experiments.size import refuse_unbuildable\n"
+        "import sys\nimport holdfast.experiments.worker\nfrom holdfast import registry\n"
+        "from holdfast.experiments.size import refuse_unbuildable\n"
         f"for name in {[name for name in OURS if 'vault' not in name]}:\n"
         "    refuse_unbuildable(registry.MODELS[name].load()())\n"
         "print([name for name in ('torch._dynamo', 'sympy') if name in sys.modules])"

@@ -10,8 +10,6 @@ import threading
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-import torch._dynamo  # takes a second to import, and the first optimiser of a process needs it  # noqa: F401
-
 from holdfast.data.threads import own_process
 from holdfast.engine.loop import Watch
 from holdfast.engine.stopping import can_save
