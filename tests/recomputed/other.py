@@ -15,6 +15,7 @@ BY_HAND = {
     ("climb:lowshot", "task"): "imdb",
     ("climb:lowshot", "shots"): "4",
     ("dataset", "reader"): "sst2",
+    ("mtil", "order"): "mnist>dtd",
     ("train", "rates"): ("encoder.*=0.5",),
     ("viscoll:coco", "tagger"): "another",
     ("viscoll:flickr", "tagger"): "another",

@@ -101,6 +101,8 @@ BASE: dict[str, dict] = {
     "gdumb.capacity": {"train.batch_size": 8},
     **{f"{name}.capacity": {f"{name}.capacity": 24} for name in ("icarl", "wa")},
     "ranpac.ridge": {"ranpac.dimensions": 48},
+    "zscl.every": {"zscl.every": 1},
+    "zscl.size": {"zscl.reference": "patterns"},
     "momentum": {"train.optimiser": "sgd"},
     "lowest_rate": {"train.schedule": "linear"},
     "patience": {"train.epochs": 6},
@@ -124,6 +126,8 @@ VALUES = {
     "l2p.layers": 1,
     "gem.strength": 5.0,
     "mntdp.neighbours": 1,
+    "zscl.every": 2,
+    "zscl.reference": "patterns",
     "epochs": 3,
     "optimiser": "sgd",
 }
@@ -199,6 +203,7 @@ ON_DATA = {
     "vit": "cfst:cgqa",
     "modular": "patterns",
     "perceptron": "patterns",
+    "dual": "mtil",
     "uniter": "climb",
 }
 """The benchmark on which a model is tried, by the beginning of its name; climb:lowshot if there is none."""
