@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from holdfast.cli.options import Format, Json, Store
+from holdfast.cli.options import Format, Json, Sources
 from holdfast.errors import UserError, nearest
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def register(app: typer.Typer) -> None:
 
 
 def compare(
-    store: Store = Path("runs"),
+    stores: Sources = [Path("runs")],  # noqa: B006
     form: Format = "text",
     benchmark: Annotated[
         str, typer.Option(metavar="PREFIX", help="Only benchmarks whose name begins with PREFIX.")
@@ -34,16 +34,17 @@ def compare(
 ) -> None:
     """Compare algorithms, and results with the papers'.
 
-    Prints a table for each benchmark in a store, and our values beside those of the papers.
+    Prints a table for each benchmark in the stores, and our values beside those of the papers.
     """
     from holdfast.cli.screen import print_grid, print_json
     from holdfast.reports.compare import tables
+    from holdfast.reports.exchange import load_all
     from holdfast.reports.formats import FORMATS, as_json_values
-    from holdfast.reports.runs import Runs, load
+    from holdfast.reports.runs import Runs
 
     if form not in ("text", *FORMATS):
         raise UserError(f"there is no format {form!r}: {nearest(form, ('text', *FORMATS))}")
-    runs = load(store)
+    runs = load_all(stores)
     found = tables(Runs([run for run in runs if run.benchmark.startswith(benchmark)], runs.path))
     left_out = [run for run in runs if run.status in ("broken", "failed")]
     if as_json:
@@ -52,10 +53,11 @@ def compare(
         return
     if not found:
         there = sorted({run.benchmark for run in runs if run.record})
+        where = " and ".join(map(str, stores))
         raise UserError(
-            f"{store} has no finished run of a benchmark {benchmark!r}, only of {', '.join(there)}"
+            f"{where} has no finished run of a benchmark {benchmark!r}, only of {', '.join(there)}"
             if there
-            else f"{store} has no finished run: `holdfast run --out {shlex.quote(str(store))}` makes one"
+            else f"{where} has no finished run: `holdfast run --out {shlex.quote(str(stores[0]))}` makes one"
         )
     for table in found:
         if form == "text":

@@ -8,6 +8,9 @@ from typing import Annotated
 import typer
 
 Store = Annotated[Path, typer.Argument(metavar="STORE", help="The store: the folder that holds all runs.")]
+Sources = Annotated[
+    list[Path], typer.Argument(metavar="STORE...", help="Stores, and files that `holdfast export` wrote.")
+]
 RunId = Annotated[str, typer.Argument(metavar="RUN", help="The id of a run, or its first characters.")]
 
 Out = Annotated[Path, typer.Option(metavar="DIR", help="The store: the folder that holds all runs.")]

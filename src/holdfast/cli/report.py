@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from holdfast.cli.options import Sources
+
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
@@ -15,21 +17,19 @@ def register(app: typer.Typer) -> None:
 
 
 def report(
-    store: Annotated[
-        Path, typer.Argument(metavar="STORE", help="The store: the folder that holds all runs; or one run's folder.")
-    ] = Path("runs"),
+    stores: Sources = [Path("runs")],  # noqa: B006
     out: Annotated[Path, typer.Option(metavar="DIR", help="The folder to write the report to.")] = Path("report"),
     title: Annotated[str, typer.Option(metavar="TEXT", help="The report's title.")] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print what was written as JSON.")] = False,
 ) -> None:
-    """Write an HTML report of a store.
+    """Write an HTML report of stores.
 
     It has tables beside the papers' values, learning curves, costs, significance tests and a page for each run.
     """
+    from holdfast.reports.exchange import load_all
     from holdfast.reports.report import write
-    from holdfast.reports.runs import load
 
-    runs = load(store)
+    runs = load_all(stores)
     written = write(runs, out, title)
     broken = {run.id: run.problem for run in runs if run.status == "broken"}
     if as_json:

@@ -306,7 +306,7 @@ def needed(config: Config, need: Need, run: str) -> Request:
 
 def trained(training: Training) -> dict[str, Any]:
     """How a stage is trained. Rare entries are omitted if absent, so that other runs keep their ids."""
-    rare = {"accumulate": 1, "lowest_rate": 0.0}
+    rare = {"accumulate": 1, "lowest_rate": 0.0, "rates": []}
     return {name: value for name, value in _plain(training).items() if name not in rare or value != rare[name]}
 
 

@@ -153,13 +153,17 @@ class Runs(Drawn, Sequence[Run]):
 
 
 def load(store: str | Path) -> Runs:
-    """The runs of a store, or the one run in the given folder.
+    """The runs of a store, of a file that `holdfast export` wrote, or the one run in the given folder.
 
     >>> load("no/such/store")
     Traceback (most recent call last):
     holdfast.errors.UserError: there is no store at no/such/store: `holdfast run --out no/such/store` makes one
     """
     path = local_folder(store)
+    if path.is_file():
+        from holdfast.reports.exchange import read
+
+        return Runs(read(path), path)
     if not path.is_dir():
         raise UserError(f"there is no store at {path}: `holdfast run --out {shlex.quote(str(path))}` makes one")
     if _is_run(path):
@@ -264,9 +268,14 @@ def _check_config(config: Any, where: str) -> None:
 
 
 def _check_record(record: Record, name: str) -> None:
-    _check_config(record.config, "the configuration in record.json")
     if record.id != name:
         raise UserError(f"record.json belongs to run {record.id}, but its folder is {name}: it was copied here by hand")
+    checked_record(record)
+
+
+def checked_record(record: Record) -> Record:
+    """A record that tables can show; raises a UserError for any other."""
+    _check_config(record.config, "the configuration in record.json")
     numbers = [*record.summary.values(), *record.cost.values(), *record.chance.values()]
     if not all(value is None or (isinstance(value, int | float) and value == value) for value in numbers):
         raise UserError("record.json has a measure that is not a number")
@@ -277,6 +286,7 @@ def _check_record(record: Record, name: str) -> None:
             raise UserError(f"record.json has a score of {score.name!r} that is not a number")
     if not isinstance(record.environment, dict) or not isinstance(record.reasons, dict):
         raise UserError("record.json is not a record of a run")
+    return record
 
 
 _NAMED = ("benchmark", "model")
