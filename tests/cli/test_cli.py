@@ -94,7 +94,7 @@ def test_lists_name_what_there_is(tmp_path):
         (["run", "-a", "mine.py"], "write it as mine.py:Name"),
         (["run", "--out", "s3://bucket/runs"], "s3://bucket/runs is not a folder: only `holdfast plan` keeps runs at"),
         (["compare", "file:///share/runs"], "is not a folder: only `holdfast plan`"),
-        (["run", "--log", "wandb"], "there is no log 'wandb': there are tensorboard"),
+        (["run", "--log", "wandbb"], "there is no log 'wandbb': did you mean wandb"),
         (
             ["run", "--scale", "tiny", "--out", "/proc/nowhere"],
             "the store /proc/nowhere cannot be created: no such file",

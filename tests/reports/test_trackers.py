@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 
+from holdfast.engine.files import write_json
 from holdfast.engine.loop import Watch
 from holdfast.errors import UserError
 from holdfast.experiments.trackers import Progress, Several, TensorBoard, TrackedLog, Tracker, open_trackers
@@ -86,6 +87,86 @@ def test_tensorboard_has_the_loss_of_each_stage_and_the_scores(tmp_path):
     assert [(e.step, e.value) for e in events.Scalars("test/yn")] == [(40, 0.75)]
 
 
+def follow(name, folder, losses, scores):
+    """A run as a tracker of this name sees it."""
+    (tracker,) = open_trackers([name], folder)
+    tracker.stage(0, 2, STAGE, 5)
+    for step, loss in losses:
+        tracker._next = 0.0
+        tracker.step(step, torch.tensor(loss))
+    for score in scores:
+        tracker.score(score)
+    tracker.close()
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """The folder of a run that begins."""
+    path = tmp_path / "store" / "0123456789ab"
+    path.mkdir(parents=True)
+    write_json(path / "config.json", {"benchmark": {"name": "patterns", "scale": "tiny"}, "model": {}, "seed": 3})
+    return path
+
+
+def test_mlflow_has_the_run_in_one_piece_however_often_it_is_resumed(folder, monkeypatch):
+    from mlflow import MlflowClient
+
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    for name in ("MLFLOW_DISABLE_TELEMETRY", "MLFLOW_ALLOW_FILE_STORE"):
+        monkeypatch.setenv(name, "true")
+    follow("mlflow", folder, [(1, 0.5)], [])
+    follow("mlflow", folder, [(2, 0.25)], [Score(1, 40, "yn", "test", 9, 0.75)])
+    client = MlflowClient((folder.parent.parent / "mlruns").as_uri())
+    experiment = client.get_experiment_by_name("patterns")
+    (run,) = client.search_runs([experiment.experiment_id])
+    assert (run.data.params["benchmark.scale"], run.data.params["seed"]) == ("tiny", "3")
+    assert (run.data.tags["holdfast_id"], run.info.status) == ("0123456789ab", "FINISHED")
+    history = client.get_metric_history(run.info.run_id, "loss/01 wh")
+    assert [(each.step, each.value) for each in history] == [(1, 0.5), (2, 0.25)]
+    (score,) = client.get_metric_history(run.info.run_id, "test/yn")
+    assert (score.step, score.value) == (40, 0.75)
+
+
+def records_in(path):
+    """The records of a log in LevelDB's format: blocks of 32 KiB with pieces, each after checksum, length and kind."""
+    content, place, record = path.read_bytes(), 7, b""
+    while place + 7 <= len(content):
+        if 2**15 - place % 2**15 < 7:
+            place += 2**15 - place % 2**15
+            continue
+        length, kind = int.from_bytes(content[place + 4 : place + 6], "little"), content[place + 6]
+        record += content[place + 7 : place + 7 + length]
+        place += 7 + length
+        if kind in (1, 4):  # whole, or the last piece
+            yield record
+            record = b""
+
+
+def test_weights_and_biases_has_the_run_under_its_id_offline(folder, monkeypatch):
+    from wandb.proto.wandb_internal_pb2 import Record
+
+    monkeypatch.setenv("WANDB_MODE", "offline")
+    follow("wandb", folder, [(1, 0.5)], [])
+    time.sleep(1.1)  # its folders are named by the second
+    follow("wandb", folder, [(2, 0.25)], [Score(1, 40, "yn", "test", 9, 0.75)])
+    ids, config, logged = set(), {}, []
+    for path in sorted(folder.glob("wandb/offline-run-*/*.wandb")):
+        for content in records_in(path):
+            record = Record()
+            record.ParseFromString(content)
+            if record.HasField("run"):
+                ids.add(record.run.run_id)
+                config |= {each.key: json.loads(each.value_json) for each in record.run.config.update}
+            if record.HasField("history"):
+                items = {each.key or each.nested_key[0]: json.loads(each.value_json) for each in record.history.item}
+                logged.append({key: value for key, value in items.items() if not key.startswith("_")})
+    assert ids == {"0123456789ab"}
+    assert (config["benchmark"]["name"], config["seed"]) == ("patterns", 3)
+    assert {"loss/01 wh": 0.5, "stage_step": 1} in logged
+    assert {"loss/01 wh": 0.25, "stage_step": 2} in logged
+    assert {"test/yn": 0.75, "step": 40} in logged
+
+
 def test_a_log_tells_its_trackers():
     class Kept(Tracker):
         def __init__(self):
@@ -121,5 +202,5 @@ def test_a_log_tells_its_trackers():
 
 
 def test_an_unknown_log_is_told(tmp_path):
-    with pytest.raises(UserError, match="there is no log 'wandb'"):
-        open_trackers(["wandb"], tmp_path)
+    with pytest.raises(UserError, match="there is no log 'wandbb'"):
+        open_trackers(["wandbb"], tmp_path)

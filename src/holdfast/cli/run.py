@@ -93,7 +93,9 @@ def run(
     downstream: Annotated[
         bool, typer.Option("--downstream", help="Also make the runs that start from the weights after each stage.")
     ] = False,
-    log: Annotated[list[str] | None, typer.Option("--log", metavar="NAME", help="Also log to tensorboard.")] = None,
+    log: Annotated[
+        list[str] | None, typer.Option("--log", metavar="NAME", help="Also log to tensorboard, wandb or mlflow.")
+    ] = None,
     save_steps: Annotated[int | None, typer.Option(metavar="N", min=1, help="Save a checkpoint every N steps.")] = None,
     save_seconds: SaveSeconds = 60.0,
     dry_run: Annotated[

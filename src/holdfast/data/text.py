@@ -45,9 +45,11 @@ _CHUNK = 8192  # texts at a time: the library's own data about a text takes a hu
 
 def bert_vocabulary() -> Path:
     """The file of BERT's lower-case word pieces here: in the cache of Hugging Face's hub, or in a package."""
-    if find_spec("huggingface_hub") is not None:
+    try:
         from huggingface_hub import try_to_load_from_cache
-
+    except ImportError:
+        pass
+    else:
         for name in _HUB:
             if isinstance(found := try_to_load_from_cache(name, "vocab.txt"), str):
                 return Path(found)

@@ -280,8 +280,8 @@ class RunFolder:
         """
         self.path.mkdir(parents=True, exist_ok=True)
         limits = Bounds(self.path.parent)
-        for folder in (self.path, self.checkpoints, self.stages, self.path / "predictions", self.path / "tensorboard"):
-            limits.check(folder)  # a store from others must not make this process write outside it
+        for name in (".", "checkpoints", "stages", "predictions", "tensorboard", "wandb"):
+            limits.check(self.path / name)  # a store from others must not make this process write outside it
         with open_own(self.path / "lock", "a+b") as file:
             told = False
             while not _try_lock(file):

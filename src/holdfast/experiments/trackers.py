@@ -1,4 +1,4 @@
-"""Trackers that follow a run: `holdfast watch` through a small file, TensorBoard through its own files.
+"""Trackers that follow a run: `holdfast watch` through a small file, and TensorBoard, W&B and MLflow.
 
 They do not affect a run: they are not part of its id, and the only value that they read from the
 device is the loss, at most once a second.
@@ -10,6 +10,7 @@ import json
 import math
 import time
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -164,7 +165,21 @@ class TensorBoard(Tracker):
         self._writer.close()
 
 
-TRACKERS: dict[str, Callable[[], Tracker]] = {"tensorboard": TensorBoard}
+def _from(module: str, name: str) -> Callable[[], Tracker]:
+    """A tracker in a file of its own, imported only when it is asked for."""
+
+    def made() -> Tracker:
+        found: Tracker = getattr(import_module(f"holdfast.experiments.{module}"), name)()
+        return found
+
+    return made
+
+
+TRACKERS: dict[str, Callable[[], Tracker]] = {
+    "tensorboard": TensorBoard,
+    "wandb": _from("tracking_wandb", "WeightsAndBiases"),
+    "mlflow": _from("tracking_mlflow", "MLflow"),
+}
 
 
 def open_trackers(asked: Sequence[str | Tracker], folder: Path) -> list[Tracker]:

@@ -34,8 +34,8 @@ _PATH = re.compile(r"(?<![\w/.])(?:~|\.{1,2})?/(?:[^\s:,='\"]*/)*([^\s:,='\"/]+)
 def without_paths(value: Any) -> Any:
     """A JSON value whose texts have the last parts of paths alone.
 
-    >>> without_paths(["holdfast run table --data /home/me/vqa.csv --model ~/net.py:Net --set a.b=../weights/x.pt", 0.5])
-    ['holdfast run table --data vqa.csv --model net.py:Net --set a.b=x.pt', 0.5]
+    >>> without_paths(["holdfast run table --data /home/me/qa.csv --model ~/net.py:Net --set a.b=../weights/x.pt", 0.5])
+    ['holdfast run table --data qa.csv --model net.py:Net --set a.b=x.pt', 0.5]
     """
     if isinstance(value, str):
         return _PATH.sub(r"\1", value)
