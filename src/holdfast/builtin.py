@@ -137,7 +137,7 @@ MODELS: dict[str, Line] = {
     ),
     "vit-tiny": Line("holdfast.models.vit:TinyVit", "the same for two CPU cores"),
     "dual": Line("holdfast.models.dual:Dual", "an image tower and a text tower in one space, as in CLIP"),
-    "dual-tiny": Line("holdfast.models.dual:TinyDual", "the same for two CPU cores"),
+    "dual-tiny": Line("holdfast.models.dual:TinyDual", "the same for two CPU cores, aligned on the synthetic world"),
     "hf": Line("holdfast.models.huggingface:HuggingFace", "any encoder in Hugging Face's format: hf:FOLDER, hf:NAME"),
 }
 

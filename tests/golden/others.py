@@ -64,6 +64,9 @@ MODELS: dict[str, list[tuple[str, Inputs, dict[str, Any]]]] = {
     "resnet18": [(start, IMAGE, {"start": start}) for start in ("medium", "cifar", "imagenet")],
     "vit": [("default", IMAGE, {})],
     "efficientnet-lite0": [("default", IMAGE, {})],
+    "dual-tiny": [
+        ("shipped", Inputs(image=(3, 32, 32), text=8, vocabulary=598), {"weights": "holdfast/dual-tiny"}),
+    ],
     "dual": [("default", Inputs(image=(3, 32, 32), **TEXT), {"image": "vit-tiny", "text": "bert-tiny", "width": 8})],
     "hf": [("shipped", Inputs(image=(3, 64, 64), text=8, vocabulary=3000), {"weights": "holdfast/vilt-tiny"})],
     "modular-resnet18": [("branches", IMAGE, {}), ("stages", IMAGE, {"parts": "stages"})],

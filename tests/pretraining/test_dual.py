@@ -3,14 +3,19 @@
 import json
 
 import pytest
+import torch
 from safetensors.torch import load_file
 
+from holdfast import metrics
+from holdfast.data.prepared import prepare
+from holdfast.data.text import Tokenizer
 from holdfast.engine.loop import Watch
 from holdfast.errors import Stopped, UserError
-from holdfast.models.dual import Dual
+from holdfast.models import weights
+from holdfast.models.dual import Dual, TinyDual
 from holdfast.pretraining import dual
 from holdfast.pretraining.dual import Alignment
-from holdfast.types import Inputs
+from holdfast.types import Example, Inputs
 from holdfast.world.pairs import captioned
 
 pytestmark = pytest.mark.thorough  # trains towers
@@ -37,8 +42,8 @@ def test_a_stopped_alignment_goes_on_and_the_model_reads_it(tmp_path):
     with pytest.raises(Stopped):
         dual.align(SMALL, tmp_path / "parts", watch=StopAfter(3))
     assert dual.align(SMALL, tmp_path / "parts") == whole
-    weights = [(tmp_path / name / "model.safetensors").read_bytes() for name in ("whole", "parts")]
-    assert weights[0] == weights[1]
+    written = [(tmp_path / name / "model.safetensors").read_bytes() for name in ("whole", "parts")]
+    assert written[0] == written[1]
     assert {"validation", "test", "test/text R@1", "test/image R@10"} <= whole.keys()
     made = json.loads((tmp_path / "whole" / "made.json").read_text())
     assert made["held_out"] == whole
@@ -83,3 +88,21 @@ def test_synthetic_pictures_have_captions():
     scene, thing = captioned(3, 2, side=32), captioned(3, 3, side=32)
     assert len(scene.captions) == len(thing.captions) == 5
     assert thing.captions[0].startswith("a photo of a ")
+
+
+def test_the_shipped_model_retrieves_as_its_note_says(tmp_path):
+    folder = weights.locate("holdfast/dual-tiny", "weights")
+    made = json.loads((folder / "made.json").read_text())
+    pieces = Tokenizer.load(folder / "vocab.txt")
+    held = int(dual.HELD_OUT * made["settings"]["pictures"]) // 2
+    shown = [captioned(dual.SEED, number, side=64, captions_each=dual.EACH) for number in range(held, 2 * held)]
+    rows = [Example(str(number), 0, (each.image,), choices=each.captions) for number, each in enumerate(shown)]
+    table = prepare("captions", rows, tmp_path / "test", image_size=32, tokenizer=pieces, length=64).table
+    encoder = TinyDual().encoder(Inputs((3, 32, 32), text=64, vocabulary=len(pieces.vocabulary))).eval()
+    with torch.no_grad():
+        inputs = {name: column[:] for name, column in table.inputs.items()}
+        found = metrics.recalls(encoder.images(inputs).numpy(), encoder.texts(inputs).numpy())
+    assert {f"test/{way}": value for way, value in found.items()} == pytest.approx(
+        {name: value for name, value in made["held_out"].items() if name.startswith("test/")}, abs=0.02
+    )
+    assert found["text R@10"] > 3 * 10 / held

@@ -210,6 +210,7 @@ ON_DATA = {
 SIZES = {"heads": 2, "patch": 4, "side": 32, "positions": 80, "text_positions": 60}
 """Where doubling is no good: heads must divide the width, patches the picture, and a text must find places."""
 BESIDE = {
+    "dual-tiny": {"model.weights": ""},
     "vilt-tiny": {"model.weights": ""},
     "vault-tiny": {"model.weights": ""},
     "san-tiny.channels": {"model.trunk": "learned"},

@@ -94,7 +94,7 @@ class Dataset:
     counts: Mapping[str, int] = field(default_factory=dict)
     lacks: Callable[[Path, str], Sequence[str]] = lambda folder, split: ()
     classes: Callable[[Path], Sequence[str]] | None = None
-    """The names of the classes by their numbers, for prompts; None: the files have none, or targets are no classes."""
+    """The names of the classes by their numbers, for prompts; None: the files have none, or targets are not classes."""
     beside: tuple[str, ...] = ()
     """Folders beside its own that may contain its pictures."""
     annotations: Callable[[Path, str, Reading], Iterator[Example]] | None = None

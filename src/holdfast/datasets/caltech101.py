@@ -1,6 +1,6 @@
 """Caltech-101: a folder of photographs for each class; there is no official split, so all are read as one.
 
-`BACKGROUND_Google` is no class and is left out. Class names are the folders' in the singular, as words.
+`BACKGROUND_Google` is not a class and is left out. Class names are the folders' in the singular, as words.
 """
 
 from __future__ import annotations

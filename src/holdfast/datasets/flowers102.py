@@ -44,7 +44,7 @@ def _numbers(folder: Path, file: str, name: str) -> list[int]:
     try:
         return [int(number) for number in found.ravel()]
     except (TypeError, ValueError):
-        raise DataError(Problem(str(path), "", f"its {name!r} are no whole numbers", AGAIN)) from None
+        raise DataError(Problem(str(path), "", f"its {name!r} are not whole numbers", AGAIN)) from None
 
 
 def _read(folder: Path, split: str, reading: Reading) -> Iterator[Example]:

@@ -39,7 +39,7 @@ def _idx(folder: Path, split: str, kind: str, dimensions: int) -> tuple[Path, ND
         if content[:4] != bytes([0, 0, 8, dimensions]) or len(content) != 4 + 4 * dimensions + int(np.prod(sizes)):
             raise ValueError("its length does not fit its sizes")
     except (OSError, EOFError, ValueError, zlib.error) as error:
-        raise DataError(Problem(str(path), "", f"it is no IDX file of bytes ({error!s:.80})", _REMEDY)) from None
+        raise DataError(Problem(str(path), "", f"it is not an IDX file of bytes ({error!s:.80})", _REMEDY)) from None
     return path, np.frombuffer(content, np.uint8, offset=4 + 4 * dimensions).reshape(sizes)
 
 
@@ -50,7 +50,7 @@ def _read(folder: Path, split: str, reading: Reading) -> Iterator[Example]:
         raise DataError(Problem(str(path), "", f"it has {len(images)} images for {len(labels)} labels", _REMEDY))
     for row, (image, label) in enumerate(zip(images, labels.tolist(), strict=True)):
         if label > 9:
-            reading.bad(path, f"image {row}", f"its label {label} is no digit", _REMEDY)
+            reading.bad(path, f"image {row}", f"its label {label} is not a digit", _REMEDY)
             continue
         yield Example(f"{split}-{row}", label, (image[:, :, None],), extra={"class_name": str(label)})
 

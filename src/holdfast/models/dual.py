@@ -272,12 +272,12 @@ class Dual(Model):
 
 @dataclass(frozen=True)
 class TinyDual(Dual):
-    """Towers for two CPU cores."""
+    """Towers for two CPU cores, aligned on the synthetic world; with `model.weights=""`, from scratch."""
 
     usual: ClassVar[tuple[str, str]] = ("vit-tiny", "bert-tiny")
 
     width: Annotated[int, Between(0)] = 64
-    weights: str = ""
+    weights: str = "holdfast/dual-tiny"
 
 
 def _tower(word: str, known: Mapping[str, type[Model]], setting: str) -> Model:

@@ -1,4 +1,4 @@
-"""Caltech-101: a folder of photographs for each class, and one of backgrounds that is no class."""
+"""Caltech-101: a folder of photographs for each class, and one of backgrounds that is not a class."""
 
 from __future__ import annotations
 
