@@ -153,6 +153,20 @@ def test_joined_texts_are_one_text_with_sep_inside_for_transformers(berts, lengt
     np.testing.assert_array_equal(lengths, found["attention_mask"].sum(1))
 
 
+@pytest.mark.parametrize("length", [5, 8, 13, 40])
+def test_a_text_of_several_parts_has_sep_between_them_for_transformers(berts, length):
+    ours, theirs = berts
+    texts = [f"{asked} [SEP] {answer}" for asked, answer in zip(ASKED, ANSWERED, strict=True)]
+    numbers, lengths = ours.encode_joined(texts, ANSWERED[::-1], length)
+    joined = [f"{text} [SEP] {reason}" for text, reason in zip(texts, ANSWERED[::-1], strict=True)]
+    found = theirs(joined, truncation=True, max_length=length, padding="max_length", return_tensors="np")
+    np.testing.assert_array_equal(numbers, found["input_ids"])
+    np.testing.assert_array_equal(lengths, found["attention_mask"].sum(1))
+    separators = (numbers == ours.vocabulary.index("[SEP]")).sum(1)
+    assert (separators[lengths < length] == 3).all()
+    assert separators.min() >= 1
+
+
 def test_a_vocabulary_file_as_it_is_published(tmp_path):
     """Unused lines before the special pieces, odd characters that are no line ends, either line end."""
     pieces = ["[PAD]", "[unused0]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "\u2028", "cup", "##s"]

@@ -27,6 +27,8 @@ Pair: TypeAlias = tuple[str, str]
 
 VERSION = 1
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+SEPARATOR = "[SEP]"
+"""The piece after a text, and between the parts of texts that are encoded as one (`Tokenizer.encode_joined`)."""
 PADDING = ("[PAD]", "<pad>", "<|endoftext|>")
 """Names of padding in other models' vocabularies."""
 VACUOUS_TEXT = "This is an image."
@@ -146,33 +148,33 @@ class Tokenizer:
     def encode_joined(self, texts: Sequence[str], pairs: Sequence[str], length: int) -> tuple[Numbers, Numbers]:
         """Encode texts that are each followed by [SEP] and a pair, as one text that is truncated at its end.
 
+        A text may have several parts, with "[SEP]" between them.
+
         >>> pieces = Tokenizer((*SPECIAL, "red", "cup", "##s"))
         >>> pieces.encode_joined(["Red cups"], ["cups"], 6)[0].tolist()
         [[2, 5, 6, 7, 3, 3]]
         """
         if self.rules:  # another model's rules say themselves what comes between two texts
-            numbers, lengths, _ = self.encode_pairs(texts, pairs, length)
+            plain = [text.replace(f" {SEPARATOR} ", " ") for text in texts]
+            numbers, lengths, _ = self.encode_pairs(plain, pairs, length)
             return numbers, lengths
         _check_pairs(texts, pairs)
-        first, ends = self.encode(texts, length)
-        second, more = self.encode(pairs, length)
-        keep = np.minimum(ends + more - 1, length)  # the [CLS] of the pair falls away
-        at = np.arange(length, dtype=np.int32)
-        source = np.take_along_axis(second, np.clip(at - ends[:, None] + 1, 0, length - 1), axis=1)
-        numbers = np.where(at < ends[:, None], first, source)
-        numbers[at >= keep[:, None]] = self.pad
-        numbers[np.arange(len(numbers)), keep - 1] = self.vocabulary.index("[SEP]")
-        return numbers, keep.astype(np.int32)
+        joined = [f"{text} {SEPARATOR} {pair}" for text, pair in zip(texts, pairs, strict=True)]
+        numbers, lengths, _ = self._encode(joined, length, least=2, backend=self._separating)
+        return numbers, lengths
 
-    def _encode(self, texts: Sequence[Any], length: int, least: int) -> tuple[Numbers, Numbers, Numbers]:
+    def _encode(
+        self, texts: Sequence[Any], length: int, least: int, backend: Backend | None = None
+    ) -> tuple[Numbers, Numbers, Numbers]:
         """The pieces of texts, or of pairs, their lengths, and where a second segment begins."""
         if length < least:
             raise UserError(f"a length of {length} leaves no room for text: it needs more than {least}")
         numbers = np.full((len(texts), length), self.pad, np.int32)
         lengths, second = np.zeros(len(texts), np.int32), np.zeros(len(texts), np.int32)
-        self._backend.enable_truncation(length)
+        backend = backend or self._backend
+        backend.enable_truncation(length)
         for start in range(0, len(texts), _CHUNK):
-            for row, found in enumerate(self._backend.encode_batch_fast(texts[start : start + _CHUNK]), start):
+            for row, found in enumerate(backend.encode_batch_fast(texts[start : start + _CHUNK]), start):
                 lengths[row] = len(found.ids)
                 second[row] = lengths[row] - sum(found.type_ids)
                 numbers[row, : lengths[row]] = found.ids
@@ -198,6 +200,13 @@ class Tokenizer:
         return number
 
     @cached_property
+    def _separating(self) -> Backend:
+        """The library's object for texts that contain separators."""
+        backend = self._own_pieces()
+        backend.add_special_tokens([SEPARATOR])
+        return backend
+
+    @cached_property
     def _backend(self) -> Backend:
         import tokenizers
 
@@ -205,6 +214,11 @@ class Tokenizer:
             found: Backend = tokenizers.Tokenizer.from_str(self.rules)
             found.no_padding()
             return found
+        return self._own_pieces()
+
+    def _own_pieces(self) -> Backend:
+        import tokenizers
+
         numbers = {piece: number for number, piece in enumerate(self.vocabulary)}
         backend = tokenizers.Tokenizer(tokenizers.models.WordPiece(numbers, unk_token="[UNK]"))
         backend.normalizer = tokenizers.normalizers.BertNormalizer(lowercase=True)

@@ -13,6 +13,9 @@ from holdfast.bench.calibration import CalibrationCase, all_cases, calibration
 from holdfast.benchmarks.climb import paper
 from holdfast.benchmarks.climb.benchmark import Climb
 from holdfast.benchmarks.climb.paper import TASKS
+from holdfast.benchmarks.climb.runs import RunsAtScale
+from holdfast.benchmarks.climb.tables import sheet
+from holdfast.benchmarks.climb.transfer import LowShotRun
 from holdfast.data.table import Shared
 from holdfast.engine.files import write_json
 from holdfast.errors import UserError
@@ -22,6 +25,7 @@ from holdfast.experiments.request import Request
 from holdfast.experiments.runner import complete
 from holdfast.experiments.store import Record, Store
 from holdfast.papers import table
+from holdfast.reports.tables import shown_measures
 from holdfast.types import Score, Stage, Training, Wants
 from smallest import make_learner, prepare, run, trained
 
@@ -113,6 +117,47 @@ def test_a_task_alone_is_the_task_of_the_sequence():
     assert alone.data.targets(first.train).tolist() == whole.data.targets(last.train).tolist()
     one, other = (s.data.fetch(stage.train, "cpu").parts[0] for s, stage in ((alone, first), (whole, last)))
     assert all(torch.equal(one.inputs[name], other.inputs[name]) for name in ("image", "text", "text_length"))
+
+
+def test_vcr_qar_is_learned_where_an_order_names_it_and_nowhere_else(tmp_path):
+    store = Store(tmp_path)
+    asked = request("er", order="vcr>vcr-qar", benchmark__scored=40)
+    direct = Climb(order="vcr>vcr-qar").needs("er")
+    assert dict(direct["direct/vcr-qar"].change) == {"algorithm": "finetune", "order": "vcr-qar"}
+    record = run(prepare(asked), store)
+    directs = {name: run(prepare(request(order=name, benchmark__scored=40)), store) for name in ("vcr", "vcr-qar")}
+    others = {f"direct/{name}": other.scores for name, other in directs.items()}
+    assert {score.name for score in record.scores} == {"vcr", "vcr-qar"}
+    assert record.chance == {"vcr": 0.25, "vcr-qar": 0.25}
+    after, alone = (
+        next(s.score for s in log if (s.name, s.split, s.stage) == ("vcr-qar", "test", stage))
+        for log, stage in ((record.scores, 2), (others["direct/vcr-qar"], 1))
+    )
+    assert record.summary["vcr-qar"] == after
+    share = Climb.shares(record.scores, others)["knowledge_transfer"]["vcr-qar"]
+    assert (share.change, share.base) == pytest.approx((after - alone, alone - 0.25))
+    assert "vcr-qar" in shown_measures([record, directs["vcr"]])
+    assert "vcr-qar" not in shown_measures([directs["vcr"]]), "other runs' tables have no column for it"
+    runs = RunsAtScale([record, *directs.values()])
+    assert all("vcr-qar" not in sheet(number, runs).columns for number in ("8", "9a", "9b")), (
+        "the paper has no such task"
+    )
+
+
+def test_the_extra_task_trains_and_starts_low_shot_runs_like_the_task_it_resembles():
+    assert all(paper.training("vcr-qar", scale) == paper.training("vcr", scale) for scale in ("tiny", "paper"))
+    whole = Climb(scale="tiny", order="vcr-qar>vcr>nlvr2").setup(WANTS)
+    assert [len(stage.train) for stage in whole.stream.stages[:2]] == [160, 160]
+    assert Climb(order="vcr>vcr-qar").reads() == ("vcr",)
+    few = {
+        each.task
+        for name in Climb(order="vcr>vcr-qar", downstream=True).needs("er")
+        if (each := LowShotRun.parse(name))
+    }
+    assert "imdb" in few
+    assert "vcr-qar" not in few, "low-shot runs learn the paper's tasks"
+    joined = Climb(order="vcr-qar").joined([Climb(order="vcr-qar"), Climb(order="nlvr2")])
+    assert joined.order == "nlvr2>vcr-qar"
 
 
 def test_the_direct_runs_are_needed_once_by_all():

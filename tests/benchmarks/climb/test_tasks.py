@@ -22,7 +22,7 @@ from holdfast.benchmarks.climb.tasks import (
     vocabulary_file,
 )
 from holdfast.benchmarks.synthetic import world
-from holdfast.data.text import Tokenizer
+from holdfast.data.text import Tokenizer, neutral_text
 from holdfast.errors import UserError
 from holdfast.metrics import normalise_answer, vqa_accuracy, vqa_score
 from holdfast.papers import table
@@ -124,6 +124,49 @@ def test_questions_of_vcr_come_with_neutral_names_and_each_answer(place):
     assert "[" not in read_back
     plain = [token.lower() for token in record["question"] if isinstance(token, str) and token.isalpha()]
     assert set(plain) <= set(read_back.split())
+
+
+def test_vcr_qar_asks_for_the_reason_of_the_right_answer(place):
+    """Against the official file: "question [SEP] right answer [SEP] reason", and which reason is right."""
+    words = vocabulary_file(WANTS, place)
+    pieces = Tokenizer.load(words)
+    split = read("vcr-qar", "test", place, vocabulary=words, fit=FIT)
+    records = {record["annot_id"]: record for record in lines(world("vcr", "tiny") / "val.jsonl")}
+    assert split.ids.tolist() == list(listing("vcr", "test", place).ids), "the same questions as vcr's"
+    assert split.table.targets.tolist() == [records[name]["rationale_label"] for name in split.ids]
+    assert split.table.targets.tolist() != [records[name]["answer_label"] for name in split.ids]
+
+    def neutral(tokens, record):
+        return neutral_text([tuple(t) if isinstance(t, list) else t for t in tokens], record["objects"])
+
+    for row, name in enumerate(split.ids[:20].tolist()):
+        record = records[name]
+        answer = record["answer_choices"][record["answer_label"]]
+        before = f"{neutral(record['question'], record)} [SEP] {neutral(answer, record)}"
+        reasons = [neutral(tokens, record) for tokens in record["rationale_choices"]]
+        column = split.table.inputs["text"][row]
+        expected, lengths = pieces.encode_joined([before] * 4, reasons, column.shape[-1])
+        assert column.tolist() == expected.tolist()
+        assert split.table.inputs["text_length"][row].tolist() == lengths.tolist()
+        if lengths.max() < 40:
+            assert (expected == pieces.vocabulary.index("[SEP]")).sum(1).tolist() == [3] * 4
+    assert split.table.inputs["text_length"].max() <= 40
+    assert task_of("vcr-qar", place).chance == 1 / 4
+
+
+def test_the_extra_task_has_its_own_labels_and_leaves_the_words_alone(place):
+    """The two tasks read the same files, so their lists must not be taken for one another's."""
+    own, theirs = (listing(name, "validation", place) for name in ("vcr-qar", "vcr"))
+    assert (own.ids, own.groups, own.pictures) == (theirs.ids, theirs.groups, theirs.pictures)
+    assert own.labels != theirs.labels
+    assert set(paper.EXTRA).isdisjoint(TASKS)
+    asked = next(place.source("vcr-qar").examples("val"))
+    named = {n for tokens in (asked.extra["question"], *asked.extra["answer_choices"]) for n in _numbers(tokens)}
+    assert set(NamedBoxes()(asked).numbers) == named
+
+
+def _numbers(tokens):
+    return [number for token in tokens if not isinstance(token, str) for number in token]
 
 
 def test_only_the_boxes_that_are_named_are_drawn():

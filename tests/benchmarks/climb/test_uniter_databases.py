@@ -99,6 +99,20 @@ def test_a_question_of_vcr_has_the_boxes_of_its_objects_and_then_the_detected_on
             assert part.inputs["boxes"][row][:count].numpy() == pytest.approx(boxes, abs=1e-6)
 
 
+def test_vcr_qar_sees_the_regions_of_vcr(databases):
+    place = Place(scale="tiny")
+    words = vocabulary_file(Wants(), place)
+    found = []
+    for name in ("vcr", "vcr-qar"):
+        splits = [read(name, part, place, vocabulary=words, fit={"pictures": False}) for part in PARTS]
+        found.append([split.table.inputs for split in with_regions(name, splits, place, str(databases))])
+    for one, other in zip(*found, strict=True):
+        for column in ("regions", "boxes", "region_count"):
+            assert torch.equal(one[column].index, other[column].index)
+            assert torch.equal(one[column].values, other[column].values)
+    Climb(scale="tiny", order="vcr-qar", features=str(databases)).check(Wants(sees="regions"))
+
+
 def test_features_are_found_among_the_official_files(databases, tmp_path):
     (tmp_path / "vcr").symlink_to(world("vcr", "tiny"))
     for name in ("vqav2", "nlvr2", "snli_ve"):

@@ -12,7 +12,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from holdfast.benchmarks.base import Benchmark, Measure, Need, Setup
 from holdfast.benchmarks.climb import paper, protocol, transfer
-from holdfast.benchmarks.climb.paper import TASKS
+from holdfast.benchmarks.climb.paper import KNOWN, TASKS
 from holdfast.benchmarks.climb.regions import region_inputs, sight, with_regions
 from holdfast.benchmarks.climb.stream import PARTS, chosen, layouts, task_order
 from holdfast.benchmarks.climb.tasks import Part, Place, check_files, read, task_of, vocabulary_file
@@ -51,7 +51,7 @@ class Climb(Benchmark):
     """How much data, and how large the pictures: from tiny (seconds) to paper (the official sizes)."""
     order: str = ""
     """Tasks with `>` between them, or 1, 2 or 3 for the paper's orders; empty: the first of these. A single task is
-    learned on its own."""
+    learned on its own. Beyond the paper's four tasks there is vcr-qar: VCR's question and answer, with four reasons."""
     train: Annotated[int, Between(8)] | None = None
     """Use at most N training examples of each task; by default all, but at tiny and small few enough for minutes."""
     scored: Annotated[int, Between(8)] | None = None
@@ -106,13 +106,13 @@ class Climb(Benchmark):
     def reads(self) -> tuple[str, ...]:
         """The dataset of each task, and the features if they come from files."""
         features = ["region_features"] if self.features else []
-        return (*(TASKS[name].dataset for name in task_order(self.order)), *features)
+        return (*dict.fromkeys(KNOWN[name].dataset for name in task_order(self.order)), *features)
 
     def joined(self, others: Sequence[Benchmark]) -> Climb:
         """The benchmark with the tasks of all runs that differ from this one only in their order and needs."""
         alike = [other for other in others if isinstance(other, Climb) and other._alone() == self._alone()]
         names = {name for other in alike for name in task_order(other.order)}
-        return replace(self, order=">".join(name for name in TASKS if name in names)) if names else self
+        return replace(self, order=">".join(name for name in KNOWN if name in names)) if names else self
 
     def check(self, wants: Wants) -> None:
         """Refuse a model that sees something else, and files that are not there."""
@@ -125,7 +125,9 @@ class Climb(Benchmark):
         place, names = Place(self.data, self.scale, self.skip_bad), task_order(self.order)
         features = self._sight(wants)
         if not self.data:
-            worlds([TASKS[name].dataset for name in (names if wants.vocabulary else TASKS)], self.scale)
+            worlds(
+                list(dict.fromkeys(KNOWN[name].dataset for name in (names if wants.vocabulary else TASKS))), self.scale
+            )
         side = wants.side or SIDES[self.scale]
         words = vocabulary_file(wants, place)
         fit = {"pictures": False} if features else paper.fit(side, self.scale)
@@ -165,7 +167,7 @@ class Climb(Benchmark):
         place, names = Place(self.data, self.scale, self.skip_bad), task_order(self.order)
         own = [whole.splits[name] for name in names]
         splits = [split for task in own for split in task]
-        inputs = replace(whole.inputs, images=max(TASKS[name].images for name in names))
+        inputs = replace(whole.inputs, images=max(KNOWN[name].images for name in names))
         if whole.regions:
             inputs = region_inputs(inputs, splits)
         found = layouts(names, [[len(split.table) for split in task] for task in own])
@@ -176,7 +178,7 @@ class Climb(Benchmark):
             Stream(tuple(each.stage(paper.training(each.name, self.scale)) for each in found)),
             Protocol(tuple(sets), initial=True),
             inputs,
-            chance={name: TASKS[name].chance for name in names},
+            chance={name: KNOWN[name].chance for name in names},
             problems=tuple(problem for split in splits for problem in split.problems),
             whole=whole,
             keep_stages=True,
@@ -212,5 +214,5 @@ class Climb(Benchmark):
 
     def _limit(self, name: str, part: Part) -> int | None:
         own = self.train if part == "train" else self.scored
-        budget = paper.BUDGETS.get(self.scale, {}).get(name)
+        budget = paper.BUDGETS.get(self.scale, {}).get(KNOWN[name].model)
         return getattr(budget, part, None) if own is None else own

@@ -29,7 +29,7 @@ import numpy as np
 
 from holdfast import metrics
 from holdfast.benchmarks.base import Measure, absent, score_matrix
-from holdfast.benchmarks.climb.paper import TASKS
+from holdfast.benchmarks.climb.paper import KNOWN
 from holdfast.metrics.pooling import Share, pool
 from holdfast.types import Score
 
@@ -37,7 +37,7 @@ DIRECT, JOINT = "direct/", "joint"
 """The names of the runs that measures need: `direct/vqav2` and so on, and the joint one."""
 _FEW = "the low-shot score of the pre-trained encoder"
 MEASURES = {
-    **{name: Measure(name, higher=True) for name in TASKS},
+    **{name: Measure(name, higher=True) for name in KNOWN},
     "knowledge_transfer": Measure("T_UK", higher=True, factor=1.0, pooled="the score of its direct run"),
     "forgetting_transfer": Measure(
         "T_F", higher=False, factor=1.0, pooled="the score right after its stage", relies_on="final_accuracy"
@@ -99,21 +99,21 @@ def shares(
 ) -> dict[str, dict[str, Share]]:
     """The contribution of each task to T_F and, if the direct runs of all tasks exist, to T_UK."""
     names, _, matrix = score_matrix(scores, split)
-    if not set(names) <= set(TASKS):
+    if not set(names) <= set(KNOWN):
         return {}
     found: dict[str, dict[str, Share]] = {}
     own, counts = learned(scores, split), _counts(scores, split)
     if matrix.shape[0] == matrix.shape[1] > 1:
         left = dict(zip(names, matrix[-1].tolist(), strict=True))
         found["forgetting_transfer"] = {
-            name: share(own[name] - left[name], own[name], counts[name], TASKS[name].chance) for name in names[:-1]
+            name: share(own[name] - left[name], own[name], counts[name], KNOWN[name].chance) for name in names[:-1]
         }
     if own and all(DIRECT + name in others for name in own):
         found["knowledge_transfer"] = {}
         for name, score in own.items():
             log = others[DIRECT + name]
             direct, count = learned(log, split)[name], _counts(log, split)[name]
-            found["knowledge_transfer"][name] = share(score - direct, direct, count, TASKS[name].chance)
+            found["knowledge_transfer"][name] = share(score - direct, direct, count, KNOWN[name].chance)
     return found
 
 
@@ -162,7 +162,7 @@ def transfers(scores: Sequence[Score], others: Mapping[str, Sequence[Score]], sp
         if (need := DIRECT + name) not in others:
             found[name] = absent(need)
             continue
-        direct, chance = learned(others[need], split)[name], TASKS[name].chance
+        direct, chance = learned(others[need], split)[name], KNOWN[name].chance
         found[name] = unclear([direct], [_counts(others[need], split)[name]], chance) or metrics.knowledge_transfer(
             score, direct, chance
         )
@@ -176,7 +176,7 @@ def forgettings(scores: Sequence[Score], split: str = "test") -> dict[tuple[str,
         return {}
     counts, found = _counts(scores, split), dict[tuple[str, str], float]()
     for j, task in enumerate(names):
-        was, chance = float(matrix[j, j]), TASKS[task].chance
+        was, chance = float(matrix[j, j]), KNOWN[task].chance
         doubt = unclear([was], [counts[task]], chance)
         for i in range(j + 1, len(names)):
             found[task, names[i]] = doubt or metrics.forgetting_transfer(was, matrix[i, j], chance)

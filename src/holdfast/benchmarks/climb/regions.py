@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from holdfast.benchmarks.climb.paper import TASKS
+from holdfast.benchmarks.climb.paper import KNOWN
 from holdfast.benchmarks.climb.stream import PARTS
 from holdfast.benchmarks.climb.tasks import Place, listing, official, picture_names
 from holdfast.benchmarks.source import features_within, open_source, place_of
@@ -81,7 +81,7 @@ def sight(names: Collection[str], wants: Wants, scale: str, features: str, data:
     if features:
         source = open_source("region_features", data=features)
         for name in names:
-            check_any(source.folder, FILES[name], of=name)
+            check_any(source.folder, FILES[KNOWN[name].model], of=KNOWN[name].model)
     return features
 
 
@@ -149,6 +149,8 @@ def boxes() -> Tensor:
 
 def _with_features(name: str, splits: Sequence[PreparedSplit], place: Place, features: str) -> list[PreparedSplit]:
     """Map only each part's own stretch of the features, which are stored in the order of the parts."""
+    images = KNOWN[name].images
+    name = KNOWN[name].model
     files, source = open_source("region_features", data=features), place.source(name)
     lists = [listing(name, part, place) for part in PARTS]
     shown = {example: names for each in lists for example, names in zip(each.ids, each.pictures, strict=True)}
@@ -164,7 +166,7 @@ def _with_features(name: str, splits: Sequence[PreparedSplit], place: Place, fea
     made = []
     for split, part in zip(splits, pictures, strict=True):
         own = found.stretch(picture for names in part for picture in names)
-        columns = own.columns(part if TASKS[name].images > 1 else [only for (only,) in part])
+        columns = own.columns(part if images > 1 else [only for (only,) in part])
         made.append(replace(split, table=replace(split.table, inputs={**split.table.inputs, **columns})))
     return made
 

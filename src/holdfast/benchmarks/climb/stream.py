@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from holdfast.benchmarks.climb import paper
-from holdfast.benchmarks.climb.paper import TASKS
+from holdfast.benchmarks.climb.paper import KNOWN
 from holdfast.benchmarks.climb.tasks import Part, Place, listing
 from holdfast.data.sampling import low_shot
 from holdfast.errors import UserError, nearest
@@ -26,8 +26,8 @@ def task_order(order: str) -> tuple[str, ...]:
     known = {str(number): each for number, each in enumerate(paper.ORDERS, 1)}
     names = tuple(word.strip().replace("_", "-") for word in known.get(order or "1", order).split(">"))
     for name in names:
-        if name not in TASKS:
-            raise UserError(f"order is {order!r}, and there is no task {name!r}: {nearest(name, [*TASKS, *known])}")
+        if name not in KNOWN:
+            raise UserError(f"order is {order!r}, and there is no task {name!r}: {nearest(name, [*KNOWN, *known])}")
     if len(set(names)) < len(names):
         raise UserError(f"order is {order!r}: each task may occur only once, as in {paper.ORDERS[0]}")
     return names

@@ -1,4 +1,4 @@
-"""The four tasks: what each one is, where its examples come from, and how they become a table.
+"""The tasks: what each one is, where its examples come from, and how they become a table.
 
 | task    | train         | validation           | test  | question                           | score     |
 |---------|---------------|----------------------|-------|------------------------------------|-----------|
@@ -6,6 +6,7 @@
 | nlvr2   | train         | dev                  | test1 | is it true of two pictures?        | accuracy  |
 | snli-ve | train         | dev                  | test  | does it follow from the picture?   | accuracy  |
 | vcr     | train, cut    | a tenth of its train | val   | which of four answers              | accuracy  |
+| vcr-qar | as of vcr     | as of vcr            | val   | which of four reasons for the answer | accuracy |
 
 The official test splits of VQAv2 and VCR have no labels. The paper reports on their val, so that is the test split,
 and validation data is split off train by whole pictures (for VCR, by whole films).
@@ -25,7 +26,7 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 
 from holdfast.benchmarks.climb import paper
-from holdfast.benchmarks.climb.paper import TASKS
+from holdfast.benchmarks.climb.paper import KNOWN, TASKS
 from holdfast.benchmarks.source import Source, check_splits, open_source, place_of, within
 from holdfast.benchmarks.splits import PreparedSplit, prepare_split
 from holdfast.benchmarks.vocabulary import PIECES, word_pieces
@@ -34,7 +35,7 @@ from holdfast.data import text
 from holdfast.data.images import LINE_WIDTH, Drawing
 from holdfast.data.prepared import class_numbers
 from holdfast.data.sampling import answer_vocabulary, cut, soft_answers
-from holdfast.data.text import neutral_text
+from holdfast.data.text import SEPARATOR, neutral_text
 from holdfast.data.text import train as train_pieces
 from holdfast.datasets.base import Reading
 from holdfast.metrics import normalise_answer
@@ -103,12 +104,12 @@ class NamedBoxes:
 
 def task_of(name: str, place: Place) -> Task:
     """The task of this name, with its own head."""
-    facts = TASKS[name]
+    facts = KNOWN[name]
     if name == "vqav2":
         count = len(answers(place))
         prior = 0.0 if place.scale == "paper" else math.log(count)  # the paper has none, but a hundred times the steps
         return SoftLabel(name, head=name, outputs=count, chance=facts.chance, prior=prior)
-    if name == "vcr":
+    if facts.model == "vcr":
         return Choose(name, head=name, outputs=facts.outputs, chance=facts.chance)
     return Classify(name, head=name, outputs=facts.outputs, chance=facts.chance, images=facts.images)
 
@@ -136,7 +137,8 @@ def read(
     if name == "vqav2":
         found = answers(place)
         target, kept = soft_targets(found), f"{kept}/{_digest(found)}"
-    if name == "vcr":
+    asks_vcr = KNOWN[name].model == "vcr"
+    if asks_vcr:
         fit = {key: value for key, value in fit.items() if key != "decode"} | {"drawing": NamedBoxes()}
     return prepare_split(
         source,
@@ -149,7 +151,7 @@ def read(
         kept=f"{part}/{kept}",
         tokenizer=words,
         length=min(longest, length),
-        joined=name == "vcr",  # in CLiMB's code question and answer are one text, with [SEP] between them
+        joined=asks_vcr,  # in CLiMB's code question and answer are one text, with [SEP] between them
         **fit,
     )
 
@@ -157,7 +159,7 @@ def read(
 def check_files(name: str, place: Place) -> None:
     """Raise a UserError if official files of a task, or one of its splits, are not there."""
     if place.data:
-        facts = TASKS[name]
+        facts = KNOWN[name]
         check_splits(place.source(name), *dict.fromkeys(("train", facts.validation or "train", facts.test)))
 
 
@@ -167,14 +169,14 @@ def official(name: str, part: Part) -> str:
     >>> official("nlvr2", "validation"), official("vcr", "validation"), official("vcr", "test")
     ('dev', 'train', 'val')
     """
-    facts = TASKS[name]
+    facts = KNOWN[name]
     return {"train": "train", "validation": facts.validation or "train", "test": facts.test}[part]
 
 
 def listing(name: str, part: Part, place: Place) -> Listing:
     """The examples of a part."""
     found = _listing(name, official(name, part), place)
-    if TASKS[name].validation or part == "test":
+    if KNOWN[name].validation or part == "test":
         return found
     rest, held = cut(found.ids, share=VALIDATION_SHARE, count=VALIDATION_MOST, groups=found.groups)
     rows = held if part == "validation" else rest
@@ -226,7 +228,7 @@ def picture_names(name: str, example: Example) -> tuple[str, ...]:
     if name == "nlvr2":
         pair, _, _ = example.id.rpartition("-")
         return f"{pair}-img0", f"{pair}-img1"
-    key = {"vqav2": "image_id", "snli-ve": "Flickr30K_ID", "vcr": "img_id"}[name]
+    key = {"vqav2": "image_id", "snli-ve": "Flickr30K_ID", "vcr": "img_id"}[KNOWN[name].model]
     return (str(example.extra.get(key, example.id)),)
 
 
@@ -247,7 +249,8 @@ def _texts(source: Source, split: str) -> Iterator[str]:
     """Each text at the length that a model reads: a question precedes each of its answers."""
     for example in source.examples(split):
         if example.choices:
-            yield from (f"{example.text} . {choice}" for choice in example.choices)  # the point represents its [SEP]
+            before = example.text.replace(SEPARATOR, ".")  # a point represents each separator: it is one piece as well
+            yield from (f"{before} . {choice}" for choice in example.choices)
         else:
             yield example.text
 
@@ -257,7 +260,8 @@ def _listing(name: str, split: str, place: Place) -> Listing:
     source = place.source(name)
 
     def find() -> Listing:
-        path = place_of("tables", f"list of {split}", [source], modules=[__name__]).with_suffix(".json")
+        what = f"list of {split}" if name in TASKS else f"list of {split}, {name}"  # its labels are others
+        path = place_of("tables", what, [source], modules=[__name__]).with_suffix(".json")
         if not is_intact(path):
             rows = [(e.id, str(e.target), _group(e), picture_names(name, e)) for e in source.examples(split)]
             _publish(path, lambda file: file.write_text(json.dumps(list(zip(*rows, strict=True))), encoding="utf-8"))
@@ -289,18 +293,19 @@ def _group(example: Example) -> str:
 
 
 def _source(name: str, place: Place) -> Source:
-    dataset = TASKS[name].dataset
+    dataset = KNOWN[name].dataset
     source = open_source(
         dataset, data=within(dataset, place.data) or place.data, scale=place.scale, skip_bad=place.skip_bad
     )
-    if name != "vcr":
+    change = {"vcr": _with_names, "vcr-qar": _with_reasons}.get(name)
+    if change is None:
         return source
     official_read = source.dataset.read
 
-    def with_names(folder: Path, split: str, reading: Reading) -> Iterator[Example]:
-        return map(_with_names, official_read(folder, split, reading))
+    def changed(folder: Path, split: str, reading: Reading) -> Iterator[Example]:
+        return map(change, official_read(folder, split, reading))
 
-    return replace(source, dataset=replace(source.dataset, read=with_names))
+    return replace(source, dataset=replace(source.dataset, read=changed))
 
 
 def _with_names(example: Example) -> Example:
@@ -308,3 +313,13 @@ def _with_names(example: Example) -> Example:
     extra = example.extra
     choices = tuple(neutral_text(tokens, extra["objects"]) for tokens in extra["answer_choices"])
     return replace(example, text=neutral_text(extra["question"], extra["objects"]), choices=choices)
+
+
+def _with_reasons(example: Example) -> Example:
+    """A question of VCR with its right answer, and the four reasons to choose from; only their boxes are drawn."""
+    extra = example.extra
+    answer = extra["answer_choices"][extra["answer_label"]]
+    text = f" {SEPARATOR} ".join(neutral_text(tokens, extra["objects"]) for tokens in (extra["question"], answer))
+    choices = tuple(neutral_text(tokens, extra["objects"]) for tokens in extra["rationale_choices"])
+    shown = {**extra, "question": (*extra["question"], *answer), "answer_choices": extra["rationale_choices"]}
+    return replace(example, target=extra["rationale_label"], text=text, choices=choices, extra=shown)

@@ -225,7 +225,8 @@ def guessing(scores: Sequence[Score]) -> float:
 
 def _after_each(order: Sequence[str], scale: str) -> Iterator[LowShotRun]:
     for stage in range(1, len(order) + 1):
-        for task in (*order[stage:], *MODALITIES["language"], *MODALITIES["vision"]):
+        later = [task for task in order[stage:] if task in MODALITIES["multimodal"]]
+        for task in (*later, *MODALITIES["language"], *MODALITIES["vision"]):
             for shots in levels(task, scale):
                 for sample in range(SAMPLES if modality(task) == "language" else 1):
                     yield LowShotRun(stage, task, shots, sample)
