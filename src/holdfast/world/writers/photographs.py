@@ -53,7 +53,8 @@ class Photographs:
     def counts(self, scale: str) -> tuple[int, dict[str, int], int]:
         """Classes, images of a class in each split, and the side of a picture."""
         most, first, other, side = at_scale(COUNTS, scale)
-        each = {split: first if place == 0 else other for place, split in enumerate(self.splits)}
+        usual = [first, *[other] * len(self.splits)]
+        each = {split: min(count, own) for (split, own), count in zip(self.splits.items(), usual, strict=False)}
         return min(most, self.classes), dict(self.splits) if scale == "paper" else each, side
 
     def amount(self, scale: str) -> Amount:
