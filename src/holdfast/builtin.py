@@ -154,6 +154,7 @@ ALGORITHMS: dict[str, Line] = {
     "adapters": Line("holdfast.algorithms.adapters:Adapters", "small bottlenecks for each head; the encoder is frozen"),
     "lora": Line("holdfast.algorithms.lora:LowRank", "low-rank additions for each head; the encoder is frozen"),
     "l2p": Line("holdfast.algorithms.l2p:L2P", "prompts of a pool for each example, by the nearest keys"),
+    "o-lora": Line("holdfast.algorithms.o_lora:OLora", "merged low-rank updates in orthogonal subspaces"),
     "adapter-library": Line(
         "holdfast.algorithms.adapter_library:AdapterLibrary", "adapters for each stage, chosen for each example"
     ),
@@ -186,6 +187,8 @@ ALGORITHMS: dict[str, Line] = {
     "zscl": Line(
         "holdfast.algorithms.zscl:Zscl", "the first model teaches on reference data, and weights are averaged"
     ),
+    "ties": Line("holdfast.algorithms.ties:Ties", "averages the large changes of the stages where signs agree"),
+    "magmax": Line("holdfast.algorithms.magmax:MagMax", "each weight takes its largest change over the stages"),
     "agem": Line(
         "holdfast.algorithms.agem:AGem", "steps that would raise the loss of kept examples are projected", ("a-gem",)
     ),

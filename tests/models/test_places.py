@@ -102,7 +102,11 @@ def test_a_low_rank_update_is_one_of_the_weights(kind):
             for name, update in block.added["one"].items():
                 own.linear[name].weight += 0.7 * update.up.weight @ update.down.weight
         torch.testing.assert_close(model(IMAGE, "one"), merged(IMAGE, "one"))
-    assert len(model.encoder.blocks()[0].added["one"]) == 2, "attention's own output layer is never called"
+    for block in model.encoder.blocks():
+        block.merge("one")
+    model.remove("one")
+    torch.testing.assert_close(model(IMAGE, "one"), merged(IMAGE, "one"))
+    assert len(model.encoder.blocks()[0].low_rank(2)) == 2, "attention's own output layer is never called"
 
 
 def test_an_adapter_adapts_what_a_layer_gives():

@@ -24,9 +24,11 @@ if TYPE_CHECKING:
     from holdfast.algorithms.l2p import L2P
     from holdfast.algorithms.lora import LowRank
     from holdfast.algorithms.lwf import LwF
+    from holdfast.algorithms.magmax import MagMax
     from holdfast.algorithms.mas import MAS
     from holdfast.algorithms.mir import Mir
     from holdfast.algorithms.mntdp import Mntdp
+    from holdfast.algorithms.o_lora import OLora
     from holdfast.algorithms.ranpac import RanPAC
     from holdfast.algorithms.rehearsal import Rehearsal
     from holdfast.algorithms.replay import Replay
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from holdfast.algorithms.si import SI
     from holdfast.algorithms.simplecil import SimpleCil
     from holdfast.algorithms.slda import SLDA
+    from holdfast.algorithms.ties import Ties
     from holdfast.algorithms.wa import WeightAlignment
     from holdfast.algorithms.wise_ft import WiseFT
     from holdfast.algorithms.zscl import Zscl
@@ -55,13 +58,16 @@ _PLACES = {
     "LowRank": "lora",
     "LwF": "lwf",
     "MAS": "mas",
+    "MagMax": "magmax",
     "Mir": "mir",
     "Mntdp": "mntdp",
+    "OLora": "o_lora",
     "Rehearsal": "rehearsal",
     "Replay": "replay",
     "RpsNet": "rpsnet",
     "SI": "si",
     "TRAITS": "base",
+    "Ties": "ties",
     "ICarl": "icarl",
     "RanPAC": "ranpac",
     "SimpleCil": "simplecil",
@@ -94,13 +100,16 @@ __all__ = [
     "ICarl",
     "LowRank",
     "LwF",
+    "MagMax",
     "Mir",
     "Mntdp",
+    "OLora",
     "RanPAC",
     "Rehearsal",
     "Replay",
     "RpsNet",
     "SimpleCil",
+    "Ties",
     "WeightAlignment",
     "WiseFT",
     "Zscl",

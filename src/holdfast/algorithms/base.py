@@ -23,6 +23,7 @@ TRAITS: Mapping[str, str] = {
     "encoder-per-stage": "keeps an encoder, or parts of one, for each stage",
     "encoder-per-head": "gives each head an encoder, or parts of one, of its own",
     "adds-to-blocks": "adds modules to the transformer blocks",
+    "sets-weights": "sets the weights between stages, by merging",
 }
 """What an algorithm can declare about itself, so that others can tell whether the two are compatible. In messages, the
 text follows the algorithm's name."""

@@ -35,7 +35,12 @@ class LowRank(AddedSets):
 
     def make(self, block: Attachable) -> nn.ModuleDict:
         """Its low-rank additions."""
-        made = block.low_rank(self.rank, self.scale / self.rank)
-        if not len(made):
-            raise UserError(f"{self.name} adds to linear layers, and a layer of this model has none: choose adapters")
-        return made
+        return additions(block, self.rank, self.scale / self.rank, self.name)
+
+
+def additions(block: Attachable, rank: int, scale: float, name: str) -> nn.ModuleDict:
+    """The low-rank additions to a block; raises a UserError if it has no place for them."""
+    made = block.low_rank(rank, scale)
+    if not len(made):
+        raise UserError(f"{name} adds to linear layers, and a layer of this model has none: choose adapters")
+    return made

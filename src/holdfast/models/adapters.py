@@ -42,7 +42,26 @@ class Adapter(nn.Module):
         return out
 
 
-class LowRankUpdate(nn.Module):
+class LowRankAddition(nn.Module, ABC):
+    """A low-rank addition to what one layer, or several side by side, give: scale x up (down x). It starts at zero."""
+
+    down: nn.Linear
+    rank: int
+
+    @abstractmethod
+    def ups(self) -> tuple[Tensor, ...]:
+        """The matrices (outputs, rank), one for each layer that has an addition."""
+
+    @abstractmethod
+    def product(self) -> Tensor:
+        """The addition to the weight of the layer."""
+
+    def directions(self) -> Tensor:
+        """What is read of the input for each matrix of `ups`: (matrices, rank, width)."""
+        return self.down.weight.view(-1, self.rank, self.down.in_features)
+
+
+class LowRankUpdate(LowRankAddition):
     """A low-rank addition to the queries and values of an attention: Hu et al. 2021. It starts at zero."""
 
     def __init__(self, width: int, inner: int, rank: int, scale: float = 1.0) -> None:
@@ -57,6 +76,15 @@ class LowRankUpdate(nn.Module):
         query, value = self.down(x).split(self.rank, dim=-1)
         query, value = query @ self.up_query.T, value @ self.up_value.T
         return torch.cat([query, torch.zeros_like(query), value], dim=-1) * self.scale
+
+    def ups(self) -> tuple[Tensor, ...]:
+        """Those of queries and of values."""
+        return self.up_query, self.up_value
+
+    def product(self) -> Tensor:
+        """The addition to the projection's weight, whose rows are queries, keys and values."""
+        query, value = (up @ down for up, down in zip(self.ups(), self.directions(), strict=True))
+        return torch.cat([query, torch.zeros_like(query), value]) * self.scale
 
 
 class Attachable(nn.Module, ABC):
@@ -76,6 +104,25 @@ class Attachable(nn.Module, ABC):
     @abstractmethod
     def low_rank(self, rank: int, scale: float) -> nn.ModuleDict:
         """A new set of low-rank updates, by the names of the layers that they update; empty if there are none."""
+
+    @abstractmethod
+    def updated(self) -> Mapping[str, nn.Linear]:
+        """The layers that low-rank updates add to, by the names of the modules in a set."""
+
+    def updates(self, name: str) -> Mapping[str, LowRankAddition]:
+        """The low-rank updates of a set."""
+        found = self.added[name]
+        assert isinstance(found, nn.ModuleDict)
+        return {place: each for place, each in found.items() if isinstance(each, LowRankAddition)}
+
+    def merge(self, name: str) -> None:
+        """Merge a set of low-rank updates into the layers' own weights; the updates are then zero."""
+        layers = self.updated()
+        with torch.no_grad():
+            for place, update in self.updates(name).items():
+                layers[place].weight += update.product()
+                for up in update.ups():
+                    up.zero_()
 
     def adapters(self, reduction: int = 16, activation: Activation = "gelu") -> nn.ModuleDict:
         """A new set of adapters, each narrower by the factor `reduction` than what it adapts."""

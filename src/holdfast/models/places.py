@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
 from holdfast.models import prefixes
-from holdfast.models.adapters import Attachable
+from holdfast.models.adapters import Attachable, LowRankAddition
 
 SEVERAL = (nn.ModuleList, nn.Sequential)
 OUTPUT = "output"
@@ -150,20 +150,28 @@ def before(module: nn.Module, layers: Sequence[nn.Module], seen: Calls) -> tuple
     return stem, [parameter for parameter, slope in zip(loose, reached, strict=True) if slope is not None]
 
 
-class LowRankProduct(nn.Module):
+class LowRankProduct(LowRankAddition):
     """A low-rank addition to the output of a linear layer: Hu et al. 2021. It starts at zero."""
 
     def __init__(self, width: int, outputs: int, rank: int, scale: float) -> None:
         super().__init__()
         self.down = nn.Linear(width, rank, bias=False)
         self.up = nn.Linear(rank, outputs, bias=False)
-        self.scale = scale
+        self.rank, self.scale = rank, scale
         nn.init.zeros_(self.up.weight)
 
     def forward(self, x: Tensor) -> Tensor:
         """The addition for these vectors."""
         out: Tensor = self.up(self.down(x)) * self.scale
         return out
+
+    def ups(self) -> tuple[Tensor, ...]:
+        """Its only one."""
+        return (self.up.weight,)
+
+    def product(self) -> Tensor:
+        """The addition to the layer's weight."""
+        return self.up.weight @ self.down.weight * self.scale
 
 
 class HookedLayer(Attachable):
@@ -197,6 +205,10 @@ class HookedLayer(Attachable):
         """An update of each linear layer."""
         sizes = {name: (each.in_features, each.out_features) for name, each in self.linear.items()}
         return nn.ModuleDict({name: LowRankProduct(*size, rank, scale) for name, size in sizes.items()})
+
+    def updated(self) -> Mapping[str, nn.Linear]:
+        """Each linear layer that is called."""
+        return self.linear
 
     def attends(self) -> Mapping[str, prefixes.Widths]:
         """Each attention within the layer."""

@@ -131,6 +131,10 @@ class TransformerBlock(Attachable):
         width = self.attention.projection.in_features
         return nn.ModuleDict({"projection": LowRankUpdate(width, self.attention.inner, rank, scale)})
 
+    def updated(self) -> Mapping[str, nn.Linear]:
+        """The projection to queries, keys and values."""
+        return {"projection": self.attention.projection}
+
     def attends(self) -> Mapping[str, Widths]:
         """Its attention."""
         return {"prefix": (self.attention.inner, self.attention.inner)}
