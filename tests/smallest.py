@@ -84,6 +84,7 @@ OWN: dict[str, dict[str, Any]] = {
     "slda": {"slda.shrinkage": 0.1},
     "icarl": {"icarl.capacity": 24},
     "wa": {"wa.capacity": 24},
+    "coda-prompt": {"coda-prompt.pool": 8},
 }
 
 

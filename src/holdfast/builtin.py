@@ -154,6 +154,7 @@ ALGORITHMS: dict[str, Line] = {
     "adapters": Line("holdfast.algorithms.adapters:Adapters", "small bottlenecks for each head; the encoder is frozen"),
     "lora": Line("holdfast.algorithms.lora:LowRank", "low-rank additions for each head; the encoder is frozen"),
     "l2p": Line("holdfast.algorithms.l2p:L2P", "prompts of a pool for each example, by the nearest keys"),
+    "coda-prompt": Line("holdfast.algorithms.coda_prompt:CodaPrompt", "prompts as weighted sums of components"),
     "o-lora": Line("holdfast.algorithms.o_lora:OLora", "merged low-rank updates in orthogonal subspaces"),
     "adapter-library": Line(
         "holdfast.algorithms.adapter_library:AdapterLibrary", "adapters for each stage, chosen for each example"

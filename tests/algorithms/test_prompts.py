@@ -75,7 +75,7 @@ def test_only_prompts_keys_and_heads_learn():
     assert rest == {"prompt_keys"}
 
 
-@pytest.mark.parametrize("name", ["l2p"])
+@pytest.mark.parametrize("name", ["l2p", "coda-prompt"])
 def test_a_copy_of_the_model_chooses_by_its_own_keys(name):
     """A teacher, say, while the model itself goes on learning."""
     ready = prepared(name)
@@ -94,3 +94,77 @@ def test_a_copy_of_the_model_chooses_by_its_own_keys(name):
 def test_more_prompts_than_the_pool_has_are_refused():
     with pytest.raises(UserError, match=r"l2p\.top is 3, but the pool has 2"):
         trained(prepared("l2p", l2p__pool=2, l2p__top=3))
+
+
+CODA = {"coda-prompt__pool": 6, "coda-prompt__length": 2, "coda-prompt__layers": 1}
+
+
+def test_codas_prompt_is_the_weighted_sum_of_the_components_so_far():
+    """Those of two of three stages: the rest has no weight."""
+    ready = prepared("coda-prompt", benchmark__stages=3, **CODA)
+    learner, _ = trained(ready)
+    (algorithm,) = ready.algorithms
+    algorithm.load_state_dict(learner, {"begun": 2})
+    learner.model.eval()
+    keys, attention = learner.model.prompt_keys.detach()[0], learner.model.prompt_attention.detach()[0]
+    seen = set()
+    for row in range(4):
+        part = an_example(learner, ready, row)
+        output = learner.model(part.inputs, "patterns")
+        q = learner.model.bare(part.inputs)[0].detach()
+        weights = [length_one(q * attention[m]) @ length_one(keys[m]) for m in range(4)]
+        seen |= {round(weight.item(), 6) for weight in weights}
+        with torch.no_grad():
+            alone = copy.deepcopy(learner.model)
+            alone.choose = None
+            own = alone.encoder.blocks()[0].added["prompts"]["prefix"]
+            own.fixed = 0
+            for name in ("key", "value"):
+                mixed = sum(weight * pool for weight, pool in zip(weights, getattr(own, name), strict=False))
+                setattr(own, name, torch.nn.Parameter(mixed[None]))
+            assert_close(alone(part.inputs, "patterns"), output)
+    assert len(seen) > 8
+
+
+def test_codas_loss_is_the_distance_from_orthogonal_components():
+    ready = prepared("coda-prompt", **CODA, **{"coda-prompt__strength": 0.3})
+    learner, _ = trained(ready)
+    (algorithm,) = ready.algorithms
+    batch = learner.fetch(ready.setup.stream.stages[0].train[:3])
+    prefix = learner.model.encoder.blocks()[0].added["prompts"]["prefix"]
+    prompts = [torch.cat([prefix.key[m].flatten(), prefix.value[m].flatten()]) for m in range(6)]
+    expected = 0.0
+    for rows in (learner.model.prompt_keys[0], learner.model.prompt_attention[0], prompts):
+        for i, one in enumerate(rows):
+            for j, other in enumerate(rows):
+                expected += ((one @ other).item() - (i == j)) ** 2
+    assert expected > 1e-4, "they moved away from orthogonal ones"
+    assert algorithm.loss(learner, batch, ()).item() == pytest.approx(0.3 * expected)
+
+
+def test_each_stage_of_coda_moves_its_own_components_alone():
+    ready = prepared("coda-prompt", **CODA)
+    learner = make_learner(ready)
+    (algorithm,) = ready.algorithms
+    algorithm.check(ready.setup.stream)
+    algorithm.setup(learner)
+    learner.train_mode()
+    for stage, own in zip(ready.setup.stream.stages, (slice(0, 3), slice(3, 6)), strict=True):
+        algorithm.begin(learner, stage)
+        learner.gradients(stage.train[:8], [algorithm])
+        for name, parameter in learner.model.named_parameters():
+            if name.startswith("prompt_") or ".added." in name:
+                slope = parameter.grad[0] if name.startswith("prompt_") else parameter.grad
+                moved = slope.flatten(1).abs().sum(1) > 0
+                assert moved[own].all()
+                assert moved.sum() == 3
+        learner.restart(stage.training, 1)
+
+
+@pytest.mark.parametrize(
+    ("settings", "why"),
+    [({"coda-prompt__pool": 1}, r"set coda-prompt\.pool=2 or more"), ({"train__weight_decay": 0.1}, "would decay")],
+)
+def test_coda_refuses_stages_without_components_and_decay(settings, why):
+    with pytest.raises(UserError, match=why):
+        trained(prepared("coda-prompt", **settings))

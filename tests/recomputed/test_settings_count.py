@@ -124,6 +124,7 @@ VALUES = {
     "adapter-library.reduction": 4,
     "adapter-library.count": 8,
     "l2p.layers": 1,
+    "coda-prompt.layers": 1,
     "gem.strength": 5.0,
     "mntdp.neighbours": 1,
     "zscl.every": 2,

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from holdfast.algorithms.adapters import Adapters
     from holdfast.algorithms.agem import AGem
     from holdfast.algorithms.base import TRAITS, refuse_accumulation, refuse_trait
+    from holdfast.algorithms.coda_prompt import CodaPrompt
     from holdfast.algorithms.derpp import DarkReplay
     from holdfast.algorithms.er_ace import AsymmetricReplay
     from holdfast.algorithms.ewc import EWC
@@ -46,6 +47,7 @@ _PLACES = {
     "AdapterLibrary": "adapter_library",
     "Adapters": "adapters",
     "AsymmetricReplay": "er_ace",
+    "CodaPrompt": "coda_prompt",
     "DarkReplay": "derpp",
     "EWC": "ewc",
     "Finetune": "finetune",
@@ -90,6 +92,7 @@ __all__ = [
     "AdapterLibrary",
     "Adapters",
     "AsymmetricReplay",
+    "CodaPrompt",
     "DarkReplay",
     "Finetune",
     "FrozenBottom",

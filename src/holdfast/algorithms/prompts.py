@@ -42,8 +42,8 @@ def query(model: Network, inputs: Mapping[str, Tensor]) -> Tensor:
         return functional.normalize(seen(model, inputs), dim=-1)
 
 
-def add_prefixes(learner: Learner, name: str, layers: int, length: int, pool: int) -> list[Prefix | None]:
-    """Freeze the encoder, and add pools of prefixes to its lowest blocks; for each block, its pool."""
+def add_prefixes(learner: Learner, name: str, layers: int, length: int, pool: int) -> list[list[Prefix]]:
+    """Freeze the encoder, and add pools of prefixes to its lowest blocks; for each block, its pools."""
     model = learner.model
     blocks = places(learner, name)
     if any(isinstance(head, CompareHead) for head in model.heads.values()):
@@ -57,8 +57,7 @@ def add_prefixes(learner: Learner, name: str, layers: int, length: int, pool: in
     learner.freeze(model.encoder)
     model.add(SET, made)
     model.active = SET
-    pools = [[each for each in own.modules() if isinstance(each, Prefix)] for own in made]
-    return [own[0] if own else None for own in pools]
+    return [[each for each in own.modules() if isinstance(each, Prefix)] for own in made]
 
 
 def parameter(learner: Learner, value: Tensor) -> nn.Parameter:

@@ -32,6 +32,7 @@ CASES: dict[str, tuple[str, dict[str, Any], float | None]] = {
     "mir": ("mir", {"capacity": 1000}, 3.2),
     "lwf": ("lwf", {}, 1.6),
     "l2p": ("l2p", {}, 1.3),
+    "coda-prompt": ("coda-prompt", {}, 1.3),
     "o-lora": ("o-lora", {}, 1.2),
     "ties": ("ties", {}, 1.05),
     "magmax": ("magmax", {}, 1.05),

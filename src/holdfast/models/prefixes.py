@@ -40,21 +40,24 @@ class Prefix(nn.Module):
 
     `choice` selects them for each example of a batch: indices (examples, n), whose prefixes are concatenated; or
     weights (examples, pool), which mix all of them into one. With None, each example gets all of them. A network sets
-    it for one pass (`Network.choose`).
+    it for one pass (`Network.choose`). The first `fixed` prefixes of the pool do not learn.
     """
 
     choice: Tensor | None
+    fixed: int
 
     def __init__(self, widths: Widths, length: int, pool: int = 1) -> None:
         super().__init__()
         self.key, self.value = (nn.Parameter(torch.randn(pool, length, width) * 0.02) for width in widths)
-        self.choice = None
+        self.choice, self.fixed = None, 0
 
     def forward(self, rows: int) -> tuple[Tensor, Tensor]:
         """Keys and values, (rows, length, all heads' widths). An example with several images has several rows."""
         return self._chosen(self.key, rows), self._chosen(self.value, rows)
 
     def _chosen(self, pool: Tensor, rows: int) -> Tensor:
+        if self.fixed:
+            pool = torch.cat([pool[: self.fixed].detach(), pool[self.fixed :]])
         if self.choice is None:
             return pool.flatten(0, 1).expand(rows, -1, -1)
         if self.choice.is_floating_point():
