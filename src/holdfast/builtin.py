@@ -156,6 +156,7 @@ ALGORITHMS: dict[str, Line] = {
     "l2p": Line("holdfast.algorithms.l2p:L2P", "prompts of a pool for each example, by the nearest keys"),
     "coda-prompt": Line("holdfast.algorithms.coda_prompt:CodaPrompt", "prompts as weighted sums of components"),
     "o-lora": Line("holdfast.algorithms.o_lora:OLora", "merged low-rank updates in orthogonal subspaces"),
+    "inflora": Line("holdfast.algorithms.inflora:InfLora", "merged low-rank updates beside what past stages read"),
     "adapter-library": Line(
         "holdfast.algorithms.adapter_library:AdapterLibrary", "adapters for each stage, chosen for each example"
     ),

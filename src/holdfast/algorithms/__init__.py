@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from holdfast.algorithms.gdumb import GDumb
     from holdfast.algorithms.gem import Gem
     from holdfast.algorithms.icarl import ICarl
+    from holdfast.algorithms.inflora import InfLora
     from holdfast.algorithms.l2p import L2P
     from holdfast.algorithms.lora import LowRank
     from holdfast.algorithms.lwf import LwF
@@ -56,6 +57,7 @@ _PLACES = {
     "FrozenTowers": "frozen",
     "GDumb": "gdumb",
     "Gem": "gem",
+    "InfLora": "inflora",
     "L2P": "l2p",
     "LowRank": "lora",
     "LwF": "lwf",
@@ -101,6 +103,7 @@ __all__ = [
     "GDumb",
     "Gem",
     "ICarl",
+    "InfLora",
     "LowRank",
     "LwF",
     "MagMax",

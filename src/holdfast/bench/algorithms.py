@@ -34,6 +34,7 @@ CASES: dict[str, tuple[str, dict[str, Any], float | None]] = {
     "l2p": ("l2p", {}, 1.3),
     "coda-prompt": ("coda-prompt", {}, 1.3),
     "o-lora": ("o-lora", {}, 1.2),
+    "inflora": ("inflora", {"count": 256}, 1.2),
     "ties": ("ties", {}, 1.05),
     "magmax": ("magmax", {}, 1.05),
 }
