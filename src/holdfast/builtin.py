@@ -160,6 +160,7 @@ ALGORITHMS: dict[str, Line] = {
     "adapter-library": Line(
         "holdfast.algorithms.adapter_library:AdapterLibrary", "adapters for each stage, chosen for each example"
     ),
+    "ease": Line("holdfast.algorithms.ease:Ease", "adapters for each stage, and classes' means in all their features"),
     "replay": Line(
         "holdfast.algorithms.replay:Replay",
         "kept examples join each batch, or get their own step",

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from holdfast.algorithms.base import TRAITS, refuse_accumulation, refuse_trait
     from holdfast.algorithms.coda_prompt import CodaPrompt
     from holdfast.algorithms.derpp import DarkReplay
+    from holdfast.algorithms.ease import Ease
     from holdfast.algorithms.er_ace import AsymmetricReplay
     from holdfast.algorithms.ewc import EWC
     from holdfast.algorithms.finetune import Finetune
@@ -51,6 +52,7 @@ _PLACES = {
     "CodaPrompt": "coda_prompt",
     "DarkReplay": "derpp",
     "EWC": "ewc",
+    "Ease": "ease",
     "Finetune": "finetune",
     "FrozenBottom": "frozen",
     "FrozenEncoder": "frozen",
@@ -96,6 +98,7 @@ __all__ = [
     "AsymmetricReplay",
     "CodaPrompt",
     "DarkReplay",
+    "Ease",
     "Finetune",
     "FrozenBottom",
     "FrozenEncoder",

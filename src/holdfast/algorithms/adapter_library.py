@@ -149,7 +149,7 @@ def _kept(model: Network, number: int) -> nn.Module:
 
 
 @contextmanager
-def _switched(model: Network, name: str) -> Iterator[None]:
+def switched(model: Network, name: str) -> Iterator[None]:
     """Switch on one set within the context, and then the stage's set again."""
     before, model.active = model.active, name
     model.switch("")
@@ -174,7 +174,7 @@ def _chosen(model: Network, means: Tensor, root: Tensor, inputs: Mapping[str, Te
         if len(rows) == 0:
             continue
         kept = _kept(model, number).get_submodule(head)
-        with _switched(model, _name(number)):
+        with switched(model, _name(number)):
             found: Tensor = kept(model.encoder, {name: column[rows] for name, column in inputs.items()})
         outputs = found.new_empty((len(nearest), *found.shape[1:])) if outputs is None else outputs
         outputs[rows] = found

@@ -92,7 +92,7 @@ class CodaPrompt(Algorithm):
             sizes = [each.key[0].numel(), each.value[0].numel()]
             drawn = nn.init.orthogonal_(torch.empty(self.pool, sum(sizes)))
             with torch.no_grad():
-                for part, own in zip((each.key, each.value), drawn.split(sizes, 1), strict=True):
+                for part, own in zip((each.key, each.value), torch.split(drawn, sizes, 1), strict=True):
                     part.copy_(own.view_as(part))
         for name in (KEYS, ATTENTION):
             layers = [nn.init.orthogonal_(torch.empty(self.pool, model.encoder.width)) for own in pools if own]
@@ -137,9 +137,9 @@ def _choose(
     model: Network, with_prompts: Sequence[bool], opened: Opened, inputs: Mapping[str, Tensor], head: str
 ) -> Any:
     """The weights of the components for each block, (examples, pool)."""
-    keys, attention = model.get_parameter(KEYS), model.get_parameter(ATTENTION)
-    unused = keys.shape[1] - opened.last
-    keys, attention = functional.normalize(opened.of(keys), dim=-1), opened.of(attention)
+    whole = model.get_parameter(KEYS)
+    keys, attention = functional.normalize(opened.of(whole), dim=-1), opened.of(model.get_parameter(ATTENTION))
+    unused = whole.shape[1] - opened.last
     q = query(model, inputs).to(keys)
     lengths = torch.einsum("ed,lmd->lem", q.square(), attention.square()).clamp(min=1e-24).sqrt()
     weights = iter(functional.pad(torch.einsum("ed,lmd->lem", q, attention * keys) / lengths, (0, unused)))

@@ -92,7 +92,8 @@ class Merging(Algorithm, ABC):
     def _set(self, learner: Learner, weights: Tensor) -> None:
         own = [learner.model.get_parameter(name) for name in self.names]
         with torch.no_grad():
-            for parameter, value in zip(own, weights.split([each.numel() for each in own]), strict=True):
+            values = torch.split(weights, [each.numel() for each in own])
+            for parameter, value in zip(own, values, strict=True):
                 parameter.copy_(value.view_as(parameter))
 
     def memory_bytes(self, learner: Learner) -> int:
