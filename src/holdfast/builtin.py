@@ -84,6 +84,7 @@ _DATASETS = {
     "coco": "pictures with objects and captions, under the names of 2014 and 2017",
     "flickr8k": "photographs with five captions each",
     "flickr30k_entities": "captions whose phrases are tied to boxes",
+    "phrase_streams": "VisCOLL's released streams of masked phrases",
     "nikolaus": "COCO without 24 pairs of words, for compositional tests",
     "clevr": "questions about blocks, with the programs that answer them",
     "gqa": "scene graphs of pictures, and questions",

@@ -15,7 +15,7 @@ from holdfast.errors import UserError
 
 TEXT = ["imdb", "sst2", "hellaswag", "commonsenseqa", "piqa", "imagenet", "places365"]
 JSON = ["inaturalist2019", "clevr", "gqa", "objects365", "partimagenet", "cgqa", "cobj", "cpin"]
-BINARY = ["cifar100", "region_features", "flickr8k"]  # the last: one photograph has many lines
+BINARY = ["cifar100", "region_features", "phrase_streams", "flickr8k"]  # of the last, one photograph has many lines
 DEEP = json.loads("[" * 200 + "]" * 200)
 JUNK = [
     None,

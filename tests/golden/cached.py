@@ -229,6 +229,8 @@ def _prepare(folders: Mapping[str, Path]) -> None:
     from holdfast.benchmarks.clvqa.benchmark import Clvqa
     from holdfast.benchmarks.viscoll.benchmark import CocoShift, FlickrShift
     from holdfast.benchmarks.viscoll.features import read_regions
+    from holdfast.benchmarks.viscoll.released import build_released
+    from holdfast.data.text import SPECIAL, Tokenizer
 
     seen, features = Wants(), str(folders["region_features"])
     for each in (Clvqa, Climb, Cgqa, Cifar100):  # Cobj and Cpin are what Cgqa is
@@ -242,6 +244,7 @@ def _prepare(folders: Mapping[str, Path]) -> None:
     for dataset in (CocoShift, FlickrShift):
         dataset(scale="tiny").setup(regions)
     read_regions("coco", scale="tiny", features=features)
+    build_released("flickr", data=str(folders["phrase_streams"]), tokenizer=Tokenizer(SPECIAL))
 
 
 def _version(room: str, name: str) -> dict[str, int]:

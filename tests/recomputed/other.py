@@ -19,6 +19,7 @@ BY_HAND = {
     ("train", "rates"): ("encoder.*=0.5",),
     ("viscoll:coco", "tagger"): "another",
     ("viscoll:flickr", "tagger"): "another",
+    ("viscoll:flickr8k", "tagger"): "another",
 }
 
 

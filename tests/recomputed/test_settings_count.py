@@ -278,6 +278,7 @@ def laid_out(name, settings, seed):
 
 WORDS = {
     "tagger": "the tests have one tagger",
+    "stream": "released phrases need a copy of their repository: tests/benchmarks/viscoll/test_released.py has some",
     "scale": "tiny is the smallest, and the others take long",
     "script": "acts on RPSnet at the paper's scale: tests/benchmarks/cfst/test_benchmark.py",
 }
@@ -291,10 +292,8 @@ BENCHMARK_VALUES = {
     **{(f"cfst:{name}", "per_class"): 3 for name in ("cgqa", "cobj", "cpin", "cifar100")},
     **{(f"cfst:{name}", "way"): 3 for name in ("cgqa", "cobj", "cpin")},
     **{(f"cfst:{name}", "schedule"): "cosine" for name in ("cgqa", "cobj", "cpin")},
-    ("viscoll:coco", "every"): 7,
-    ("viscoll:flickr", "every"): 7,
-    ("viscoll:coco", "boxes"): 2,
-    ("viscoll:flickr", "boxes"): 2,
+    **{(f"viscoll:{name}", "every"): 7 for name in ("coco", "flickr", "flickr8k")},
+    **{(f"viscoll:{name}", "boxes"): 2 for name in ("coco", "flickr", "flickr8k")},
 }
 ON_TASK = {"image": "imdb", "reallocate": "imdb"}
 """Settings of climb:lowshot that act on texts alone."""

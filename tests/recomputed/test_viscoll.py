@@ -19,6 +19,12 @@ MEASURES = {
     "verbs, novel": ("verb_novel", 1, 3),
     "adjectives, seen": ("adjective_seen", 1, 3),
     "adjectives, novel": ("adjective_novel", 1, 3),
+    "verbs, seen, two words": ("verb_seen_words", 1, 3),
+    "verbs, novel, two words": ("verb_novel_words", 1, 3),
+    "adjectives, seen, two words": ("adjective_seen_words", 1, 3),
+    "adjectives, novel, two words": ("adjective_novel_words", 1, 3),
+    "forgetting, by example": ("forgetting_by_example", 1, 3),
+    "tasks never trained": ("untrained_tasks", 1, 0),
 }
 SEEN = 0.98
 """Of a task's data, (almost) all has been seen: the share of the paper's code."""
@@ -80,18 +86,29 @@ def measured(run):
     last = at_the_end(run)
     found = {"log_perplexity": -last["regular"], "bleu_1": last["bleu/1"], "bleu_2": last["bleu/2"]}
     # Forgetting: the rise since the first checkpoint at which (almost) all data of a task had been seen.
-    rises = []
+    rises, counts, untrained = [], [], 0
     for name in sorted(name for name in last if name.startswith("task/")):
-        learned = last.get(name.replace("task/", "learned/"), math.inf)
+        if (learned := last.get(name.replace("task/", "learned/"))) is None:
+            untrained += 1
+            continue
+        counts.append(next(x["count"] for x in run.log if (x["name"], x["split"]) == (name, "test")))
         curve = sorted((x["step"], -x["score"]) for x in run.log if (x["name"], x["split"]) == (name, "test"))
         since = next((value for step, value in curve if step >= learned), curve[-1][1])
         rises.append(curve[-1][1] - since)
     found["forgetting"] = sum(rises) / len(rises)
+    found["forgetting_by_example"] = sum(r * n for r, n in zip(rises, counts, strict=True)) / sum(counts)
+    if untrained:
+        found["untrained_tasks"] = untrained
     for kind in ("verb", "adjective"):
         for group in ("seen", "novel"):
             # First over the phrases of a composition, which is what the log has; then over compositions.
             means = [-score for name, score in last.items() if name.startswith(f"{kind} {group}/")]
             found[f"{kind}_{group}"] = sum(means) / len(means)
+            # The two words alone: over all occurrences.
+            words = {x["name"]: x for x in run.log if x["split"] == "test" and x["name"] in last}
+            alone = [x for name, x in words.items() if name.startswith(f"{kind} {group} words/")]
+            total = sum(x["count"] for x in alone)
+            found[f"{kind}_{group}_words"] = sum(-last[x["name"]] * x["count"] for x in alone) / total
     return found
 
 
@@ -176,7 +193,9 @@ def test_the_tables(store):
         }
         decimals = {head: places for head, (_, _, places) in MEASURES.items()}
         check_row(own, algorithm, expected, printed[own["title"]], decimals)
-        four = {head: expected[head] for head in ("log PPL", "BLEU-1", "BLEU-2", "forgetting")}
+        four = {
+            head: expected[head] for head in ("log PPL", "BLEU-1", "BLEU-2", "forgetting", "forgetting, by example")
+        }
         check_row(paper, title, four, printed[paper["title"]], decimals)
 
 

@@ -310,7 +310,7 @@ def read_rows(
     folder: Path,
     alternatives: Sequence[Sequence[str]],
     wanted: Container[str],
-    sides: Callable[[str], tuple[int, int]],
+    sides: Callable[[str], tuple[int, int]] | None,
     *,
     of: str,
     most: int = BOXES,
@@ -319,7 +319,8 @@ def read_rows(
     """The regions of the wanted images, at most `most` boxes of each.
 
     Each alternative lists the splits that together have all images `of` a dataset; the first existing one is read.
-    `sides` returns the width and height of an image; it is not called for files that contain them. `known_as` turns
+    `sides` returns the width and height of an image; it is not called for files that contain them. None: an
+    image ends where its boxes do. `known_as` turns
     the name of an image in a file into the one that is wanted.
     """
     known_as = known_as or plain_id
@@ -339,7 +340,10 @@ def read_rows(
                                 f"takes {most}: compute them with fewer cells (holdfast features --cells 6), or set "
                                 "benchmark.boxes where there is such a setting"
                             )
-                        width, height = (extra["image_w"], extra["image_h"]) if "image_w" in extra else sides(name)
+                        if "image_w" in extra:
+                            width, height = extra["image_w"], extra["image_h"]
+                        else:
+                            width, height = sides(name) if sides else extra["boxes"][:, 2:].max(0)
                         boxes = extra["boxes"][:most] / np.array([width, height] * 2, np.float32)
                         yield name, extra["features"][:most], boxes.clip(0, 1)
         except DataError as error:

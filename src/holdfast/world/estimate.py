@@ -47,6 +47,7 @@ _RATES = {
     "coco": _Rate(0.44, 1_837, 1.8, 3_871),
     "flickr8k": _Rate(1.2, 330, 3.1, 3_872),
     "flickr30k_entities": _Rate(0.4, 324, 3.1, 3_872),
+    "phrase_streams": _Rate(0.12, 120),
     "nikolaus": _Rate(1.1, 1_779, 3.1, 3_870),
     "clevr": _Rate(0, 770, 38, 6_600),
     "gqa": _Rate(0, 797, 5.4, 5_835),

@@ -1,5 +1,6 @@
 """Scores from one pass over the test phrases, and the measures that follow from a log."""
 
+import dataclasses
 import math
 
 import numpy as np
@@ -47,15 +48,15 @@ def test_details_are_means_over_the_phrases_of_each_part():
 
 def test_parts_of_regular_and_of_novel_phrases():
     dog = MaskedSpan("1", ("a", "big", "black", "dog"), (0, 4), "dog", ("dog",), (), ("big", "black"), "test", "", ())
-    rider = MaskedSpan("2", ("man", "riding"), (0, 2), "person", ("man",), ("ride",), (), "test", "", ("NN", "VBG"))
+    rider = MaskedSpan("2", ("man", "lying"), (0, 2), "person", ("man",), ("lie",), (), "test", "", ("NN", "VBG"))
     rows = np.array([[0, 1, 2, 3, -1], [0, 1, 1, -1, -1]])
     tasks, seen, pairs, words = protocol.regular_parts([dog, rider], rows)
     assert tasks.names == ("task/dog", "task/person")
-    assert seen.names == ("adjective seen/big dog", "adjective seen/black dog", "verb seen/ride man")
-    assert words.names == ("word/ride man",), "without tags nobody knows which word it is"
+    assert seen.names == ("adjective seen/big dog", "adjective seen/black dog", "verb seen/lie man")
+    assert words.names == ("word/lie man",), "without tags nobody knows which word it is"
     assert words.rows.tolist() == [1, 1]
     assert words.places.tolist() == [1, 2], "a word of two pieces"
-    assert (pairs.names, pairs.rows.tolist()) == (("verb seen words/ride man",), [1, 1, 1])
+    assert (pairs.names, pairs.rows.tolist()) == (("verb seen words/lie man",), [1, 1, 1])
     assert (pairs.places.tolist(), pairs.weights.tolist()) == ([1, 2, 0], [0.25, 0.25, 0.5]), (
         "each word counts the same"
     )
@@ -67,6 +68,22 @@ def test_parts_of_regular_and_of_novel_phrases():
     assert (novel.names, novel.rows.tolist()) == (("adjective novel/black cat",), [0])
     assert (pairs.names, pairs.places.tolist()) == (("adjective novel words/black cat",), [1, 2])
     assert (words.names, words.places.tolist()) == (("word/black cat",), [1])
+
+
+def test_a_phrase_counts_for_the_last_pair_that_it_names():
+    """Only for pairs with counted occurrences, and by the two words alone, as in the released code."""
+    phrase = MaskedSpan(
+        "1", ("big", "black", "dog", "standing"), (0, 4), "dog", ("dog",), ("stand",), ("big", "black"), "test", "",
+        ("JJ", "JJ", "NN", "VBG"),
+    )  # fmt: skip
+    rows = np.array([[0, 1, 2, 3]])
+    parts = protocol.regular_parts([phrase], rows)
+    assert parts[1].names == ("adjective seen/big dog", "adjective seen/black dog", "verb seen/stand dog")
+    assert (parts[2].names, parts[2].places.tolist()) == (("adjective seen words/black dog",), [1, 2])
+    white = dataclasses.replace(phrase, caption=("white", "and", "black", "cat"), nouns=("cat",), verbs=(),
+        adjectives=("white", "black"), tags=("JJ", "CC", "JJ", "NN"), split="novel", pair="black cat")  # fmt: skip
+    assert protocol.novel_parts([white], rows)[1].names == ("adjective novel words/black cat",)
+    assert protocol.regular_parts([white], rows)[2].names == (), "the last pair is held out"
 
 
 def log(values, step, stage=0, split="test"):

@@ -72,6 +72,8 @@ def test_the_lists_have_no_word_that_no_pair_uses():
     lists = json.loads(compositions.FILE.read_text())
     words = {word for name in lists["pairs"] for word in name.split()}
     assert words == {*lists["nouns"], *lists["categories"], *lists["verbs"], *lists["adjectives"]}
+    assert {word for name in lists["seen"] for word in name.split()} <= words
+    assert not set(lists["seen"]) & set(lists["pairs"])
 
 
 def phrase(nouns, verbs=(), adjectives=()):

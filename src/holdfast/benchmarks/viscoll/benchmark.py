@@ -18,13 +18,15 @@ import numpy as np
 from holdfast.benchmarks.base import Benchmark, Measure, Setup
 from holdfast.benchmarks.source import check_splits
 from holdfast.benchmarks.viscoll import paper, protocol, tasks
-from holdfast.benchmarks.viscoll.build import OFFICIAL, SOURCES, Name, build, captioned
+from holdfast.benchmarks.viscoll.build import OFFICIAL, SOURCES, Built, Name, build, captioned
 from holdfast.benchmarks.viscoll.extract import Grammar
 from holdfast.benchmarks.viscoll.features import check_features, read_regions
 from holdfast.benchmarks.viscoll.phrases import SPLITS, MaskedSpan, load_phrases
+from holdfast.benchmarks.viscoll.released import build_released
 from holdfast.data.shifting import INTERVAL, Order, arranged, density, learned_by
 from holdfast.data.table import Column, Data
 from holdfast.data.text import Tokenizer, bert_vocabulary, train
+from holdfast.datasets import phrase_streams
 from holdfast.errors import UserError
 from holdfast.types import (
     Array,
@@ -61,9 +63,9 @@ EVALUATIONS = 10
 
 @dataclass(frozen=True)
 class Viscoll(Benchmark):
-    """The common part of COCO-shift and Flickr-shift: phrases in a stream."""
+    """The common part of all: phrases in a stream."""
 
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
     default_model: ClassVar[str] = "vlbert-tiny"
     measures: ClassVar[Mapping[str, Measure]] = protocol.MEASURES
     places: ClassVar[frozenset[str]] = Benchmark.places | {"vocabulary", "synonyms"}
@@ -86,12 +88,11 @@ class Viscoll(Benchmark):
     vocabulary: str = ""
     """A file of word pieces, one a line; empty: at the paper's scale those of BERT, otherwise word pieces are trained
     on the captions."""
+    stream: Literal["built", "released"] = "built"
+    """built: phrases and their order are made from captions. released: those that the authors published, from a copy of
+    their repository in the folder of the data; `order`, if not random, arranges them anew."""
     tagger: str = "gruut"
     """The part-of-speech tagger: gruut or, if you have installed it, spacy or stanza."""
-    grammar: Grammar = "printed"
-    """printed: the chunks of the paper and its code, which end before a verb such as "sits" (VBZ). meant: with it."""
-    synonyms: str = ""
-    """A file of words for COCO's categories, a line for each category; empty: the list that comes with Holdfast."""
     boxes: Annotated[int, Between(1)] = paper.BOXES
     """Use at most N regions of a picture: by default 100, as in the released files; bottom-up features also have 36."""
     stream_seed: Annotated[int, Between(0)] = 0
@@ -128,13 +129,14 @@ class Viscoll(Benchmark):
 
     def reads(self) -> tuple[str, ...]:
         """Its captions and pictures, and the features if they come from files."""
-        return (SOURCES[self.dataset], *(["region_features"] if self._features() else []))
+        phrases = "phrase_streams" if self.stream == "released" else SOURCES[self.dataset]
+        return (phrases, *(["region_features"] if self._features() else []))
 
     def check(self, wants: Wants) -> None:
         """Refuse a model that sees something else, and files that are not there."""
         if wants.sees != "regions":
             raise UserError("viscoll provides regions of pictures: choose a model that takes them, such as vlbert-tiny")
-        if self.data:
+        if self.data and self.stream == "built":
             check_splits(
                 captioned(self.dataset, data=self.data, skip_bad=self.skip_bad), *OFFICIAL[self.dataset].values()
             )
@@ -145,14 +147,14 @@ class Viscoll(Benchmark):
         """Read the phrases, hide them in their captions, and arrange them in a stream."""
         if wants.sees != "regions":
             raise UserError("viscoll provides regions of pictures: choose a model that takes them, such as vlbert-tiny")
-        built = build(self.dataset, **self.building())
+        built, tokenizer = self._built(wants)
         if built.warning:
             warnings.warn(built.warning, stacklevel=2)
-        phrases = load_phrases(built.file)
-        pieces = tasks.Pieces(self._words(phrases, wants))
+        phrases, problems = load_phrases(built.file), built.problems
+        pieces = tasks.Pieces(tokenizer or self._words(phrases, wants))
         phrases = [phrase for phrase in phrases if tasks.fits(phrase, pieces, paper.LENGTH)]
         if self.setting == "text-only" and not self._features():
-            return self.laid_out(phrases, pieces, tasks.no_regions(len(phrases)), built.problems)
+            return self.laid_out(phrases, pieces, tasks.no_regions(len(phrases)), problems)
         regions = read_regions(
             self.dataset,
             data=self.data,
@@ -160,17 +162,17 @@ class Viscoll(Benchmark):
             features=self._features(),
             boxes=self.boxes,
             skip_bad=self.skip_bad,
+            images={phrase.image for phrase in phrases} if self.stream == "released" else None,
         )
         seen = regions.has([phrase.image for phrase in phrases])
         phrases = [phrase for phrase, there in zip(phrases, seen, strict=True) if there]
         if self.setting == "text-only":  # the same phrases as with pictures
-            return self.laid_out(phrases, pieces, tasks.no_regions(len(phrases)), built.problems)
-        return self.laid_out(phrases, pieces, regions.columns([phrase.image for phrase in phrases]), built.problems)
+            return self.laid_out(phrases, pieces, tasks.no_regions(len(phrases)), problems)
+        return self.laid_out(phrases, pieces, regions.columns([phrase.image for phrase in phrases]), problems)
 
     def building(self) -> dict[str, Any]:
         """The settings with which its phrases are built."""
-        own = {name: getattr(self, name) for name in ("data", "scale", "tagger", "grammar", "skip_bad")}
-        return own | ({"synonyms_file": Path(self.synonyms)} if self.synonyms else {})
+        return {name: getattr(self, name) for name in ("data", "scale", "tagger", "skip_bad")}
 
     @staticmethod
     def summary(scores: Sequence[Score]) -> dict[str, float]:
@@ -209,15 +211,30 @@ class Viscoll(Benchmark):
             Protocol(tuple(sets), every=self.every or self._every(-(-len(train) // training.batch_size))),
             tasks.inputs(data.tables[0], pieces.tokenizer),
             problems=problems,
-            finish=TasksOverTime(phrases),
+            finish=TasksOverTime(phrases, pieces.tokenizer),
         )
 
     def arranged(self, about: Sequence[str]) -> Ids:
         """The positions of training phrases, each about one task, in the order of the stream."""
+        if self.stream == "released" and self.order == "random":
+            return np.arange(len(about))
         _, numbers = np.unique(np.array(about, np.str_), return_inverse=True)
         interval = self.interval or (INTERVAL if self.scale == "paper" else max(len(about) // INTERVALS, 1))
         least = float(paper.LEAST) if self.fidelity == "released" else 0.0
         return arranged(numbers, self.order, seed=self.stream_seed, interval=interval, least=least)
+
+    def _built(self, wants: Wants) -> tuple[Built, Tokenizer | None]:
+        """The phrases, and the word pieces that they go by, if any."""
+        if self.stream == "built":
+            return build(self.dataset, **self.building()), None
+        if not self.data or f"{self.dataset}_test" not in phrase_streams.DATASET.splits:
+            raise UserError(
+                "benchmark.stream=released is for viscoll:coco and viscoll:flickr with --data DIR, where DIR or "
+                "DIR/phrase_streams is a copy of the repository INK-USC/VisCOLL"
+            )
+        words = self._words((), wants)
+        own = build_released(self.dataset, data=self.data, tokenizer=words, tagger=self.tagger, skip_bad=self.skip_bad)
+        return own, words
 
     def _features(self) -> str:
         """The folder of region features; those that are synthetic are used only if they are asked for."""
@@ -231,7 +248,7 @@ class Viscoll(Benchmark):
     def _words(self, phrases: Sequence[MaskedSpan], wants: Wants) -> Tokenizer:
         if place := self.vocabulary or wants.vocabulary:
             return Tokenizer.load(Path(place))
-        if self.scale == "paper":
+        if self.scale == "paper" or self.stream == "released":
             return Tokenizer.load(bert_vocabulary())
         captions = {phrase.caption for phrase in phrases if phrase.split == "train"}
         return train((" ".join(caption) for caption in captions), PIECES)
@@ -242,6 +259,8 @@ class TasksOverTime:
     """The final scores of a run on its stream: when each task was learned, and how dense the most frequent were."""
 
     phrases: Sequence[MaskedSpan]
+    words: Tokenizer
+    """The word pieces that predictions are numbers of."""
 
     def of(self, rows: Ids) -> tuple[list[str], Ids]:
         """The names of the tasks that some rows are about, and the number of each row's task among them."""
@@ -273,7 +292,22 @@ class TasksOverTime:
 
 
 @dataclass(frozen=True)
-class CocoShift(Viscoll):
+class Chunked(Viscoll):
+    """The common part of those whose phrases are chunks of captions, about COCO's categories."""
+
+    grammar: Grammar = "printed"
+    """printed: the chunks of the paper and its code, which end before a verb such as "sits" (VBZ). meant: with it."""
+    synonyms: str = ""
+    """A file of words for COCO's categories, a line for each category; empty: the list that comes with Holdfast."""
+
+    def building(self) -> dict[str, Any]:
+        """The settings with which its phrases are built."""
+        words = {"synonyms_file": Path(self.synonyms)} if self.synonyms else {}
+        return super().building() | {"grammar": self.grammar} | words
+
+
+@dataclass(frozen=True)
+class CocoShift(Chunked):
     """Phrases of COCO's captions about its 80 categories, and 24 compositions that are held out."""
 
     dataset: ClassVar[Name] = "coco"
@@ -287,7 +321,7 @@ class FlickrShift(Viscoll):
 
 
 @dataclass(frozen=True)
-class Flickr8kShift(Viscoll):
+class Flickr8kShift(Chunked):
     """Phrases of the captions of Flickr8k's photographs about COCO's categories, with COCO-shift's held-out pairs."""
 
     dataset: ClassVar[Name] = "flickr8k"

@@ -124,31 +124,28 @@ def build(
     lists = _lists(data) if dataset == "coco" and not world else None
     version = open_tagger(tagger).version
     file = _place(source, lists, dataset, world, tagger, version, synonyms_file, grammar).with_suffix(".npz")
-    note = file.with_suffix(".json")
-    if not (is_intact(file) and is_intact(note)):
-        reading = Reading(skip=skip_bad)
-        captions = _captions(source, dataset, reading)
-        with progress_bar(f"tagging the captions of {source.dataset.name}"):
-            found = list(_extracted(captions, (tagger, synonyms_file, grammar), workers or os.cpu_count() or 1))
-        if not found:
-            raise UserError(f"{source.folder} has no captions: unpack the files of COCO's captions there")
-        phrases, images = (_flickr(found), 0) if dataset == "flickr" else _held_out(found, dataset, lists, world)
-        save_phrases(file, phrases)
-        built = Built(
-            file,
-            dataset,
-            str(source.folder),
-            world,
-            f"{tagger} {version}",
-            statistics(phrases),
-            images,
-            tuple(str(problem) for problem in reading.problems),
-            NO_LISTS if dataset == "coco" and not world and lists is None else "",
-        )
-        _write_note(note, built)
-        seal(file)
-        seal(note)
-    return _read_note(note, file)
+    if (found := kept(file)) is not None:
+        return found
+    reading = Reading(skip=skip_bad)
+    captions = _captions(source, dataset, reading)
+    with progress_bar(f"tagging the captions of {source.dataset.name}"):
+        extracted = list(_extracted(captions, (tagger, synonyms_file, grammar), workers or os.cpu_count() or 1))
+    if not extracted:
+        raise UserError(f"{source.folder} has no captions: unpack the files of COCO's captions there")
+    phrases, images = (_flickr(extracted), 0) if dataset == "flickr" else _held_out(extracted, dataset, lists, world)
+    built = Built(
+        file,
+        dataset,
+        str(source.folder),
+        world,
+        f"{tagger} {version}",
+        statistics(phrases),
+        images,
+        tuple(str(problem) for problem in reading.problems),
+        NO_LISTS if dataset == "coco" and not world and lists is None else "",
+    )
+    keep(phrases, built)
+    return built
 
 
 def captioned(dataset: str, *, data: str = "", scale: str = "tiny", skip_bad: int = 0) -> Source:
@@ -279,13 +276,22 @@ def _place(source: Source, lists: Source | None, *settings: object) -> Path:
     return place_of("viscoll", "phrases", sources, source.skip_bad, contents, plain, modules=[__name__])
 
 
-def _write_note(note: Path, built: Built) -> None:
+def keep(phrases: list[MaskedSpan], built: Built) -> None:
+    """Write phrases and what is known of them."""
+    note = built.file.with_suffix(".json")
+    save_phrases(built.file, phrases)
     temporary = note.with_name(f".{note.name}.{os.getpid()}")
     temporary.write_text(json.dumps(asdict(built) | {"file": ""}, indent=1), encoding="utf-8")
     temporary.rename(note)
+    seal(built.file)
+    seal(note)
 
 
-def _read_note(note: Path, file: Path) -> Built:
+def kept(file: Path) -> Built | None:
+    """What `keep` wrote; None if there is nothing, or if it is damaged."""
+    note = file.with_suffix(".json")
+    if not (is_intact(file) and is_intact(note)):
+        return None
     found = json.loads(note.read_text(encoding="utf-8"))
     sizes = Statistics(**found.pop("statistics"))
     return Built(**found | {"file": file, "statistics": sizes, "problems": tuple(found["problems"])})

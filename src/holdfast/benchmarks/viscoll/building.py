@@ -44,24 +44,38 @@ def build(
     grammar: Annotated[
         Literal["meant", "printed"], typer.Option(help="The paper's chunks as printed, without VBZ; or as meant.")
     ] = "printed",
+    released: Annotated[
+        bool, typer.Option("--released", help="Read the phrases that the authors published, with --from.")
+    ] = False,
+    vocabulary: Annotated[
+        str, typer.Option(metavar="FILE", help="BERT's vocab.txt, for released phrases. Default: look for it.")
+    ] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
     """Build the phrases, and print their statistics beside the paper's."""
     from holdfast.benchmarks.viscoll.build import build as make
     from holdfast.benchmarks.viscoll.phrases import load_phrases, write_lines
+    from holdfast.benchmarks.viscoll.released import build_released
     from holdfast.benchmarks.viscoll.synonyms import FILE
     from holdfast.cli.screen import print_grid, print_json
+    from holdfast.data.text import Tokenizer, bert_vocabulary
 
-    built = make(
-        cast(Literal["coco", "flickr", "flickr8k"], str(context.info_name).removeprefix(NAME)),
-        data=str(source) if source is not None else "",
-        scale=scale,
-        tagger=tagger,
-        synonyms_file=synonyms or FILE,
-        grammar=grammar,
-        skip_bad=skip_bad,
-        workers=workers,
-    )
+    name = cast(Literal["coco", "flickr", "flickr8k"], str(context.info_name).removeprefix(NAME))
+    data = str(source) if source is not None else ""
+    if released:
+        words = Tokenizer.load(Path(vocabulary) if vocabulary else bert_vocabulary())
+        built = build_released(name, data=data, tokenizer=words, tagger=tagger, skip_bad=skip_bad)
+    else:
+        built = make(
+            name,
+            data=data,
+            scale=scale,
+            tagger=tagger,
+            synonyms_file=synonyms or FILE,
+            grammar=grammar,
+            skip_bad=skip_bad,
+            workers=workers,
+        )
     if out is not None:
         write_lines(out, load_phrases(built.file))
     if as_json:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from holdfast.benchmarks.base import Setup
     from holdfast.experiments.store import Record
 
 Runs = Annotated[list[str], typer.Argument(metavar="RUN", help="The ids of runs, or their first characters.")]
@@ -32,6 +33,8 @@ def register(app: typer.Typer) -> None:
     group.command()(density)
     group.command()(time)
     group.command()(compositions)
+    group.command()(agreement)
+    group.command()(export)
     app.add_typer(group, name="viscoll")
 
 
@@ -183,6 +186,55 @@ def compositions(
     _save(figure, picture, f"{len(means)} methods")
 
 
+def export(
+    run: Annotated[str, typer.Argument(metavar="RUN", help="A run that kept its predictions (--predictions).")],
+    to: Annotated[Path, typer.Option(metavar="DIR", help="The folder to write to.")] = Path("predictions"),
+    out: Out = Path("runs"),
+    data: Annotated[str, typer.Option(metavar="DIR", help="The folder of official files, if the run had one.")] = "",
+    features: Annotated[
+        str, typer.Option(metavar="DIR", help="The folder of region features, if the run had one.")
+    ] = "",
+    vocabulary: Annotated[str, typer.Option(metavar="FILE", help="The file of word pieces, if the run had one.")] = "",
+    skip_bad: SkipBad = 0,
+) -> None:
+    """Write the predictions of a run in the form that the authors' metric scripts read."""
+    from holdfast.benchmarks.viscoll.predictions import export as write
+    from holdfast.experiments.store import Store
+
+    (record,) = _records([run], out)
+    places = {"data": data, "features": features, "vocabulary": vocabulary, "skip_bad": skip_bad}
+    written = write(_setup_of(record, places), Store(out).find(run).path / "predictions", to)
+    typer.echo(f"{len(written)} files in {to}")
+
+
+def agreement(
+    data: Annotated[str, typer.Argument(metavar="DIR", help="A copy of the authors' repository.")],
+    vocabulary: Annotated[str, typer.Option(metavar="FILE", help="BERT's vocab.txt. Default: look for it.")] = "",
+    tagger: Annotated[str, typer.Option(metavar="NAME", help="gruut, spacy or stanza.")] = "gruut",
+    synonyms: Annotated[str, typer.Option(metavar="FILE", help="Another list of words for COCO's categories.")] = "",
+    as_json: InPlace = False,
+) -> None:
+    """Count how many of the released phrases of COCO-shift each grammar finds exactly."""
+    from holdfast.benchmarks.viscoll.agreement import agreement as count
+    from holdfast.benchmarks.viscoll.synonyms import FILE
+    from holdfast.cli.screen import print_grid, print_json
+    from holdfast.data.text import Tokenizer, bert_vocabulary
+    from holdfast.reports.tables import Grid
+
+    words = Tokenizer.load(Path(vocabulary) if vocabulary else bert_vocabulary())
+    file = Path(synonyms) if synonyms else FILE
+    found = {grammar: count(data, words, tagger, file, grammar) for grammar in ("printed", "meant")}
+    if as_json:
+        print_json(found)
+        return
+    sets = list(found["printed"])
+    rows = tuple(
+        (grammar, *(f"{100 * same / total:.1f} % of {total:,}" for same, total in each.values()))
+        for grammar, each in found.items()
+    )
+    print_grid(Grid("released phrases that are found exactly", ("grammar", *sets), rows, ()))
+
+
 def _benchmark(dataset: str) -> str:
     from holdfast import registry
 
@@ -210,11 +262,8 @@ def _density_of_runs(
     rows: Mapping[str, Sequence[Record]], places: Mapping[str, Any]
 ) -> tuple[list[str], NDArray[np.float64]] | None:
     """The density of the stream that all runs were trained on; None if they saw it more than once or out of order."""
-    from holdfast import registry
     from holdfast.benchmarks.viscoll.benchmark import TasksOverTime
     from holdfast.data.shifting import density as over_stream
-    from holdfast.experiments.rebuilt import recipe_of
-    from holdfast.settings import build
 
     (title, (run, *_)), *others = rows.items()
     for other, group in others:
@@ -226,18 +275,28 @@ def _density_of_runs(
     if not _stream(run):
         typer.echo(f"{title} was not trained on one pass over a stream in its order: no density is drawn", err=True)
         return None
+    setup = _setup_of(run, places)
+    assert isinstance(setup.finish, TasksOverTime)
+    names, numbers = setup.finish.of(setup.stream.stages[0].train)
+    return names, over_stream(numbers, BINS, len(names))
+
+
+def _setup_of(run: Record, places: Mapping[str, Any]) -> Setup:
+    """The data of a run, set up again from the folders that are given."""
+    from holdfast import registry
+    from holdfast.experiments.rebuilt import recipe_of
+    from holdfast.settings import build
+
     own = {name: value for name, value in run.config["benchmark"].items() if name != "name"}
     benchmark = build(registry.BENCHMARKS[run.config["benchmark"]["name"]].load(), own | dict(places), "benchmark")
-    setup = benchmark.setup(recipe_of(run).wants())
+    setup: Setup = benchmark.setup(recipe_of(run).wants())
     if setup.data.fingerprint() != run.config["data"]:
         where = places["data"] or "the synthetic data"
         raise UserError(
             f"{where} is not the data of run {run.id}: specify its folder with --data, and its --features and "
             "--vocabulary if it had them"
         )
-    assert isinstance(setup.finish, TasksOverTime)
-    names, numbers = setup.finish.of(setup.stream.stages[0].train)
-    return names, over_stream(numbers, BINS, len(names))
+    return setup
 
 
 def _stream(run: Record) -> dict[str, tuple[int, float]]:

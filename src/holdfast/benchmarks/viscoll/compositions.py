@@ -18,6 +18,9 @@ HELD_OUT: tuple[tuple[str, str], ...] = tuple(
 )
 """The kind and the name of each held-out pair, in the order of the four lists."""
 
+SEEN = frozenset(_LISTS["seen"])
+"""Pairs of the same words for which Nikolaus et al. counted occurrences: the released code compares with these."""
+
 
 @dataclass(frozen=True)
 class Composition:

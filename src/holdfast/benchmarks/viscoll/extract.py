@@ -62,6 +62,29 @@ class PhraseExtractor:
         tagged = self.tagger.tag([caption.words for caption in captions])
         return [self._found(caption, tags) for caption, tags in zip(captions, tagged, strict=True)]
 
+    def spans(self, phrases: Sequence[MaskedSpan]) -> list[MaskedSpan]:
+        """The same phrases with their atoms and tags and, if they are novel, their held-out pair.
+
+        The words of their captions may be word pieces, which are tagged as parts of their words.
+        """
+        words = [_joined(phrase.caption) for phrase in phrases]
+        tagged = self.tagger.tag([each for each, _ in words])
+        return [
+            self._with_atoms(phrase, [tags[place] for place in places])
+            for phrase, tags, (_, places) in zip(phrases, tagged, words, strict=True)
+        ]
+
+    def _with_atoms(self, phrase: MaskedSpan, tags: Sequence[str]) -> MaskedSpan:
+        lemmas = [lemma(word, tag) for word, tag in zip(phrase.caption, tags, strict=True)]
+        start, stop = phrase.span
+        things = self.synonyms.things(lemmas, start, start, stop)
+        nouns = tuple(each.noun for each in things if any(t.startswith("N") for t in tags[each.start : each.stop]))
+        verbs, adjectives = (_of(letter, tags, lemmas, range(start, stop)) for letter in "VJ")
+        pairs = [each.name for each in self.held_out if each.within(nouns, verbs, adjectives)]
+        pair = pairs[0] if pairs and phrase.split == "novel" else ""
+        own = tuple(tags[start:stop])
+        return replace(phrase, nouns=nouns, verbs=verbs, adjectives=adjectives, pair=pair, tags=own)
+
     def _found(self, caption: CaptionWords, tags: Sequence[str]) -> Found:
         lemmas = [lemma(word, tag) for word, tag in zip(caption.words, tags, strict=True)]
         if caption.spans is not None:
@@ -152,6 +175,23 @@ def extractor(tagger: str, synonyms: Path, grammar: Grammar = "printed") -> Phra
     return PhraseExtractor(
         open_tagger(tagger), table, compositions_of(table), PRINTED if grammar == "printed" else VERBS
     )
+
+
+def _joined(pieces: Sequence[str]) -> tuple[list[str], list[int]]:
+    """The words of a caption in pieces, and the number of each piece's word.
+
+    >>> _joined(["a", "snow", "##board", "##er"])
+    (['a', 'snowboarder'], [0, 1, 1, 1])
+    """
+    words: list[str] = []
+    places = []
+    for piece in pieces:
+        if piece.startswith("##") and words:
+            words[-1] += piece.removeprefix("##")
+        else:
+            words.append(piece)
+        places.append(len(words) - 1)
+    return words, places
 
 
 def _annotated(

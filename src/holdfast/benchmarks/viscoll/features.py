@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -59,14 +59,22 @@ def read_regions(
     features: str = "",
     boxes: int = BOXES,
     skip_bad: int = 0,
+    images: Collection[str] | None = None,
 ) -> Regions:
     """The regions of all images of `coco` or `flickr`, from the cache if they are there.
 
     `features` is the folder of the official region features; without it they are computed, which is possible only for
-    synthetic pictures. `data` and `scale` are those of the captions; an image has at most `boxes` boxes.
+    synthetic pictures. `data` and `scale` are those of the captions; an image has at most `boxes` boxes. With
+    `images`, only theirs are read, and no captions.
     """
-    source = captioned(dataset, data=data, scale=scale, skip_bad=skip_bad)
     made_by = [__name__, regions.__name__]
+    if images is not None:
+        if not features:
+            raise UserError("released phrases need the region features of their images (--set benchmark.features=DIR)")
+        files, wanted = open_source("region_features", data=features), sorted(images)
+        where = place_of("regions", f"regions of the released {dataset}", [files], boxes, wanted, modules=made_by)
+        return _open(where, dataset, read_rows(files.folder, FILES[dataset], set(wanted), None, of=dataset, most=boxes))
+    source = captioned(dataset, data=data, scale=scale, skip_bad=skip_bad)
     if features:
         files = open_source("region_features", data=features)
         where = place_of("regions", f"regions of {dataset}", [source, files], boxes, modules=made_by)

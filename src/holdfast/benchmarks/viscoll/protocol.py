@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from holdfast import metrics
 from holdfast.benchmarks.base import Measure
-from holdfast.benchmarks.viscoll.compositions import HELD_OUT, compositions, held_out
+from holdfast.benchmarks.viscoll.compositions import HELD_OUT, SEEN, compositions, held_out
 from holdfast.benchmarks.viscoll.phrases import MaskedSpan
 from holdfast.benchmarks.viscoll.tagger import lemma
 from holdfast.types import Array, Ids, Score
@@ -140,28 +140,32 @@ def _word_parts(phrases: Sequence[MaskedSpan], words: NDArray[np.int32]) -> Part
 
 
 def _pair_parts(phrases: Sequence[MaskedSpan], words: NDArray[np.int32], group: str) -> Parts:
-    """For each composition, the hidden pieces of its two words alone.
+    """For each composition, the hidden pieces of its two words alone, as in the released code.
 
-    Both words of an occurrence weigh the same, however many pieces they have. An occurrence is left out if it is
-    unclear which words of its phrase they are.
+    A phrase counts for one pair, the last that it names, if that is held out or one of `SEEN`. Both words weigh the
+    same, however many pieces they have. A phrase is left out if it is unclear which of its words they are.
     """
-    forms = _forms()
-    nouns = {each.name.split()[1]: each.nouns for each in held_out()}
+    forms, nouns = _forms(), {each.name.split()[1]: each.nouns for each in held_out()}
+    novel = {name for _, name in HELD_OUT}
     entries: list[tuple[str, int]] = []
     places: list[int] = []
     weights: list[float] = []
     for row, phrase in enumerate(phrases):
+        found = []
         for kind, name in compositions(phrase):
-            if (group == NOVEL) != (phrase.pair == name):
-                continue
             word, noun = name.split()
-            both = [_said(phrase, kind, forms[kind, word])[:1], _named(phrase, nouns[noun])]
-            own = [np.flatnonzero(np.isin(words[row], each)).tolist() for each in both]
-            if all(own):
-                for pieces in own:
-                    entries += [(f"{kind} {group} words/{name}", row)] * len(pieces)
-                    places += pieces
-                    weights += [0.5 / len(pieces)] * len(pieces)
+            said, named = _said(phrase, kind, forms[kind, word])[:1], _named(phrase, nouns[noun])
+            if said and named and (name in SEEN or name in novel):
+                found.append((min(said[0], named[-1]), max(said[0], named[-1]), kind, name, said, named))
+        if not found:
+            continue
+        *_, kind, name, said, named = max(found)
+        own = [np.flatnonzero(np.isin(words[row], each)).tolist() for each in (said, named)]
+        if (name in novel) == (group == NOVEL) and all(own):
+            for pieces in own:
+                entries += [(f"{kind} {group} words/{name}", row)] * len(pieces)
+                places += pieces
+                weights += [0.5 / len(pieces)] * len(pieces)
     return Parts.of(entries, places, weights)
 
 

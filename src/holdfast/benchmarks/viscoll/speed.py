@@ -47,7 +47,7 @@ class Size:
     examples: int = 639_592
     tasks: int = 80
     images: int = 20_000
-    boxes: int = paper.BOXES
+    boxes: int = 36
     width: int = 2048
     words: int = 24
     places: int = 6

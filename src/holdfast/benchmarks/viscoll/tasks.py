@@ -13,7 +13,7 @@ from torch import Tensor
 
 from holdfast.benchmarks.viscoll.phrases import MaskedSpan
 from holdfast.data.table import Column, Shared, Table
-from holdfast.data.text import Tokenizer
+from holdfast.data.text import SPECIAL, Tokenizer
 from holdfast.tasks import MaskedPhrase
 from holdfast.types import Inputs
 
@@ -53,6 +53,9 @@ class Pieces(dict[str, list[int]]):
         self.tokenizer = words
 
     def __missing__(self, word: str) -> list[int]:
+        if word.startswith("##") or word in SPECIAL:  # a caption of released phrases is in pieces already
+            self[word] = [self.tokenizer.vocabulary.index(word if word in self.tokenizer.vocabulary else "[UNK]")]
+            return self[word]
         numbers, lengths = self.tokenizer.encode([word], _LONGEST_WORD)
         found: list[int] = numbers[0, 1 : lengths[0] - 1].tolist()
         self[word] = found
