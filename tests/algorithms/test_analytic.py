@@ -6,6 +6,7 @@ import torch
 from torch.testing import assert_close
 
 from holdfast.algorithms import RanPAC, SimpleCil
+from holdfast.algorithms.ranpac import RIDGES
 from holdfast.errors import UserError
 from holdfast.experiments.request import Request
 from smallest import make_learner, prepare, prepared, trained
@@ -81,6 +82,7 @@ def test_ranpac_chooses_the_ridge_with_the_least_held_out_error():
         weight = torch.linalg.lstsq(fit.T @ fit + kept, fit.T @ y[~apart], driver="gelsd").solution
         errors[10.0**power] = (h[apart] @ weight - y[apart]).square().sum().item()
     assert chosen.chosen == min(errors, key=errors.get)
+    assert list(errors) == RIDGES
 
 
 @pytest.mark.parametrize("name", CASES)

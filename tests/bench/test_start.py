@@ -1,6 +1,6 @@
 import pytest
 
-from holdfast.bench.start import first_step, trivial
+from holdfast.bench.start import first_step, folder, trivial
 from holdfast.bench.stores import reading
 
 
@@ -8,6 +8,12 @@ from holdfast.bench.stores import reading
 def test_a_second_run_trains_within_two_seconds_of_process_time():
     found = first_step("climb", repeats=3)
     assert 0.1 < min(found.seconds) <= found.limit_s
+
+
+@pytest.mark.slow
+def test_a_folder_of_pictures_is_decoded_once():
+    found = folder(2000)
+    assert 0.5 < found.later_s < found.first_s < found.first_limit_s
 
 
 @pytest.mark.slow

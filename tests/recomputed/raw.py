@@ -80,6 +80,13 @@ def same(found, expected):
     return math.isclose(found, expected, rel_tol=1e-9, abs_tol=1e-9)
 
 
+def check_summary(run, expected):
+    """The measures of a record are these, and no others."""
+    assert set(run.summary) == set(expected)
+    for name, value in expected.items():
+        assert same(run.summary[name], value), (run.algorithm, name)
+
+
 def mean_and_interval(values):
     """The mean of several runs, and half the width of its 95 % interval by Student's t; one run has none."""
     count = len(values)

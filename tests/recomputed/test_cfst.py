@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from cli.inside import inside
-from recomputed.raw import check_row, markdown_tables, mean_and_interval, page_tables, runs, same
+from recomputed.raw import check_row, check_summary, markdown_tables, mean_and_interval, page_tables, runs, same
 
 FILES = {"sys": "sys", "pro": "pro", "sub": "sub", "non": "non_novel", "noc": "non_comp"}
 MEASURES = ("Acon", "Asys", "Apro", "Asub", "Hn", "Anon", "Anoc", "Hr", "Ha")
@@ -130,10 +130,7 @@ def test_the_measures_of_each_record(store):
     found = runs(store)
     assert len(found) == 5
     for run in found:
-        expected = measured(run)
-        assert set(run.summary) == set(expected)
-        for name, value in expected.items():
-            assert same(run.summary[name], value), (run.algorithm, name)
+        check_summary(run, measured(run))
 
 
 def test_the_tables(store):

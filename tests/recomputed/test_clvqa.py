@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cli.inside import inside
-from recomputed.raw import check_row, markdown_tables, mean_and_interval, runs, same
+from recomputed.raw import check_row, check_summary, markdown_tables, mean_and_interval, runs, same
 
 COLORS = ("blue", "brown", "cyan", "gray", "green", "purple", "red", "yellow")
 OF_COLUMN = {
@@ -113,10 +113,7 @@ def test_the_measures_of_each_record(store):
     asked = [run for run in everyone if run.algorithm != "cumulative"]
     assert len(asked) == 5
     for run in asked:
-        expected = measured(run, everyone)
-        assert set(run.summary) == set(expected)
-        for name, value in expected.items():
-            assert same(run.summary[name], value), (run.algorithm, name)
+        check_summary(run, measured(run, everyone))
 
 
 def test_guessing(store, questions):

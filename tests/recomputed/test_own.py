@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks.pictures import photos
 from cli.inside import inside
-from recomputed.raw import check_row, markdown_tables, mean_and_interval, runs, same
+from recomputed.raw import check_row, check_summary, markdown_tables, mean_and_interval, runs, same
 
 CLASSES = ("ant", "bee", "cow", "dog")
 TOPICS, ANSWERS = ("book", "film", "game"), ("bad", "good")
@@ -108,10 +108,7 @@ def measured(run):
 def check_measures(store):
     found = {}
     for run in runs(store):
-        expected = measured(run)
-        assert set(run.summary) == set(expected)
-        for name, value in expected.items():
-            assert same(run.summary[name], value), (run.algorithm, name)
+        check_summary(run, measured(run))
         found.setdefault(run.algorithm, []).append(run)
     assert {name: len(group) for name, group in found.items()} == {"finetune": 2, "replay": 2}
     (table,) = json.loads(inside("compare", store, "--json", cwd=store).stdout)

@@ -9,6 +9,7 @@ import pytest
 from cli.inside import inside
 from recomputed.raw import (
     check_row,
+    check_summary,
     csv_tables,
     holm,
     markdown_tables,
@@ -79,10 +80,7 @@ def test_each_score_is_the_share_of_right_predictions(store):
 
 def test_the_measures_of_each_record(store):
     for run in runs(store):
-        expected = measured(run)
-        assert set(run.summary) == set(expected)
-        for name, value in expected.items():
-            assert same(run.summary[name], value), (run.algorithm, name)
+        check_summary(run, measured(run))
 
 
 def test_the_comparison_of_all_algorithms(store):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from cli.inside import inside
-from recomputed.raw import check_row, markdown_tables, mean_and_interval, runs, same
+from recomputed.raw import check_row, check_summary, markdown_tables, mean_and_interval, runs, same
 
 MEASURES = {
     "log PPL": ("log_perplexity", 1, 3),
@@ -173,10 +173,7 @@ def test_the_measures_of_each_record(store):
     found = runs(store)
     assert len(found) == 4
     for run in found:
-        expected = measured(run)
-        assert set(run.summary) == set(expected)
-        for name, value in expected.items():
-            assert same(run.summary[name], value), (run.algorithm, name)
+        check_summary(run, measured(run))
 
 
 def test_the_tables(store):

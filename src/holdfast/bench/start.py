@@ -11,6 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+from PIL import Image
+
 from holdfast.experiments.store import Store
 
 LIMIT_S = 2.0
@@ -23,14 +26,14 @@ import os, time
 from holdfast.engine.loop import Loop
 
 def step(*_):
-    print(time.process_time(), flush=True)
+    print(time.process_time(), time.time(), flush=True)
     os._exit(0)
 
 Loop.step = step
 from holdfast.cli import main
 main()
 """
-"""The command line, which ends at the first step and prints its process time."""
+"""The command line, which ends at the first step and prints its process time, and the time of day."""
 TRIVIAL = ("run", "patterns", "--scale", "tiny", "--set", "benchmark.stages=1", "--set", "train.epochs=1")
 
 
@@ -40,6 +43,17 @@ class FirstStep:
 
     seconds: tuple[float, ...]
     limit_s: float = LIMIT_S
+
+
+@dataclass(frozen=True)
+class FolderStart:
+    """Seconds from the command to the first step with a folder of pictures: of the first run, and of a later one."""
+
+    pictures: int
+    first_s: float
+    later_s: float
+    first_limit_s: float = 60.0
+    later_limit_s: float = 5.0
 
 
 @dataclass(frozen=True)
@@ -68,8 +82,29 @@ def first_step(benchmark: str, repeats: int = 5) -> FirstStep:
             done = subprocess.run(
                 [*words, str(seed)], env=_own(folder), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True
             )
-            found.append(float(done.stdout.split()[-1]))
+            found.append(float(done.stdout.split()[-2]))
     return FirstStep(tuple(found))
+
+
+def folder(pictures: int = 10_000) -> FolderStart:
+    """Write JPEGs of 320 x 240 pixels in twenty classes, and run the command on them with two algorithms."""
+    with tempfile.TemporaryDirectory() as root:
+        random = np.random.default_rng(0)
+        for number in range(pictures):
+            place = Path(root) / f"photos/class{number % 20:02d}"
+            place.mkdir(parents=True, exist_ok=True)
+            small = Image.fromarray(random.integers(0, 256, (15, 20, 3), np.uint8))
+            small.resize((320, 240), Image.Resampling.BICUBIC).save(place / f"{number}.jpg", quality=85)
+        run = ["run", "folder", "--data", f"{root}/photos", "--set", "benchmark.stages=5", "--out", f"{root}/runs"]
+        found = []
+        for algorithm in ("finetune", "er"):
+            began = time.time()
+            command = [sys.executable, "-c", UNTIL_THE_FIRST_STEP, *run, "-a", algorithm]
+            done = subprocess.run(
+                command, env=_own(root), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True
+            )
+            found.append(float(done.stdout.split()[-1]) - began)
+    return FolderStart(pictures, *found)
 
 
 def trivial(runs: int = 100) -> Trivial:

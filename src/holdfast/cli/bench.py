@@ -27,6 +27,7 @@ def register(app: typer.Typer) -> None:
     group.command()(soak)
     group.command()(experiments)
     group.command()(start)
+    group.command()(folder)
     group.command()(stores)
     for family in registry.families():
         own = getattr(registry.part(family, "commands"), "register_bench", None)
@@ -415,6 +416,28 @@ def start(
     told = f"wall time of {many.runs} trivial runs in two workers, which train for {many.training_s:.2f} s"
     rows.append((told, f"{many.wall_s:.2f}", f"{many.limit_s:.2f}", "yes" if many.wall_s <= many.limit_s else "NO"))
     print_grid(Grid("seconds", ("what", "found", "at most", "within"), tuple(rows)))
+
+
+def folder(
+    pictures: Annotated[int, typer.Option(metavar="N", min=200, help="Write N JPEGs in twenty classes.")] = 10_000,
+    as_json: Json = False,
+) -> None:
+    """Time the start of runs on a folder of JPEGs.
+
+    Measures the time from the command to the first training step, of a first run and of a later one.
+    """
+    from holdfast.bench.start import folder as measure
+    from holdfast.cli.screen import print_grid, print_json
+    from holdfast.reports.tables import Grid
+
+    found = measure(pictures)
+    if as_json:
+        print_json(asdict(found))
+        return
+    both = (("first", found.first_s, found.first_limit_s), ("later", found.later_s, found.later_limit_s))
+    rows = tuple((run, f"{s:.1f}", f"{limit:g}", "yes" if s <= limit else "NO") for run, s, limit in both)
+    columns = ("run", "first step after", "at most", "within")
+    print_grid(Grid(f"seconds, a folder of {pictures:,} JPEGs of 320 x 240 pixels", columns, rows))
 
 
 def stores(
