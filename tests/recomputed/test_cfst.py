@@ -139,7 +139,7 @@ def test_the_tables(store):
     beside = json.loads(inside("cfst", "table", store, "--json", cwd=store).stdout)
     assert beside == tables
     (paper,) = [table for table in tables if "table 1" in table["title"]]
-    (concepts,) = [table for table in tables if "E.4" in table["title"]]
+    (concepts,) = [table for table in tables if "figure 7" in table["title"]]
     rows = {("finetune", "class"): "finetune", ("replay", "class"): "er", ("finetune", "task"): "finetune"}
     page = inside("report", store, "--out", store / "report", cwd=store)
     assert page.returncode == 0, page.stderr
@@ -163,7 +163,7 @@ def test_the_tables(store):
         values = {name: [each[name] for each in group] for name in those}
         missing = (None, None)
         expected = {n: missing if None in v else mean_and_interval([100 * x for x in v]) for n, v in values.items()}
-        check_row(concepts, f"{algorithm}, {setting}", expected, printed[concepts["title"]])
+        check_row(concepts, f"{theirs} · {setting}", expected, printed[concepts["title"]], decimals=2)
 
         (row,) = [row for row in bars if row[0] == f"{algorithm}, {setting}"]
         for mode, text in zip(FILES, row[1:], strict=True):
