@@ -116,7 +116,7 @@ def _others() -> None:
     for prompted, growing in ((True, False), (True, True), (False, False)):
         form = "growing" if growing else "prompts" if prompted else "pairs"
         CASES[f"head {HEADS['compare'].__name__}: {form}"] = partial(others.of_comparison, prompted, growing)
-    for kind in HEADS.keys() - {"compare"}:
+    for kind in sorted(HEADS.keys() - {"compare"}):
         for growing in (False, True) if kind == "classify" else (False,):
             case = f"head {HEADS[kind].__name__}: {'growing' if growing else 'default'}"
             CASES[case] = partial(others.of_head, kind, growing)
