@@ -63,7 +63,7 @@ class Merging(Algorithm, ABC):
         """Start without changes."""
         if learner.model.encoder.structure() is not None:
             raise UserError(
-                f"{self} merges the weights of one network, but this model is another one in each stage: choose "
+                f"{self} merges the weights of one network, but this model differs from stage to stage: choose "
                 "another model"
             )
         self.names, self.first, self.last, self.changes = [], None, None, None
