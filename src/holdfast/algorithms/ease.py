@@ -102,8 +102,8 @@ class Ease(Algorithm):
         whole, of = self._whole[head], self.stage_of[head]
         features = functional.normalize(self._features(learner, inputs)[: len(whole)], dim=-1)
         cosines = torch.einsum("kew,kcw->kec", features, functional.normalize(whole, dim=-1))
-        own = functional.one_hot(of.clamp(min=0), len(whole)).T
-        weights = (own + (1 - own) * self.alpha / max(len(whole) - 1, 1)).to(cosines)
+        own = functional.one_hot(of.clamp(min=0), len(whole)).T.double()
+        weights = own + (1 - own) * self.alpha / max(len(whole) - 1, 1)
         logits = torch.einsum("kec,kc->ec", cosines, weights).masked_fill(of < 0, CLOSED)
         return logits.to(learner.model.encoder.blocks()[0].weight())
 
