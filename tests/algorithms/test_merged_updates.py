@@ -106,7 +106,7 @@ def inputs_of(learner, stage):
     return [found[block].detach().numpy() for block in range(len(blocks))]
 
 
-def first_stage(**settings):
+def inflora(**settings):
     """After `begin` of the second stage, and what the first stage's inputs were after it."""
     ready = prepared("inflora", **{f"inflora__{name}": value for name, value in settings.items()}, benchmark__stages=3)
     learner = make_learner(ready)
@@ -128,7 +128,7 @@ def first_stage(**settings):
 
 
 def test_infloras_directions_are_numpys_singular_vectors():
-    learner, algorithm, (before, after, new), directions = first_stage(rank=3, share=0.9)
+    learner, algorithm, (before, after, new), directions = inflora(rank=3, share=0.9)
     for block, update in enumerate(updates(learner)):
         h = before[block].T @ before[block] / len(before[block])
         u = np.linalg.svd(h)[0][:, :3]
@@ -148,7 +148,7 @@ def test_infloras_directions_are_numpys_singular_vectors():
 
 def test_the_next_stage_cannot_change_what_inflora_kept():
     """With a share of nearly 1, updates of the second stage leave the first stage's inputs alone."""
-    learner, _, (_, after, _), _ = first_stage(rank=4, share=0.9999999, last_share=0.9999999)
+    learner, _, (_, after, _), _ = inflora(rank=4, share=0.9999999, last_share=0.9999999)
     for block, update in enumerate(updates(learner)):
         read = after[block] @ update.down.weight.detach().numpy().T
         assert np.abs(read).max() < 1e-2 * np.abs(after[block]).max()
@@ -170,6 +170,6 @@ def test_infloras_basis_keeps_a_rising_share_of_each_stages_inputs():
 
 
 def test_few_examples_describe_a_stage():
-    _, _, _, many = first_stage(rank=3)
-    _, _, _, few = first_stage(rank=3, count=5)
+    _, _, _, many = inflora(rank=3)
+    _, _, _, few = inflora(rank=3, count=5)
     assert np.abs(many[0]) != pytest.approx(np.abs(few[0]), abs=1e-3)
