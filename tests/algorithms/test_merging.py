@@ -98,7 +98,7 @@ def test_heads_can_go_on_learning():
     [
         ("ties+magmax", "sets the weights between stages"),
         ("ties+adapter-library", "keeps an encoder, or parts of one, for each stage"),
-        ("magmax+mntdp", "this model is another one in each stage"),
+        ("magmax+mntdp", "this model differs from stage to stage"),
     ],
 )
 def test_what_cannot_be_merged_is_refused(names, why):
