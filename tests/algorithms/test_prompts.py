@@ -137,6 +137,8 @@ def test_codas_loss_is_the_distance_from_orthogonal_components():
     for rows in (learner.model.prompt_keys[0], learner.model.prompt_attention[0], prompts):
         for i, one in enumerate(rows):
             for j, other in enumerate(rows):
+                if i < 3 and j < 3:  # of the first stage: constant
+                    continue
                 expected += ((one @ other).item() - (i == j)) ** 2
     assert expected > 1e-4, "they moved away from orthogonal ones"
     assert algorithm.loss(learner, batch, ()).item() == pytest.approx(0.3 * expected)

@@ -47,6 +47,12 @@ class Opened:
         """The components so far, of which the earlier ones do not learn; (..., pool, width)."""
         return torch.cat([components[..., : self.first, :].detach(), components[..., self.first : self.last, :]], -2)
 
+    def distance(self, components: Tensor) -> Tensor:
+        """|B B' - I|^2, without what earlier components have among themselves, which is constant."""
+        past, new = components[..., : self.first, :].detach(), components[..., self.first : self.last, :]
+        own = (new @ new.mT - torch.eye(self.last - self.first).to(new)).square().sum()
+        return own + 2 * (new @ past.mT).square().sum()
+
 
 @dataclass
 class CodaPrompt(Algorithm):
@@ -108,10 +114,9 @@ class CodaPrompt(Algorithm):
     def loss(self, learner: Learner, batch: Batch, outputs: tuple[Tensor, ...]) -> Tensor:
         """The distance of keys, attention and prompts from orthogonal ones."""
         learner.examples_forward += len(batch.ids)
-        found = [self._opened.of(learner.model.get_parameter(name)) for name in (KEYS, ATTENTION)]
-        pools = [self._opened.of(torch.cat([p.key.flatten(1), p.value.flatten(1)], 1)) for p in _prefixes(learner)]
-        one = torch.eye(self._opened.last, device=learner.device, dtype=found[0].dtype)
-        return self.strength * torch.stack([(each @ each.mT - one).square().sum() for each in (*found, *pools)]).sum()
+        found = [learner.model.get_parameter(name) for name in (KEYS, ATTENTION)]
+        pools = [torch.cat([each.key.flatten(1), each.value.flatten(1)], 1) for each in _prefixes(learner)]
+        return self.strength * torch.stack([self._opened.distance(each) for each in (*found, *pools)]).sum()
 
     def _open(self, learner: Learner, begun: int) -> None:
         self.begun, share = begun, self.pool // self.stages
@@ -133,14 +138,12 @@ def _prefixes(learner: Learner) -> list[Prefix]:
     return [each for own in sets for each in own.modules() if isinstance(each, Prefix)]
 
 
-def _choose(
-    model: Network, with_prompts: Sequence[bool], opened: Opened, inputs: Mapping[str, Tensor], head: str
-) -> Any:
+def _choose(model: Network, having: Sequence[bool], opened: Opened, inputs: Mapping[str, Tensor], head: str) -> Any:
     """The weights of the components for each block, (examples, pool)."""
     whole = model.get_parameter(KEYS)
     keys, attention = functional.normalize(opened.of(whole), dim=-1), opened.of(model.get_parameter(ATTENTION))
-    unused = whole.shape[1] - opened.last
     q = query(model, inputs).to(keys)
     lengths = torch.einsum("ed,lmd->lem", q.square(), attention.square()).clamp(min=1e-24).sqrt()
-    weights = iter(functional.pad(torch.einsum("ed,lmd->lem", q, attention * keys) / lengths, (0, unused)))
-    return [next(weights) if own else None for own in with_prompts]
+    weights = torch.einsum("ed,lmd->lem", q, attention * keys) / lengths
+    each = iter(functional.pad(weights, (0, whole.shape[1] - opened.last)))
+    return [next(each) if own else None for own in having]
