@@ -226,6 +226,8 @@ OTHERWISE = {"modular-vit": "cfst:cgqa"}
 UNSEEN = {
     "weights": "the tests have no other weights",
     "bert": "the tests have no other BERT",
+    "dual-tiny.text": "the other towers for text are large",
+    "dual-tiny.learn_temperature": "acts in training: tests/models/test_dual.py",
     "modular-vit.parts": "acts when a second module is added: see mntdp and rpsnet",
 }
 
@@ -284,6 +286,9 @@ WORDS = {
 }
 BENCHMARK_VALUES = {
     ("climb:lowshot", "image"): "zero",
+    ("mtil", "shots"): 2,
+    ("mtil", "most"): 2,
+    ("mtil", "most_tested"): 1,
     ("climb", "train"): 24,
     ("climb", "scored"): 24,
     ("climb:lowshot", "validation"): 8,
