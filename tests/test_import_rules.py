@@ -113,7 +113,7 @@ TORCH_FREE += ["holdfast.reports.report", "holdfast.reports.compare", "holdfast.
 
 ALLOWED |= {
     f"benchmarks/{name}": ALLOWED["cli"] | ALLOWED["bench"] | {"cli", "bench"}
-    for name in ("commands", "building", "speed")
+    for name in ("commands", "building", "imports", "speed")
 }
 """Modules of a benchmark's folder that the rest of the library asks for: see `registry.part`."""
 ALLOWED["benchmarks/features"] = ALLOWED["benchmarks"] | {"benchmarks", "models"}

@@ -281,6 +281,7 @@ def part(benchmark: str, name: str) -> ModuleType | None:
     | `report` | `section(records)`: blocks for reports, in the paper's layout |
     | `commands` | `register(app)`: its own commands; `register_bench(group)`: its speed benchmarks |
     | `building` | `register_build(group)`: `holdfast data build NAME` |
+    | `imports` | `register_import(group)`: `holdfast import NAME` |
     | `speed` | `CALIBRATION`: runs that calibrate its synthetic data |
 
     >>> part("patterns", "protocol").MEASURES["final_accuracy"].title

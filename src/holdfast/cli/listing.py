@@ -166,13 +166,15 @@ def show(
             console.print(f"{record.dropped} bad records were skipped:")
             for problem in record.problems:
                 console.print(f"  {problem}", markup=False)
-        cost = record.cost
-        console.print(
-            f"cost: {cost['steps']} steps, {cost['seconds']:.1f} s, {cost['examples_forward']} examples forward and "
-            f"{cost['examples_backward']} backward, {cost['memory_bytes']} bytes kept by the algorithm, "
-            f"{cost['parameters']} parameters",
-            soft_wrap=whole,
-        )
+        if cost := record.cost:
+            console.print(
+                f"cost: {cost['steps']} steps, {cost['seconds']:.1f} s, {cost['examples_forward']} examples forward "
+                f"and {cost['examples_backward']} backward, {cost['memory_bytes']} bytes kept by the algorithm, "
+                f"{cost['parameters']} parameters",
+                soft_wrap=whole,
+            )
+        if imported := record.environment.get("imported"):
+            console.print(f"imported: {imported}", markup=False, soft_wrap=whole)
     elif failure := folder.failure():
         console.print(failure, markup=False, style="red")
     elif (holder := folder.holder()) is not None:

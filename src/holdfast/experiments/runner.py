@@ -142,7 +142,7 @@ def _first_rank(
         id=config.id,
         config=config.content,
         environment=here | ({"frozen": list(learner.once.noted)} if learner.once and learner.once.noted else {}),
-        **_measured(config.benchmark, _counted(scores, config.benchmark, config.stages), None),
+        **measured(config.benchmark, _counted(scores, config.benchmark, config.stages), None),
         scores=scores,
         cost={
             "steps": at.total,
@@ -174,7 +174,7 @@ def complete(record: Record, benchmark: Benchmark, others: Mapping[str, str], st
     found = {name: record if run == record.id else store.folder(run).record() for name, run in others.items()}
     scores = {name: other.scores for name, other in found.items() if other is not None}
     own = _counted(record.scores, benchmark, record.config.get("stages"))
-    completed = replace(record, others=others, **_measured(benchmark, own, scores))
+    completed = replace(record, others=others, **measured(benchmark, own, scores))
     if completed != record:
         write_json(store.folder(record.id).path / "record.json", completed.to_json())
     return completed
@@ -187,7 +187,7 @@ def _counted(scores: Sequence[Score], benchmark: Benchmark, stages: int | None) 
     return scores if names is None else [score for score in scores if score.name.partition("/")[0] in names]
 
 
-def _measured(
+def measured(
     benchmark: Benchmark, scores: Sequence[Score], others: Mapping[str, Sequence[Score]] | None
 ) -> dict[str, Any]:
     """Measures as a record stores them: a number, or the reason for none, and what tasks contribute to pooled ones."""

@@ -424,7 +424,7 @@ def _of(right: Callable[[Any], bool]) -> Callable[[Any], bool]:
 
 def _is_cost(value: Any) -> bool:
     names = ("steps", "seconds", "examples_forward", "examples_backward", "memory_bytes", "parameters")
-    return _of(_is_number)(value) and all(name in value for name in names)
+    return value == {} or (_of(_is_number)(value) and all(name in value for name in names))  # imported: not known
 
 
 def _is_score(value: Any) -> bool:

@@ -157,23 +157,32 @@ def read_state(folder: Path) -> dict[str, Tensor]:
         raise UserError(f"{folder} has no weights: it needs {_WHOLE}, {_INDEX} with its files, or {_OLD}")
     state: dict[str, Tensor] = {}
     for path in files:
-        try:
-            open_regular(path).close()
-            if path.name == _OLD:
-                state |= torch.load(path, map_location="meta" if measured() else "cpu", weights_only=True)
-            else:
-                state |= _load(path)
-        except FileNotFoundError:
-            raise UserError(f"{path} is missing, and {_INDEX} names it: download it again") from None
-        except FileError:
-            raise
-        except (SafetensorError, RuntimeError, EOFError, ValueError, TypeError) as error:
-            first = str(error).splitlines()[0] if str(error) else type(error).__name__
-            raise UserError(f"{path} cannot be read ({first}): download it again") from None
-        except pickle.UnpicklingError:  # such a file could run code
-            raise UserError(f"{path} is damaged or holds more than weights: give {_WHOLE} instead") from None
-    if not all(isinstance(weight, Tensor) for weight in state.values()):
-        raise UserError(f"{files[0]} holds more than weights by name: give {_WHOLE} instead")
+        state |= read_weights(path)
+    return state
+
+
+def read_weights(path: Path, torchs_own: bool | None = None) -> dict[str, Tensor]:
+    """Every weight in a file, under its name there; nothing in the file is executed.
+
+    `torchs_own` says whether it is in torch's own format; by default, its name does.
+    """
+    try:
+        open_regular(path).close()
+        if path.name == _OLD if torchs_own is None else torchs_own:
+            state = torch.load(path, map_location="meta" if measured() else "cpu", weights_only=True)
+        else:
+            state = _load(path)
+    except FileNotFoundError:
+        raise UserError(f"{path} is missing, and {_INDEX} names it: download it again") from None
+    except FileError:
+        raise
+    except (SafetensorError, RuntimeError, EOFError, ValueError, TypeError) as error:
+        first = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise UserError(f"{path} cannot be read ({first}): download it again") from None
+    except pickle.UnpicklingError:  # such a file could run code
+        raise UserError(f"{path} is damaged or holds more than weights: give {_WHOLE} instead") from None
+    if not isinstance(state, dict) or not all(isinstance(weight, Tensor) for weight in state.values()):
+        raise UserError(f"{path} holds more than weights by name: give {_WHOLE} instead")
     return state
 
 
