@@ -87,7 +87,7 @@ def test_intransigence_against_the_joint_run():
 def test_the_joint_run_has_transfer_and_no_forgetting():
     joint = log([[0.5, 0.85]], ("vqav2", "nlvr2"))
     alone = protocol.summary(joint)
-    assert alone["forgetting_transfer"].reason == "needs as many stages as tasks, and there are 1 and 2"
+    assert alone["forgetting_transfer"].reason == "needs one stage for each task, but there are 1 for 2"
     found = protocol.transfers(joint, direct(vqav2=0.4, nlvr2=0.75))
     assert found == {"vqav2": pytest.approx(25), "nlvr2": pytest.approx(40)}
 
