@@ -94,7 +94,7 @@ def test_wa_aligns_the_lengths_of_the_new_weights():
 
 
 def test_was_loss_weighs_distillation_by_the_share_of_old_classes():
-    ready = prepared("wa")
+    ready = prepared("wa", wa__temperature=3.0)
     learner, _ = trained(ready, [algorithm := ready.algorithms[0]])
     first, second = ready.setup.stream.stages
     old = learner.data.targets(first.train).unique()
@@ -104,7 +104,7 @@ def test_was_loss_weighs_distillation_by_the_share_of_old_classes():
     (part,), outputs = batch.parts, learner.forward(batch)
     total = learner.loss(batch, outputs) + algorithm.loss(learner, batch, outputs)
     taught = algorithm.teacher.outputs(learner.tasks[part.task], part)
-    p, q = (taught[:, old] / 2).softmax(1), (outputs[0][:, old] / 2).log_softmax(1)
+    p, q = (taught[:, old] / 3).softmax(1), (outputs[0][:, old] / 3).log_softmax(1)
     new = learner.data.targets(second.train).unique()
     share = len(old) / len(set(old.tolist()) | set(new.tolist()))
     cross_entropy = -outputs[0].log_softmax(1)[torch.arange(6), part.targets]
