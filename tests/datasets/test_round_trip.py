@@ -22,6 +22,8 @@ NOT_WRITTEN = {
     "region_features": {
         *("coco_test", "test2014_36", "test2015_36", "test2015_obj36", "vg_gqa_obj36", "gqa_testdev_obj36"),
         *("regions", "coco_regions", "flickr_regions", "nlvr2_regions", "vcr_regions"),
+        *("uniter_coco_train2014", "uniter_coco_val2014", "uniter_flickr30k", "uniter_nlvr2_train", "uniter_nlvr2_dev"),
+        *("uniter_nlvr2_test", "uniter_vcr_train", "uniter_vcr_val", "uniter_vcr_test"),
     },
 }
 """Splits that the readers know and the world leaves out: further files of a format that it writes."""

@@ -17,6 +17,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from io import BytesIO
+from itertools import chain
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -211,12 +212,14 @@ def _read(name: str, folder: Path, seen: Seen | None = None) -> Seen:
     seen.without = [str(folder)]
     for split in dataset.splits:
         reading = Reading(skip=DAMAGED)
-        seen.text(split)
+        examples = dataset.examples(folder, split, reading)
         try:
-            for each in dataset.examples(folder, split, reading):
-                seen.value([each.id, each.text, each.choices, each.target, each.extra, each.images])
-        except UserError as error:  # a split that the world leaves out
-            seen.text(type(error).__name__)
+            first = next(examples, None)
+        except UserError:  # a split that the world leaves out
+            continue
+        seen.text(split)
+        for each in chain(filter(None, [first]), examples):
+            seen.value([each.id, each.text, each.choices, each.target, each.extra, each.images])
         seen.value([str(problem) for problem in reading.problems])
     return seen
 
@@ -227,6 +230,7 @@ def _prepare(folders: Mapping[str, Path]) -> None:
     from holdfast.benchmarks.climb.benchmark import Climb
     from holdfast.benchmarks.climb.lowshot import LowShot
     from holdfast.benchmarks.clvqa.benchmark import Clvqa
+    from holdfast.benchmarks.mtil.benchmark import Mtil
     from holdfast.benchmarks.viscoll.benchmark import CocoShift, FlickrShift
     from holdfast.benchmarks.viscoll.features import read_regions
     from holdfast.benchmarks.viscoll.released import build_released
@@ -235,6 +239,7 @@ def _prepare(folders: Mapping[str, Path]) -> None:
     seen, features = Wants(), str(folders["region_features"])
     for each in (Clvqa, Climb, Cgqa, Cifar100):  # Cobj and Cpin are what Cgqa is
         each(scale="tiny").setup(seen)
+    Mtil(scale="tiny", order="mnist>dtd").setup(seen)
     with mock.patch.dict(BUILT, tiny=(1, 1, 1)):
         Cpin(scale="tiny")._built()
     for task in ("imdb", "commonsenseqa", "places365", "coco"):

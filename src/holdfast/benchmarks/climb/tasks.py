@@ -42,7 +42,7 @@ from holdfast.metrics import normalise_answer
 from holdfast.tasks import Choose, Classify, SoftLabel
 from holdfast.types import Array, Example, Task, Wants
 
-VERSION = 2
+VERSION = 3
 T = TypeVar("T")
 Part = Literal["train", "validation", "test"]
 

@@ -46,7 +46,7 @@ MEASURES = {
     "verb_novel_words": Measure("verbs, novel, two words", higher=False, factor=1, decimals=3),
     "adjective_seen_words": Measure("adjectives, seen, two words", higher=False, factor=1, decimals=3),
     "adjective_novel_words": Measure("adjectives, novel, two words", higher=False, factor=1, decimals=3),
-    "untrained_tasks": Measure("tasks never trained", factor=1, decimals=0),
+    "untrained_tasks": Measure("tasks never trained", higher=False, factor=1, decimals=0),
 }
 
 
