@@ -191,7 +191,7 @@ def test_what_does_not_fit_is_refused(settings, message):
 
 def test_word_pieces_of_another_tokenizer_are_refused(tmp_path):
     dual.save(built().encoder, tmp_path, ["vit-tiny", "bert-tiny"], INPUTS, dual.TOWERS)
-    with pytest.raises(UserError, match=r"31 kinds of word piece.*knows 30"):
+    with pytest.raises(UserError, match=r"31 word pieces.*has 30"):
         Dual(weights=str(tmp_path)).encoder(Inputs(image=(3, 32, 32), text=6, vocabulary=31))
 
 

@@ -149,7 +149,7 @@ def test_layers_come_from_both_encoders_from_the_bottom_up():
     [
         (TinyLxmert(), Inputs(text=5, vocabulary=9), "LXMERT needs region features"),
         (TinyLxmert(), Inputs(regions=(3, 4)), "LXMERT needs text"),
-        (TinyLxmert(positions=8), Inputs(text=9, vocabulary=9, regions=(3, 4)), "9 word pieces.*places for 8"),
+        (TinyLxmert(positions=8), Inputs(text=9, vocabulary=9, regions=(3, 4)), "9 word pieces.*8 positions"),
         (TinyLxmert(width=10), Inputs(text=9, vocabulary=9, regions=(3, 4)), "width is 10 and heads is 4"),
     ],
 )

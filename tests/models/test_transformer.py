@@ -66,7 +66,7 @@ def test_attention_onto_another_sequence_is_torchs():
 def test_what_is_added_to_an_attention_reads_one_sequence():
     block = disturbed(TransformerBlock(WIDTH, HEADS, HIDDEN))
     added = block.low_rank(rank=2)["projection"].double()
-    with pytest.raises(AssertionError, match="reads one sequence"):
+    with pytest.raises(AssertionError, match="additions read one sequence"):
         block.attention(drawn(), None, drawn(2), added)
     block.attention(drawn(), None, None, added)
 

@@ -214,7 +214,7 @@ def test_half_precision_regions_are_cast_to_the_weights():
     [
         (TinyVLBert(), Inputs(text=5, vocabulary=9), "VL-BERT needs region features"),
         (TinyVLBert(), Inputs(regions=(3, 4)), "VL-BERT needs text"),
-        (TinyVLBert(positions=10), Inputs(text=9, vocabulary=9, regions=(3, 4)), "9 word pieces.*places for 8"),
+        (TinyVLBert(positions=10), Inputs(text=9, vocabulary=9, regions=(3, 4)), "9 word pieces.*8 positions"),
         (TinyVLBert(width=10), Inputs(text=9, vocabulary=9, regions=(3, 4)), "width is 10 and heads is 4"),
     ],
 )

@@ -6,6 +6,7 @@ of stage b < k has no example left for f_k: P_ck = the sum over j of s_cj P_jk, 
 cosine of P_cb and P_jb, and j the classes of stage k and later. The logit of a class of stage b is cos(f_b(x), P_cb)
 plus `alpha` times the mean over the other k of cos(f_k(x), P_ck). As in the released code, means are completed anew
 after each stage. The head with which the adapters are trained is not used for answers.
+Units: no strength; `alpha` is a weight of logits.
 Cost: training as with adapters; after each stage, a forward pass over its examples for each stage so far, and at a test
 as many for each example.
 Memory: for each class, a vector for each stage up to its own. The model grows by one set of adapters for each stage.

@@ -25,8 +25,8 @@ CHUNK = 256
 def herded(features: Tensor, count: int) -> list[int]:
     """The rows of `features` in the order of herding: each brings the mean of those chosen nearest to the mean of all.
 
-    >>> herded(torch.tensor([[0.0], [4.0], [3.0], [1.0]]), 2)
-    [3, 2]
+    >>> herded(torch.tensor([[0.0], [4.0], [3.0], [1.0], [7.0]]), 2)
+    [2, 1]
     """
     mean, total = features.mean(0), torch.zeros_like(features[0])
     left = torch.ones(len(features), dtype=torch.bool, device=features.device)

@@ -40,7 +40,6 @@ class Replay(KeepsExamples):
     """Adds kept examples to each batch, or takes a separate step on them."""
 
     version: ClassVar[int] = 1
-    keeps: ClassVar[frozenset[str]] = frozenset({"examples"})
     remedies: ClassVar[Mapping[str, str]] = {"extra-steps": "set replay.mode=joint"}
 
     size: Annotated[int, Between(1)] | None = None

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 class KeepsExamples(Algorithm, ABC):
     """An algorithm with a memory, which it fills at the right moments, saves and counts."""
 
+    keeps: ClassVar[frozenset[str]] = frozenset({"examples"})
     instead: ClassVar[Mapping[str, str]] = {"capacity": "share"}
 
     capacity: Annotated[int, Between(1)] = 200

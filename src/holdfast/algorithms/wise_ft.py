@@ -29,6 +29,7 @@ class WiseFT(Algorithm):
 
     version: ClassVar[int] = 1
     needs: ClassVar[frozenset[str]] = frozenset({"boundaries"})
+    keeps: ClassVar[frozenset[str]] = frozenset({"weights"})
 
     share: Annotated[float, Between(0, 1)] = 0.5
     """The share of the fine-tuned weights; 1 is fine-tuning."""

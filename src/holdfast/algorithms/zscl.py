@@ -6,7 +6,8 @@ compare the first model's softmax over a reference batch's texts for each image,
 the current model's, whose texts are the first model's, as in the authors' code. After every `every` steps the current
 weights join an average that begins with those of the stage's start; the stage ends with the average.
 Reference: the examples of a task that no stage teaches, such as captions. Without it, the stage's own examples.
-In the authors' code: strength 1, temperature 2, consolidation 1, every 100 of 1,000 steps of 64 examples.
+Units: of the equation above. The authors' code has strength 1, temperature 2, consolidation 1, every 100 of 1,000
+steps, and batches of 64 examples.
 Cost: beside fine-tuning, one forward and backward pass over a reference batch, and the first model's forward pass.
 Memory: the first model, and two copies of the weights that learn.
 """
@@ -43,6 +44,7 @@ class Zscl(Algorithm):
 
     version: ClassVar[int] = 1
     needs: ClassVar[frozenset[str]] = frozenset({"boundaries"})
+    keeps: ClassVar[frozenset[str]] = frozenset({"weights"})
     strengths: ClassVar[tuple[str, ...]] = ("strength", "consolidation")
 
     strength: Annotated[float, Between(0)] = 1.0
