@@ -158,7 +158,7 @@ def test_what_one_task_alone_cannot_say_is_undefined():
     found = protocol.summary(log((0.8, 0.1)))
     assert (found["wh"], found["yn"]) == (0.8, 0.1)
     assert math.isnan(found["remembering"])
-    assert found["cl_score"].reason == "needs as many stages as tasks, and there are 1 and 2"
+    assert found["cl_score"].reason == "needs one stage for each task, but there are 1 for 2"
     assert protocol.relative(log((0.8, 0.1)), log((0.8, 0.0), (0.75, 0.7))) == {}
     assert set(found) == set(protocol.MEASURES)
 
@@ -234,7 +234,7 @@ def test_what_was_dropped_is_in_the_record(tiny_clevr, tmp_path):
 
 
 def test_refusals():
-    with pytest.raises(UserError, match="patterns draws its own data: leave --data out"):
+    with pytest.raises(UserError, match="patterns draws its own data: leave out --data"):
         prepare(Request("patterns", data="somewhere"))
     with pytest.raises(UserError, match="no regions"):
         prepare(Request("clvqa", model="uniter-tiny", scale="tiny"))

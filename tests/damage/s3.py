@@ -30,6 +30,8 @@ from random import Random
 from typing import Any
 from urllib.request import urlopen
 
+from processes import environment
+
 PLAN = """
 [[experiment]]
 benchmark = "patterns"
@@ -62,15 +64,14 @@ class Bucket:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
         self.url = f"http://127.0.0.1:{port}"
-        self.environment = {
-            "PATH": os.environ["PATH"],
-            "PYTHONPATH": os.pathsep.join([str(SOURCE), str(installed)]),
-            "OMP_NUM_THREADS": "1",
-            "AWS_ENDPOINT_URL": self.url,
-            "AWS_ACCESS_KEY_ID": "nobody",
-            "AWS_SECRET_ACCESS_KEY": "nothing",
-            "AWS_DEFAULT_REGION": "us-east-1",
-        }
+        self.environment = environment(
+            PATH=os.environ["PATH"],
+            PYTHONPATH=os.pathsep.join([str(SOURCE), str(installed)]),
+            AWS_ENDPOINT_URL=self.url,
+            AWS_ACCESS_KEY_ID="nobody",
+            AWS_SECRET_ACCESS_KEY="nothing",
+            AWS_DEFAULT_REGION="us-east-1",
+        )
         command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
         self.server = subprocess.Popen(
             command, env=self.environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL

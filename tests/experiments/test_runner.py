@@ -40,7 +40,7 @@ def test_a_run_that_is_done_is_not_run_again(tmp_path, monkeypatch):
 def test_a_measure_without_a_value_says_why(tmp_path):
     record = run(prepared("joint"), Store(tmp_path))
     assert record.summary["forgetting"] is None
-    assert record.reasons["forgetting"] == "needs as many stages as tasks, and there are 1 and 2"
+    assert record.reasons["forgetting"] == "needs one stage for each task, but there are 1 for 2"
     assert json.loads(json.dumps(record.to_json(), allow_nan=False))["summary"]["final_accuracy"] > 0
 
 

@@ -197,7 +197,7 @@ class Benchmark(ABC):
         _, _, matrix = score_matrix(scores)
         found = {"final_accuracy": metrics.mean(matrix[-1])}
         if matrix.shape[0] != matrix.shape[1]:
-            reason = f"needs as many stages as tasks, and there are {matrix.shape[0]} and {matrix.shape[1]}"
+            reason = f"needs one stage for each task, but there are {matrix.shape[0]} for {matrix.shape[1]}"
             return found | {name: Undefined(reason) for name in USUAL if name not in found}
         return found | {
             "learning_accuracy": metrics.learning_accuracy(matrix),

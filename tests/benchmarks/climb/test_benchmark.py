@@ -42,10 +42,14 @@ SMALLEST = {
     "train.learning_rate": 3e-3,
 }
 """A ViLT so small that it takes a few milliseconds a step; its weights are its own."""
-OWN = {"replay": {"replay.every": 1}, "mir": {"mir.candidates": 8, "mir.size": 4}}
+OWN = {
+    "replay": {"replay.every": 1},
+    "mir": {"mir.candidates": 8, "mir.size": 4},
+    "coda-prompt": {"train.weight_decay": 0},
+}
+CLASSES = ("ease", "er-ace", "gdumb", "icarl", "ranpac", "simplecil", "slda", "wa")
 REFUSED = {
-    "er-ace": "one class for each example",
-    "gdumb": "one class for each example",
+    **dict.fromkeys(CLASSES, "one class for each example, but task 'vqav2' has none"),
     "mntdp": "modular network",
     "rpsnet": "modular network",
 }

@@ -212,7 +212,10 @@ def test_presets_are_the_papers():
     assert at_paper.preset("vlbert", "finetune") == at_paper.preset("vlbert", "joint") == {}
 
 
-REFUSED = {"er-ace": "needs one class", "gdumb": "needs to know", "adapter-library": "needs to know"}
+REFUSED = {
+    **dict.fromkeys(("er-ace", "ranpac", "simplecil", "slda"), "needs one class for each example"),
+    **dict.fromkeys(("gdumb", "adapter-library"), "needs to know"),
+}
 """Beside those that need boundaries: a phrase is not one class."""
 
 
