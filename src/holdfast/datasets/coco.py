@@ -16,7 +16,7 @@ from holdfast.datasets.base import DataError, Dataset, Problem, Reading, get
 from holdfast.datasets.formats.boxes import numbers
 from holdfast.datasets.formats.fields import label
 from holdfast.datasets.formats.hub import Hub, Row, picture, with_hub
-from holdfast.datasets.formats.image_files import ImageFiles, coco_names, coco_roots
+from holdfast.datasets.formats.image_files import COCO_BESIDE, ImageFiles, coco_names, coco_roots
 from holdfast.datasets.formats.json_stream import stream_arrays
 from holdfast.types import Example
 
@@ -217,7 +217,7 @@ _OFFICIAL = Dataset(
     splits=tuple(_COUNTS),
     read=_read,
     present=_present,
-    beside=("coco",),
+    beside=COCO_BESIDE,
     counts=_COUNTS,
     lacks=_lacks,
     annotations=partial(_read, pictures=False),

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.datasets.base import DataError, Dataset, Problem, Reading, first_file, get, read_json
-from holdfast.datasets.formats.image_files import ImageFiles, coco_names, coco_roots
+from holdfast.datasets.formats.image_files import COCO_BESIDE, ImageFiles, coco_names, coco_roots
 from holdfast.types import Example
 
 VERSION = 1
@@ -138,7 +138,7 @@ DATASET = Dataset(
     splits=tuple(_SPLITS),
     read=_read,
     present=_present,
-    beside=("coco",),
+    beside=COCO_BESIDE,
     counts={
         f"{part}_{name}": count
         for name, counts in _COUNTS.items()

@@ -13,7 +13,7 @@ from typing import Any
 from holdfast.datasets.base import DataError, Dataset, Problem, Reading, first_file, get
 from holdfast.datasets.formats.fields import text
 from holdfast.datasets.formats.hub import Hub, Row, picture, with_hub
-from holdfast.datasets.formats.image_files import ImageFiles, coco_names, coco_roots
+from holdfast.datasets.formats.image_files import COCO_BESIDE, ImageFiles, coco_names, coco_roots
 from holdfast.datasets.formats.json_stream import stream_arrays
 from holdfast.types import Example
 
@@ -154,7 +154,7 @@ _OFFICIAL = Dataset(
     splits=tuple(_SUBTYPES),
     read=_read,
     present=_present,
-    beside=("coco",),
+    beside=COCO_BESIDE,
     counts={"train": 443_757, "val": 214_354, "test": 447_793, "test-dev": 107_394},
 )
 

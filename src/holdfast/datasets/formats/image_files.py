@@ -67,10 +67,14 @@ class ImageFiles:
         return listing
 
 
+COCO_BESIDE = ("coco", "ms-coco")
+"""The folders beside a dataset's own that may have COCO's images."""
+
+
 def coco_roots(folder: Path) -> tuple[Path, ...]:
-    """The possible locations of COCO's image folders: the dataset's folder, its `images`, or a `coco` beside it."""
-    coco, other = folder.parent / "coco", folder.parent / "ms-coco"
-    return folder, folder / "images", coco, coco / "images", other, other / "images"
+    """The possible locations of COCO's image folders: the dataset's folder, those beside it, and their `images`."""
+    places = (folder, *(folder.parent / name for name in COCO_BESIDE))
+    return tuple(root for place in places for root in (place, place / "images"))
 
 
 def coco_names(number: int, folders: Iterable[str]) -> Iterator[str]:
