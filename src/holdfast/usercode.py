@@ -197,6 +197,7 @@ def _execute(path: Path, file: Path, name: str) -> ModuleType:
     spec.submodule_search_locations = [str(file.parent)]
     spec.has_location = True
     module = module_from_spec(spec)
+    module.__file__ = str(file)  # a relative path would mean another file after a change of folder
     sys.modules[name] = module  # dataclasses look up their module by name
     assert spec.loader is not None
     _EXECUTING.append(path)
