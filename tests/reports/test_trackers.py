@@ -142,13 +142,10 @@ def records_in(path):
             record = b""
 
 
-def test_weights_and_biases_has_the_run_under_its_id_offline(folder, monkeypatch):
+def in_files(folder):
+    """The ids, the configuration and the logged values in the files of a run."""
     from wandb.proto.wandb_internal_pb2 import Record
 
-    monkeypatch.setenv("WANDB_MODE", "offline")
-    follow("wandb", folder, [(1, 0.5)], [])
-    time.sleep(1.1)  # its folders are named by the second
-    follow("wandb", folder, [(2, 0.25)], [Score(1, 40, "yn", "test", 9, 0.75)])
     ids, config, logged = set(), {}, []
     for path in sorted(folder.glob("wandb/offline-run-*/*.wandb")):
         for content in records_in(path):
@@ -160,6 +157,20 @@ def test_weights_and_biases_has_the_run_under_its_id_offline(folder, monkeypatch
             if record.HasField("history"):
                 items = {each.key or each.nested_key[0]: json.loads(each.value_json) for each in record.history.item}
                 logged.append({key: value for key, value in items.items() if not key.startswith("_")})
+    return ids, config, logged
+
+
+def test_weights_and_biases_has_the_run_under_its_id_offline(folder, monkeypatch):
+    monkeypatch.setenv("WANDB_MODE", "offline")
+    follow("wandb", folder, [(1, 0.5)], [])
+    time.sleep(1.1)  # its folders are named by the second
+    follow("wandb", folder, [(2, 0.25)], [Score(1, 40, "yn", "test", 9, 0.75)])
+    until = time.monotonic() + 30
+    while True:  # what was written last may be a moment on its way to the file
+        ids, config, logged = in_files(folder)
+        if len(logged) == 3 or time.monotonic() > until:
+            break
+        time.sleep(0.2)
     assert ids == {"0123456789ab"}
     assert (config["benchmark"]["name"], config["seed"]) == ("patterns", 3)
     assert {"loss/01 wh": 0.5, "stage_step": 1} in logged
