@@ -126,7 +126,8 @@ def test_equal_pictures_are_in_one_split_and_the_cut_follows_content():
 
 
 def test_a_copy_costs_nothing_and_travels():
-    cloudpickle = pytest.importorskip("cloudpickle")
+    import cloudpickle
+
     x, y = digits()
     benchmark = streams.from_arrays(x, y, stages=2, order="random-3")
     assert copy.deepcopy(benchmark).held is benchmark.held

@@ -56,14 +56,17 @@ def write_json(path, rows):
 
 
 def write_parquet(path, rows):
-    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    import pyarrow
+    from pyarrow import parquet
+
     parquet.write_table(pyarrow.Table.from_pylist(rows), path, row_group_size=7)
     return path
 
 
 def write_arrow(path, rows):
     """As `datasets` writes it: a stream."""
-    pyarrow = pytest.importorskip("pyarrow")
+    import pyarrow
+
     table = pyarrow.Table.from_pylist(rows)
     path.parent.mkdir(parents=True, exist_ok=True)
     with pyarrow.OSFile(str(path), "wb") as sink, pyarrow.ipc.new_stream(sink, table.schema) as writer:

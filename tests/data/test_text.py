@@ -121,7 +121,8 @@ def test_long_texts_are_cut_and_pairs_follow():
 @pytest.fixture
 def berts(tmp_path):
     """Our word pieces, and the same in `transformers`."""
-    transformers = pytest.importorskip("transformers")
+    import transformers
+
     ours = train([*TEXTS, "Why is Casey pointing at the gray diningtable ? She wants it ."], 120)
     ours.save(tmp_path / "vocab.txt")
     return ours, transformers.BertTokenizerFast.from_pretrained(tmp_path)

@@ -12,16 +12,16 @@ Memory: `capacity` examples, a copy of the model, and one vector for each class.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
-import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional
 
 from holdfast.algorithms.base import Algorithm, Answer
 from holdfast.algorithms.exemplars import Exemplars, features_of
+from holdfast.algorithms.rehearsal import joined
 from holdfast.algorithms.rows import weighted
 from holdfast.algorithms.teacher import Teacher, precision
 from holdfast.models.heads import CLOSED
@@ -53,8 +53,7 @@ class ICarl(Algorithm):
 
     def stage(self, learner: Learner, stage: Stage) -> Stage:
         """Add the exemplars to the stage's examples."""
-        kept = self.exemplars.ids
-        return replace(stage, train=np.concatenate([stage.train, kept[~np.isin(kept, stage.train)]]))
+        return joined(stage, self.exemplars.ids)
 
     def loss(self, learner: Learner, batch: Batch, outputs: tuple[Tensor, ...]) -> Tensor:
         """The difference between the binary cross-entropies and the tasks' own loss, which they replace."""

@@ -18,16 +18,16 @@ import numpy as np
 from holdfast.algorithms.base import Algorithm
 from holdfast.data.order import mix
 from holdfast.errors import UserError
-from holdfast.memory import Memory, PerTask
-from holdfast.types import Between, Stage, Stream
+from holdfast.memory import PerTask
+from holdfast.types import Between, Ids, Stage, Stream
 
 if TYPE_CHECKING:
     from holdfast.engine.learner import Learner
 
 
-def joined(stage: Stage, memory: Memory) -> Stage:
+def joined(stage: Stage, ids: Ids) -> Stage:
     """The stage with its own examples, plus kept ones that are not among them."""
-    kept = memory.ids[~np.isin(memory.ids, stage.train)]
+    kept = ids[~np.isin(ids, stage.train)]
     return replace(stage, train=np.concatenate([stage.train, kept]))
 
 
@@ -62,7 +62,7 @@ class Rehearsal(Algorithm):
 
     def stage(self, learner: Learner, stage: Stage) -> Stage:
         """Add kept examples to the stage's own."""
-        return joined(stage, self.memory)
+        return joined(stage, self.memory.ids)
 
     def end(self, learner: Learner, stage: Stage) -> None:
         """Keep a part of the finished stage's own examples."""

@@ -106,7 +106,7 @@ class RpsNet(Algorithm):
 
     def stage(self, learner: Learner, stage: Stage) -> Stage:
         """Add kept examples to the stage's own."""
-        return joined(stage, self.memory)
+        return joined(stage, self.memory.ids)
 
     def learn(self, learner: Learner, stage: Stage, fit: Fit) -> None:
         """Fit each new path from the same weights, and continue with the best; or fit the existing path."""

@@ -9,15 +9,15 @@ Memory: `capacity` examples, chosen by herding, and a copy of the model.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
 from holdfast.algorithms.base import Algorithm
 from holdfast.algorithms.exemplars import Exemplars
+from holdfast.algorithms.rehearsal import joined
 from holdfast.algorithms.rows import weighted
 from holdfast.algorithms.teacher import Teacher, precision, refuse_undistilled
 from holdfast.errors import UserError
@@ -60,8 +60,7 @@ class WeightAlignment(Algorithm):
             table = learner.data.tables[index]
             found, head = table.targets.cpu()[torch.from_numpy(rows)], learner.tasks[table.task].head
             self.classes[head] = torch.unique(torch.cat([self.classes.get(head, found[:0]), found]))
-        kept = self.exemplars.ids
-        return replace(stage, train=np.concatenate([stage.train, kept[~np.isin(kept, stage.train)]]))
+        return joined(stage, self.exemplars.ids)
 
     def loss(self, learner: Learner, batch: Batch, outputs: tuple[Tensor, ...]) -> Tensor | None:
         """The divergence from the teacher, in place of a part of the tasks' own loss."""

@@ -3,6 +3,8 @@
 import io
 import json
 
+import lmdb
+import msgpack
 import numpy as np
 import pytest
 import torch
@@ -19,7 +21,6 @@ from holdfast.errors import UserError
 from holdfast.types import Wants
 
 WIDTH, GIVEN, DETECTED = 6, 3, 15
-lmdb, msgpack = pytest.importorskip("lmdb"), pytest.importorskip("msgpack")
 
 
 def arrays(name, count, sure=True):
