@@ -35,11 +35,24 @@ from holdfast.metrics.statistics import (
     summary,
     t_interval,
 )
+from holdfast.metrics.text import (
+    SCORERS,
+    caption_words,
+    cider,
+    cider_d,
+    corpus_bleu,
+    exact_match,
+    normalise_text,
+    rouge_l,
+    sentence_bleu,
+    vqa_scores,
+)
 from holdfast.metrics.transfer import forgetting_transfer, knowledge_transfer, low_shot_transfer
 from holdfast.metrics.undefined import Undefined
 from holdfast.metrics.vqa import normalise_answer, soft_targets, vqa_accuracy, vqa_score
 
 __all__ = [
+    "SCORERS",
     "PairedBootstrap",
     "Summary",
     "Undefined",
@@ -47,10 +60,15 @@ __all__ = [
     "aligned_bleu",
     "backward_transfer",
     "bleu",
+    "caption_words",
+    "cider",
+    "cider_d",
     "cl_score",
     "composition_scores",
     "confidence_interval",
     "confusion",
+    "corpus_bleu",
+    "exact_match",
     "final_accuracy",
     "forgetting",
     "forgetting_transfer",
@@ -66,12 +84,15 @@ __all__ = [
     "mean_accuracy",
     "micro_f1",
     "normalise_answer",
+    "normalise_text",
     "paired_bootstrap",
     "perplexity_forgetting",
     "phrase_log_perplexities",
     "recalls",
     "related_score",
     "remembering",
+    "rouge_l",
+    "sentence_bleu",
     "soft_targets",
     "standard_deviation",
     "summary",
@@ -79,6 +100,7 @@ __all__ = [
     "top1",
     "vqa_accuracy",
     "vqa_score",
+    "vqa_scores",
 ]
 
 
