@@ -7,6 +7,7 @@ import numpy as np
 from holdfast.experiments.store import Record
 from holdfast.reports import overview
 from holdfast.reports.groups import experiments
+from holdfast.reports.sentences import conclusions
 from holdfast.reports.significance import leaders
 from reports.stores import ALGORITHMS, record
 
@@ -62,3 +63,27 @@ def single(found: Iterator[frozenset[str]], of: str = "") -> float:
     """The share of stores with a single winner, in percent; with `of`, with that row as the only winner."""
     each_store = list(found)
     return 100 * sum(len(names) == 1 and (not of or of in names) for names in each_store) / len(each_store)
+
+
+def false_claims(values: np.ndarray, forgetting: np.ndarray, names: list[str], equal: int) -> float:
+    """The share of stores whose first sentence claims a difference between two of the first `equal` rows, in percent.
+
+    Rows and seeds are as in `draw`; the rows with numbers from `equal` on truly differ from those before.
+    """
+    made = [
+        Record.from_json(record(algorithm=names[row], seed=seed, stages=1), "")
+        for row in range(values.shape[1])
+        for seed in range(values.shape[2])
+    ]
+    wrong = 0
+    for scores, lost in zip(
+        values.reshape(len(values), -1).tolist(), forgetting.reshape(len(values), -1).tolist(), strict=True
+    ):
+        for each, score, loss in zip(made, scores, lost, strict=True):
+            each.summary.clear()
+            each.summary.update(final_accuracy=score, forgetting=loss)
+        ((_, found),) = conclusions(made)
+        alike = set(names[:equal])
+        wrong += any({claim.test.first, claim.test.second} <= alike for claim in found.claims)
+        assert found.claims or not {"less", "more", "lower", "higher"} & set(found.text.split()), found.text
+    return 100 * wrong / len(values)

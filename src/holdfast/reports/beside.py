@@ -10,10 +10,10 @@ from holdfast.benchmarks.versions import mixed
 from holdfast.experiments.store import Record
 from holdfast.papers import PublishedTable
 from holdfast.reports.blocks import Cell, TableBlock
-from holdfast.reports.groups import rows_of
+from holdfast.reports.groups import is_bound, rows_of
 from holdfast.reports.marks import mark_best, measured
 from holdfast.reports.measures import measures
-from holdfast.reports.overview import is_bound, row_head
+from holdfast.reports.overview import row_head
 from holdfast.reports.runs import on_world
 
 WORLD = "Ours is on small synthetic data, the paper's on real data: this does not reproduce the paper's results."

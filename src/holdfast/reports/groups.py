@@ -61,6 +61,23 @@ def experiments(records: Sequence[Record]) -> list[Experiment]:
     return sorted(found, key=lambda each: (each.benchmark, -len(each.rows)))
 
 
+def is_bound(record: Record) -> bool:
+    """Whether a run saw all data at once: its result is a bound."""
+    return any(name in BOUNDS for name in record.config["transforms"])
+
+
+def baselines(found: Sequence[Experiment]) -> list[Experiment]:
+    """The experiments all of whose runs are there because the measures of another one compare with them."""
+    owner = {record.id: each.key for each in found for record in each.records}
+    needed: dict[str, set[str]] = {}
+    for each in found:
+        for record in each.records:
+            for other in record.others.values():
+                if owner.get(other, each.key) != each.key:
+                    needed.setdefault(owner[other], set()).add(other)
+    return [each for each in found if {record.id for record in each.records} <= needed.get(each.key, set())]
+
+
 def rows_of(
     records: Sequence[Record], known: Mapping[str, Mapping[str, Any]] | None = None
 ) -> dict[str, tuple[Record, ...]]:

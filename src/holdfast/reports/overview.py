@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast import metrics, papers
-from holdfast.benchmarks.base import Measure, score_matrix
+from holdfast.benchmarks.base import score_matrix
 from holdfast.experiments.store import Record
 from holdfast.reports.blocks import Block, Cell, Curves, Heatmap, Note, Point, Scatter, Series, TableBlock, mean_cell
-from holdfast.reports.groups import BOUNDS, Experiment
+from holdfast.reports.groups import Experiment, is_bound
 from holdfast.reports.marks import by_seed, mark_best, measured
 from holdfast.reports.significance import LEAST, LEVEL, pairs
-from holdfast.reports.tables import shown_measures, threads_note, units, why_missing
+from holdfast.reports.tables import headline, shown_measures, threads_note, units, why_missing
 
 Matrix = NDArray[np.float64]
 WORLD = "On small synthetic data: this does not reproduce the paper's results."
@@ -26,19 +26,11 @@ LINES = 16
 """The most rows drawn as lines or points and tested in pairs: neither eyes nor tests distinguish more."""
 WIDEST = 30
 """The most columns of a heat map."""
-HEADLINES = ("cl_score", "final_accuracy", "Acon", "log_perplexity")
-"""The headline measures, by name."""
 COSTS = {
     "seconds": ("seconds of training", "seconds", 1.0),
     "passes": ("examples passed forward and backward", "passes", 1.0),
     "memory_bytes": ("bytes kept by the algorithm", "bytes of memory", 1.0),
 }
-
-
-def headline(records: Sequence[Record]) -> tuple[str, Measure] | None:
-    """The measure to show if there is room for only one: the usual one, or the benchmark's first."""
-    shown = shown_measures(records)
-    return next(((name, shown[name]) for name in (*HEADLINES, *shown) if name in shown), None)
 
 
 def comparison(experiment: Experiment) -> TableBlock:
@@ -78,11 +70,6 @@ def row_head(title: str, group: Sequence[Record]) -> Cell:
     if len(group) == 1:
         return Cell(title, run=group[0].id)
     return Cell(title, seeds=tuple((record.config["seed"], record.id) for record in group[:SEEDS]))
-
-
-def is_bound(record: Record) -> bool:
-    """Whether a run saw all data at once: its result is a bound."""
-    return any(name in BOUNDS for name in record.config["transforms"])
 
 
 def learned_matrix(record: Record) -> tuple[list[str], Matrix]:

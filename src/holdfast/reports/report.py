@@ -15,13 +15,13 @@ from holdfast.reports import overview
 from holdfast.reports.attached import attached
 from holdfast.reports.beside import caution
 from holdfast.reports.blocks import Block, Cell, Curves, Note, Series, TableBlock, mean_cell
-from holdfast.reports.groups import Experiment, experiments
+from holdfast.reports.groups import Experiment, experiments, is_bound
 from holdfast.reports.marks import measured
 from holdfast.reports.render import asset, page_name, render
 from holdfast.reports.runs import Run, Runs
 from holdfast.reports.sections import section, stands_alone
 from holdfast.reports.significance import leaders
-from holdfast.reports.tables import shown_measures
+from holdfast.reports.tables import headline, shown_measures
 from holdfast.version import __version__
 
 DRAWN = 8
@@ -188,13 +188,13 @@ def _glance(found: Sequence[Experiment]) -> TableBlock:
 
 def _best_of(experiment: Experiment) -> str:
     """The best algorithms of an experiment by its headline measure, or why none are listed."""
-    if (found := overview.headline(experiment.records)) is None:
+    if (found := headline(experiment.records)) is None:
         return ""
     name, measure = found
     cells = {
         title: cell
         for title, group in experiment.rows.items()
-        if not overview.is_bound(group[0]) and (cell := measured(group, name, measure)).number is not None
+        if not is_bound(group[0]) and (cell := measured(group, name, measure)).number is not None
     }
     guessed = {title: cell.chance for title, cell in cells.items() if cell.chance is not None}
     chosen = leaders({title: cell.values for title, cell in cells.items()}, measure.higher, guessed)
@@ -225,7 +225,7 @@ def runs_table(runs: Sequence[Run]) -> TableBlock:
     rows = []
     for run in runs:
         named, record = run.config.get("benchmark", {}), run.record
-        name, measure = (overview.headline([record]) if record else None) or ("", None)
+        name, measure = (headline([record]) if record else None) or ("", None)
         value = record.summary.get(name) if record else None
         first = Cell(run.id, run=run.id, hint=run.problem)
         words = [run.status, run.benchmark, run.algorithm, run.model]

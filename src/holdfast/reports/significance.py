@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 
 from holdfast import metrics
@@ -75,17 +75,25 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 def pairs(values: Mapping[str, Mapping[int, float]]) -> list[PairedDifference]:
     """All pairs of rows with enough common seeds, from each row's values by seed."""
-    found = []
-    for first, second in combinations(values, 2):
-        differences = _differences(values[first], values[second])
-        if len(differences) >= LEAST:
-            width = metrics.t_interval(differences)
-            found.append((first, second, metrics.mean(differences), width, paired_t(differences), len(differences)))
-    corrected = holm([p for *_, p, _ in found])
-    return [
-        PairedDifference(a, b, mean, width, p, c, n)
-        for (a, b, mean, width, p, n), c in zip(found, corrected, strict=True)
-    ]
+    return family([found for a, b in combinations(values, 2) if (found := difference(values, a, b)) is not None])
+
+
+def difference(values: Mapping[str, Mapping[int, float]], first: str, second: str) -> PairedDifference | None:
+    """The difference of two rows, not corrected; None with fewer than `LEAST` common seeds."""
+    found = _differences(values[first], values[second])
+    if len(found) < LEAST:
+        return None
+    p = paired_t(found)
+    return PairedDifference(first, second, metrics.mean(found), metrics.t_interval(found), p, p, len(found))
+
+
+def family(tests: Sequence[PairedDifference], others: int = 0) -> list[PairedDifference]:
+    """Tests with p-values that Holm's method corrects for all of them, and for `others` that are not reported.
+
+    Those count as p = 1, so the correction is never too small.
+    """
+    corrected = holm([*(test.p_value for test in tests), *[1.0] * others])
+    return [replace(test, corrected=p) for test, p in zip(tests, corrected, strict=False)]
 
 
 @dataclass(frozen=True)

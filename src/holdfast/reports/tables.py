@@ -14,6 +14,8 @@ from holdfast.reports.pooled import pooled
 
 MOST = 8
 """The most measures shown of a benchmark that does not describe them."""
+HEADLINES = ("cl_score", "final_accuracy", "Acon", "log_perplexity")
+"""The headline measures, by name."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +34,12 @@ def shown_measures(records: Sequence[Record]) -> dict[str, Measure]:
     there = {name for record in records for name in record.summary}
     found = {name: measure for name, measure in known.items() if name in there}
     return found or {name: Measure(name, factor=1.0, decimals=3) for name in sorted(there)[:MOST]}
+
+
+def headline(records: Sequence[Record]) -> tuple[str, Measure] | None:
+    """The measure to show if there is room for only one: the usual one, or the benchmark's first."""
+    shown = shown_measures(records)
+    return next(((name, shown[name]) for name in (*HEADLINES, *shown) if name in shown), None)
 
 
 def comparison(records: Sequence[Record]) -> Grid:
