@@ -281,16 +281,16 @@ def _estimate(rows: Rows, competing: Rows, measures: Mapping[str, Measure]) -> C
             f"differ: run at least {LEAST} (--seeds {LEAST})."
         )
     ((title, _),) = known.items()
-    told = []
-    for key in reversed(measures):
+    parts = list[str]()
+    for key in list(measures)[::-1]:
         cell = measured(rows[title], key, measures[key])
         if cell.number is None:
             continue
         width = cell.interval
         ends = "" if width is None else f" (95 % interval {_ends(cell.number, width, measures[key].decimals)})"
-        told.append(f"{measures[key].title} {cell.number:.{measures[key].decimals}f}{ends}")
+        parts.append(f"{measures[key].title} {cell.number:.{measures[key].decimals}f}{ends}")
     many = "One run" if len(rows[title]) == 1 else f"{len(rows[title])} runs"
-    return Conclusion(f"{many} of {title}: {', '.join(told)}. There is no other algorithm to compare it with.")
+    return Conclusion(f"{many} of {title}: {', '.join(parts)}. There is no other algorithm to compare it with.")
 
 
 def _ends(mean: float, width: float, places: int) -> str:
