@@ -6,6 +6,7 @@ import torch
 from torch.testing import assert_close
 
 from holdfast.algorithms import RanPAC, SimpleCil
+from holdfast.algorithms.analytic import Sums
 from holdfast.algorithms.ranpac import RIDGES
 from holdfast.errors import UserError
 from holdfast.experiments.request import Request
@@ -83,6 +84,20 @@ def test_ranpac_chooses_the_ridge_with_the_least_held_out_error():
         errors[10.0**power] = (h[apart] @ weight - y[apart]).square().sum().item()
     assert chosen.chosen == min(errors, key=errors.get)
     assert list(errors) == RIDGES
+
+
+def test_ranpac_does_not_amplify_rounding():
+    """With few examples G is singular, and the smallest ridge is far below what rounding adds to it."""
+    x, y = torch.randn(20, 48, dtype=torch.float64).relu(), torch.nn.functional.one_hot(torch.arange(20) % 4).double()
+    found = []
+    for order in (torch.arange(20), torch.arange(19, -1, -1)):
+        sums = Sums.zeros(4, 48, True, torch.device("cpu"))
+        sums.add(x[order], y[order])
+        algorithm = RanPAC()
+        algorithm.chosen = 1e-8
+        found.append(algorithm.solve(sums)[0])
+    assert_close(found[0], found[1], rtol=0, atol=1e-10)
+    assert_close(x @ found[0].T, y, rtol=0, atol=1e-6)
 
 
 @pytest.mark.parametrize("name", CASES)
