@@ -220,12 +220,17 @@ def uses() -> dict[str, set[str]]:
 
 
 def tests_of(part: str) -> list[Path]:
-    """The tests that are named for a part and for those that use it; if it has none, for what it is built on."""
+    """The tests that are named for a part and for those that use it; if there are none, those that mention it."""
     own = ROOT / "tests" / "algorithms"
     found = [own / f"test_{name}.py" for name in users(part)]
     found = [path for path in found if path.exists()]
-    below = sorted({each.stem.removeprefix("test_") for each in own.glob("test_*.py")} & uses().get(part, set()))
-    return found or [own / f"test_{name}.py" for name in below if name not in ("base", "units", "traits")]
+    return found or [
+        path for path in sorted(own.glob("test_*.py")) if re.search(rf"\b{_named(part)}\b", path.read_text())
+    ]
+
+
+def _named(part: str) -> str:
+    return part.replace("_", "[-_]")
 
 
 def classes(part: str) -> list[str]:

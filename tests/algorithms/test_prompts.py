@@ -94,6 +94,7 @@ def test_a_copy_of_the_model_chooses_by_its_own_keys(name):
 def test_more_prompts_than_the_pool_has_are_refused():
     with pytest.raises(UserError, match=r"l2p\.top is 3, but the pool has 2"):
         trained(prepared("l2p", l2p__pool=2, l2p__top=3))
+    trained(prepared("l2p", l2p__pool=2, l2p__top=2))
 
 
 CODA = {"coda-prompt__pool": 6, "coda-prompt__length": 2, "coda-prompt__layers": 1}

@@ -121,3 +121,11 @@ def test_the_reference_is_the_task_that_is_named():
     (rows, times), *_ = algorithm.passes(learner, None)
     assert len(rows) == len(learner.data)
     assert times > 1
+
+
+def test_the_reference_is_seen_whole_before_any_of_it_is_seen_again():
+    zscl = Zscl(size=2)
+    zscl._reference, zscl._used = np.arange(10, 16), 0
+    first, second = (np.concatenate([zscl._next(seed=3) for _ in range(3)]) for _ in range(2))
+    assert sorted(first) == sorted(second) == list(range(10, 16))
+    assert list(first) != list(second)
