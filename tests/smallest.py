@@ -13,7 +13,8 @@ from holdfast.algorithms.base import Algorithm
 from holdfast.benchmarks.base import Benchmark, Setup
 from holdfast.engine.checkpoint import Checkpoints
 from holdfast.engine.learner import Learner
-from holdfast.engine.loop import Watch, train
+from holdfast.engine.loop import train
+from holdfast.engine.watch import Watch
 from holdfast.experiments import runner
 from holdfast.experiments.config import Config, resolve
 from holdfast.experiments.request import Request

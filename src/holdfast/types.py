@@ -223,6 +223,18 @@ class Training:
 
 
 @dataclass(frozen=True)
+class Budget:
+    """What the training of a run may take, evaluations aside; None: as much as it needs."""
+
+    flops: Annotated[float, Between(1)] | None = None
+    """Floating-point operations."""
+    passes: Annotated[float, Between(1)] | None = None
+    """Examples passed forward plus examples passed backward."""
+    bytes: Annotated[float, Between(1)] | None = None
+    """Bytes kept beside the first weights: examples, statistics, copies of weights, and added weights."""
+
+
+@dataclass(frozen=True)
 class Stage:
     """One stretch of training data, with the validation data that may select among its weights."""
 

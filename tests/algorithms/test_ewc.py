@@ -14,8 +14,9 @@ from holdfast.algorithms.fisher import batched, fisher
 from holdfast.algorithms.importance import Penalty
 from holdfast.data.table import Data, Table
 from holdfast.engine.learner import Learner
-from holdfast.engine.loop import NoLog, train
+from holdfast.engine.loop import train
 from holdfast.engine.ranks import Ranks
+from holdfast.engine.watch import NoLog
 from holdfast.errors import UserError
 from holdfast.models.base import Encoder, Network
 from holdfast.models.transformer import TransformerBlock

@@ -12,7 +12,8 @@ from holdfast.algorithms.lwf import LwF
 from holdfast.algorithms.old_heads import OldHeads, _same
 from holdfast.engine import compiled
 from holdfast.engine.checkpoint import Checkpoints
-from holdfast.engine.loop import NoLog, train
+from holdfast.engine.loop import train
+from holdfast.engine.watch import NoLog
 from holdfast.errors import Stopped, UserError
 from holdfast.models.transformer import TransformerBlock
 from holdfast.tasks import Choose, Classify, MaskedPhrase, MultiLabel, SoftLabel

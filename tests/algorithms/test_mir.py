@@ -11,7 +11,7 @@ from holdfast.algorithms.derpp import DarkReplay
 from holdfast.algorithms.mir import Mir, most_harmed, virtual_step
 from holdfast.data.table import Data, Table
 from holdfast.engine.learner import Learner
-from holdfast.engine.loop import Watch
+from holdfast.engine.watch import Watch
 from holdfast.errors import UserError
 from holdfast.models.resnet import TinyResNet18
 from holdfast.tasks import Classify, MaskedPhrase

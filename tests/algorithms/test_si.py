@@ -10,7 +10,8 @@ from torch import nn
 from holdfast.algorithms.si import SI
 from holdfast.data.table import Data, Table
 from holdfast.engine.learner import Learner
-from holdfast.engine.loop import NoLog, train
+from holdfast.engine.loop import train
+from holdfast.engine.watch import NoLog
 from holdfast.errors import UserError
 from holdfast.models.base import Encoder, Network
 from holdfast.types import Batch, Protocol, Stage, Stream, Task, Training

@@ -8,7 +8,8 @@ import torch
 from holdfast.algorithms.lwf import LwF
 from holdfast.engine import compiled
 from holdfast.engine.compiled import Calling, Compiled, CompiledStepper
-from holdfast.engine.loop import NoLog, train
+from holdfast.engine.loop import train
+from holdfast.engine.watch import NoLog
 from holdfast.models.modular import ModularPerceptron
 from holdfast.models.perceptron import Perceptron
 from holdfast.types import Head, Inputs

@@ -115,7 +115,7 @@ def test_two_that_start_the_same_run_one_works_and_the_other_waits_and_says_who(
 
 
 def test_one_that_waits_for_another_stops_when_asked(tmp_path):
-    from holdfast.engine.loop import Watch
+    from holdfast.engine.watch import Watch
 
     store, ready, watch = Store(tmp_path), prepared(), Watch()
     watch.stopping = True
@@ -147,7 +147,7 @@ def test_a_score_log_that_lost_scores_is_refused_in_a_sentence(tmp_path, damage)
 
 
 def test_asked_to_stop_in_an_evaluation_it_saves_and_takes_the_scores_later(tmp_path, monkeypatch):
-    from holdfast.engine.loop import Watch
+    from holdfast.engine.watch import Watch
 
     monkeypatch.setattr(
         "holdfast.engine.evaluate.batch_size", lambda learner, ids: 60

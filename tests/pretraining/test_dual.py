@@ -9,7 +9,7 @@ from safetensors.torch import load_file
 from holdfast import metrics
 from holdfast.data.prepared import prepare
 from holdfast.data.text import Tokenizer
-from holdfast.engine.loop import Watch
+from holdfast.engine.watch import Watch
 from holdfast.errors import Stopped, UserError
 from holdfast.models import weights
 from holdfast.models.dual import Dual, TinyDual

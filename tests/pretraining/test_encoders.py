@@ -9,7 +9,7 @@ from transformers import ViltModel
 import holdfast.world
 from holdfast.data.text import Tokenizer
 from holdfast.engine.checkpoint import read
-from holdfast.engine.loop import Watch
+from holdfast.engine.watch import Watch
 from holdfast.errors import Stopped, UserError
 from holdfast.models.vilt import TinyVilt
 from holdfast.models.weights import locate

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from holdfast.engine.files import write_json
-from holdfast.engine.loop import Watch
+from holdfast.engine.watch import Watch
 from holdfast.errors import UserError
 from holdfast.experiments.trackers import Progress, Several, TensorBoard, TrackedLog, Tracker, open_trackers
 from holdfast.types import Score, Stage, Training

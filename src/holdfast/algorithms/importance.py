@@ -136,7 +136,7 @@ def importance(
     carry = _Carry(model, parameters)
     ids = ids.copy()
     ids.sort()  # so that the parts of a batch, one after another, are in the order of the ids
-    with as_trained(learner):
+    with as_trained(learner), learner.counter.whole():
         for start in range(0, len(ids), ROWS):
             own = ids[start : start + ROWS][ranks.rank :: ranks.size]
             if len(own) == 0:

@@ -17,7 +17,8 @@ from holdfast import registry
 from holdfast.algorithms.base import Algorithm
 from holdfast.data.table import Data, Table
 from holdfast.engine.learner import Learner
-from holdfast.engine.loop import NoLog, Watch, train
+from holdfast.engine.loop import train
+from holdfast.engine.watch import NoLog, Watch
 from holdfast.settings import build
 from holdfast.tasks import MaskedPhrase
 from holdfast.types import Inputs, Protocol, Stage, Stream, Training

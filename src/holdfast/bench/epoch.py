@@ -18,8 +18,9 @@ from torch.nn import functional
 
 from holdfast.data.table import Data, Table
 from holdfast.engine.learner import Learner
-from holdfast.engine.loop import NoLog, Watch, train
+from holdfast.engine.loop import train
 from holdfast.engine.stepper import forget_earlier_runs
+from holdfast.engine.watch import NoLog, Watch
 from holdfast.errors import Stopped
 from holdfast.models.base import Network
 from holdfast.models.resnet import ResNet18

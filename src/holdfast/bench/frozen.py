@@ -20,8 +20,9 @@ from holdfast.algorithms.base import Algorithm
 from holdfast.algorithms.frozen import FrozenBottom, FrozenEncoder
 from holdfast.data.table import Data, Table
 from holdfast.engine.learner import Learner
-from holdfast.engine.loop import NoLog, train
+from holdfast.engine.loop import train
 from holdfast.engine.once import Keep
+from holdfast.engine.watch import NoLog
 from holdfast.models.vilt import Vilt
 from holdfast.tasks import Classify
 from holdfast.types import Head, Inputs, Protocol, Stage, Stream, Training

@@ -17,7 +17,8 @@ from holdfast.algorithms.base import Algorithm
 from holdfast.algorithms.replay import Replay
 from holdfast.data.table import Data, Table
 from holdfast.engine.learner import Learner
-from holdfast.engine.loop import NoLog, train
+from holdfast.engine.loop import train
+from holdfast.engine.watch import NoLog
 from holdfast.models.base import Model
 from holdfast.models.module import of
 from holdfast.models.perceptron import Perceptron

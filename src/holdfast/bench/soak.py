@@ -22,7 +22,7 @@ from scipy.stats import linregress
 from torch import Tensor
 
 from holdfast.bench.plans import CORES, TRIVIAL
-from holdfast.engine.loop import Watch
+from holdfast.engine.watch import Watch
 from holdfast.errors import UserError
 from holdfast.experiments.config import resolve
 from holdfast.experiments.local import Options, Workers

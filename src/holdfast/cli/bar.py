@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from holdfast.engine.loop import Watch
+from holdfast.engine.watch import Watch
 from holdfast.types import Stage
 
 if TYPE_CHECKING:

@@ -89,6 +89,13 @@ def run(
         str, typer.Option(metavar="RUN@STAGE", help="Start from the weights that a run had after a stage.")
     ] = "",
     stages: Annotated[int | None, typer.Option(metavar="N", min=1, help="Learn only the first N stages.")] = None,
+    budget: Annotated[
+        str,
+        typer.Option(
+            metavar="KIND=N",
+            help="End training when this is spent, evenly along the stream: flops=1e13, passes=20000 or bytes=1e6.",
+        ),
+    ] = "",
     needs: Needs = True,
     downstream: Annotated[
         bool, typer.Option("--downstream", help="Also make the runs that start from the weights after each stage.")
@@ -132,6 +139,7 @@ def run(
             start,
             stages,
             threads,
+            budget,
         )
         for name in algorithms
         for s in range(seed, seed + seeds)

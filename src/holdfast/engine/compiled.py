@@ -107,7 +107,7 @@ class Compiled:
         """The outputs of a head: see `Network.forward`."""
         if self.mode.how == "whole" and self._run is not None:
             self.model.switch(head)
-            return self._bare(dict(inputs), head)
+            return self._counted(lambda: self._bare(dict(inputs), head), inputs, head)
         model, learns = self.model, torch.is_grad_enabled()
         if self.mode.how != "graphs" or self._run is None:
             return self._plain(inputs, head)
@@ -119,16 +119,21 @@ class Compiled:
         if torch.is_inference_mode_enabled():  # otherwise, each batch of an evaluation would have a graph of its own
             self.step_done()
         model.switch(head)
+        compiled = self._run
         self.learns = self.learns or learns
         try:
             if self._seen[key] == self._often[learns]:
                 self._try(inputs, head)
             # The next replay of the graph overwrites its outputs, and the caller may keep them: return a copy.
-            return self._run(dict(inputs), head).clone()
+            return self._counted(lambda: compiled(dict(inputs), head).clone(), inputs, head)
         except Exception as error:
             warnings.warn(f"continuing without compiling: {type(error).__name__}: {error}"[:500], stacklevel=2)
             self._run = None
             return self._plain(inputs, head)  # if the model itself is at fault, this raises as well
+
+    def _counted(self, run: Callable[[], Tensor], inputs: Mapping[str, Tensor], head: str) -> Tensor:
+        model = self.model
+        return model.counted(("head", head), run, inputs, lambda: model.plain(inputs, head))
 
     def _plain(self, inputs: Mapping[str, Tensor], head: str) -> Tensor:
         output: Tensor = self.model(inputs, head)

@@ -16,12 +16,13 @@ from holdfast.algorithms.base import Algorithm
 from holdfast.data.augment import augmented
 from holdfast.data.order import mix
 from holdfast.data.table import Around, Data
+from holdfast.engine.counting import Counter
 from holdfast.engine.once import Keep, Once
 from holdfast.engine.optimiser import Optimiser
 from holdfast.engine.ranks import Averaging, Ranks
 from holdfast.engine.stepper import Call, choose
 from holdfast.errors import UserError
-from holdfast.models.base import Model, Network
+from holdfast.models.base import Model, Network, shapes
 from holdfast.models.normalise import SharesBatch, shared_batch
 from holdfast.models.transformer import drops
 from holdfast.types import Batch, Ids, Part, Task, Training
@@ -65,9 +66,14 @@ class Learner:
         """What stands between a batch and its inputs now, by the number of a table."""
         self.route: Call | None = None
         """In evaluation mode, what answers in place of the model: see `Algorithm.route`."""
-        self.epoch = 0
+        self.stage = self.epoch = 0
         self.examples_forward = 0
         self.examples_backward = 0
+        self.counter = model.counter = Counter()
+        self.initial = {name: parameter.numel() for name, parameter in model.named_parameters()}
+        """The sizes of the parameters before any algorithm added some."""
+        self.moved: dict[str, int] = {}
+        """The sizes of the parameters that some fit has trained."""
         self.optimiser: Optimiser
         self._frozen: list[nn.Module] = []
         self._dropouts: list[nn.Module] | None = None
@@ -81,6 +87,14 @@ class Learner:
     def trainable(self) -> dict[str, nn.Parameter]:
         """The parameters that are currently trainable, by name."""
         return {name: p for name, p in self.model.named_parameters() if p.requires_grad}
+
+    def added(self) -> dict[str, nn.Parameter]:
+        """The parameters that algorithms added to the model, or enlarged, by name."""
+        return {n: p for n, p in self.model.named_parameters() if p.numel() > self.initial.get(n, 0)}
+
+    def added_bytes(self) -> int:
+        """The size of the weights that algorithms added."""
+        return sum((p.numel() - self.initial.get(n, 0)) * p.element_size() for n, p in self.added().items())
 
     def freeze(self, *modules: nn.Module) -> None:
         """Stop modules from learning; their dropout and running statistics stop as well."""
@@ -123,6 +137,7 @@ class Learner:
 
     def model_changed(self) -> None:
         """Report that the model's computation changed: call it after any change within a fit but to tensor values."""
+        self.counter.forget()
         self.stepper.model_changed(self.parameters.values())
 
     # One step
@@ -258,10 +273,13 @@ class Learner:
 
     def total_loss(self, batch: Batch, algorithms: Sequence[Algorithm]) -> Tensor:
         """The loss of a batch, including what algorithms add to it."""
-        outputs = self.outputs(batch)
-        loss = self.loss(batch, outputs)
-        for algorithm in algorithms:
-            added = algorithm.loss(self, batch, outputs)
+        kind = tuple([(part.task, shapes(part.inputs), part.targets.shape) for part in batch.parts])
+        with self.counter.hook("loss", kind):
+            outputs = self.outputs(batch)
+            loss = self.loss(batch, outputs)
+        for number, algorithm in enumerate(algorithms):
+            with self.counter.hook("added", self.stage, number, str(algorithm), kind):
+                added = algorithm.loss(self, batch, outputs)
             loss = loss if added is None else loss + added
         return loss
 
@@ -319,6 +337,9 @@ class Learner:
             "frozen": [modules[id(module)] for module in self._frozen],
             "optimiser": {name: found for name, found in moments.items() if found is not None},
             "passes": [self.examples_forward, self.examples_backward],
+            "counted": self.counter.state_dict(),
+            "moved": self.moved,
+            "charged": {} if self.once is None else self.once.state_dict(),
         }
 
     def load_state_dict(self, state: dict[str, Any], training: Training, steps: int) -> None:
@@ -332,6 +353,10 @@ class Learner:
         for name, moments in state["optimiser"].items():
             self.optimiser.load(self.parameters[name], moments)
         self.examples_forward, self.examples_backward = state["passes"]
+        self.counter.load_state_dict(state.get("counted", {"flops": 0, "steps": {}}))  # new in holdfast 0.3
+        self.moved = dict(state.get("moved", {}))
+        if self.once is not None:
+            self.once.load_state_dict(state.get("charged", {}))
 
 
 HALVINGS = 5

@@ -6,9 +6,10 @@ import math
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
-from typing import Any, NoReturn, Protocol
+from typing import Any, NoReturn
 
 import numpy as np
 import torch
@@ -21,71 +22,17 @@ from holdfast.engine.evaluate import Evaluated, evaluate_all
 from holdfast.engine.health import LARGEST, advice, weight_norm
 from holdfast.engine.learner import Learner
 from holdfast.engine.optimiser import refuse_unmatched
-from holdfast.engine.ranks import Ranks
+from holdfast.engine.pace import Pace, batches, refuse_budget
 from holdfast.engine.stopping import saves
+from holdfast.engine.watch import AgreedStop, Log, Watch
 from holdfast.errors import RunError, Stopped, UserError
-from holdfast.types import Array, Batch, EvaluationSet, Ids, Score, Stage, Stream
+from holdfast.types import Array, Batch, Budget, EvaluationSet, Ids, Score, Stage, Stream
 from holdfast.types import Protocol as Evaluations
 
-AGREE_STEPS, AGREE_SECONDS = 16, 0.5
-"""With several ranks, the interval (in steps, and in seconds' worth of steps) at which they agree whether to stop."""
 OTHER_RUNS = 2
 """What is frozen is kept for `observe`, which passes through a stage once: other runs will pass through it, too."""
 NOTHING: Array = np.empty(0)
 """The predictions behind a detail of a score are those behind the score itself."""
-
-
-class Log(Protocol):
-    """The log to which scores are appended."""
-
-    def add(self, scores: Sequence[tuple[Score, Array]]) -> None:
-        """Append scores that were taken together, each with the predictions behind it, which may be empty."""
-
-    def size(self) -> int:
-        """The current size: a mark for `cut`."""
-
-    def cut(self, size: int) -> None:
-        """Drop everything after a mark."""
-
-    def damage(self, size: int) -> str:
-        """What is wrong with the log before a mark; empty if nothing is."""
-
-
-class Watch:
-    """Observes a run, and may ask it to stop. This one does nothing; others show a progress bar or write a log."""
-
-    stopping: bool = False
-    """Whether the run has been asked to stop."""
-
-    def stage(self, index: int, stages: int, stage: Stage, steps: int) -> None:
-        """A stage begins, or is resumed."""
-
-    def step(self, stage_step: int, loss: Tensor) -> None:
-        """A step is done. Reading the loss waits for the device, so do it rarely."""
-
-    def observing(self) -> None:
-        """A batch of `Algorithm.observe` begins."""
-
-    def evaluating(self, name: str) -> None:
-        """A batch of an evaluation begins, with the examples of this set."""
-
-
-class NoLog:
-    """A log that keeps nothing: for speed tests, and for every rank but the first."""
-
-    def add(self, scores: Sequence[tuple[Score, Array]]) -> None:
-        """Discard them."""
-
-    def size(self) -> int:
-        """Always 0."""
-        return 0
-
-    def cut(self, size: int) -> None:
-        """There is nothing to cut."""
-
-    def damage(self, size: int) -> str:
-        """Always empty."""
-        return ""
 
 
 @dataclass
@@ -101,6 +48,14 @@ class Position:
     """How many algorithms have observed the stage, once it is trained; None: it is not."""
     scoring: bool = False
     seconds: float = 0.0
+    learned: int = 0
+    """The new examples that steps learned from, each time that they were."""
+    skipped: int = 0
+    """The steps that the budget did not allow; they count among all steps."""
+    full: bool = False
+    """Whether more is kept than the budget allows, as of the beginning of the epoch."""
+    spent: list[list[int]] = field(default_factory=list)
+    """At each round of scores: the stage, the step, the operations, and the examples passed forward and backward."""
 
 
 @dataclass
@@ -112,13 +67,9 @@ class Choice:
     weights: dict[str, Tensor] | None = None
 
 
-def batches(stage: Stage) -> int:
-    """The number of steps in one epoch; the last batch may be smaller."""
-    return -(-len(stage.train) // stage.training.batch_size)
-
-
-def refuse(algorithms: Sequence[Algorithm], stream: Stream) -> None:
-    """Raise, before training, if an algorithm cannot work with this stream or with another algorithm."""
+def refuse(algorithms: Sequence[Algorithm], stream: Stream, budget: Budget | None = None) -> None:
+    """Raise, before training, if an algorithm cannot work with this stream, a budget, or another algorithm."""
+    refuse_budget(budget, algorithms)
     for algorithm in algorithms:
         if "boundaries" in algorithm.needs and not stream.boundaries:
             raise UserError(
@@ -160,13 +111,14 @@ def train(
     log: Log,
     checkpoints: Checkpoints | None = None,
     watch: Watch | None = None,
+    budget: Budget | None = None,
 ) -> Position:
-    """Train a learner on a stream with a list of algorithms, evaluating as the protocol says.
+    """Train a learner on a stream with a list of algorithms, evaluating as the protocol says, within a budget.
 
     If `checkpoints` contains one, the run resumes from it and ends with the same weights and scores, bit for bit on the
     CPU, as an uninterrupted run.
     """
-    loop = Loop(learner, stream, algorithms, protocol, log, checkpoints, watch or Watch())
+    loop = Loop(learner, stream, algorithms, protocol, log, checkpoints, watch or Watch(), budget)
     try:
         loop.start()
         with saves():
@@ -197,6 +149,7 @@ class Loop:
         log: Log,
         checkpoints: Checkpoints | None,
         watch: Watch,
+        budget: Budget | None = None,
     ) -> None:
         self.learner, self.stream, self.algorithms = learner, stream, list(algorithms)
         self.protocol, self.log, self.checkpoints, self.watch = protocol, log, checkpoints, watch
@@ -207,22 +160,25 @@ class Loop:
         """The stage that is being learned, or was learned last."""
         self.waiting: list[Callable[[], None]] = []
         """Callbacks of outer layers of `learn`, to run when the next fit begins."""
-        self.asked = _AgreedStop(watch, learner.ranks)
+        self.asked = AgreedStop(watch, learner.ranks)
         self.on_batch, self.on_loss, self.on_grads, self.on_after, on_stage = (
             overridden(self.algorithms, hook) for hook in ("batch", "loss", "grads", "after", "stage")
         )
         self.on_stage = on_stage if stream.boundaries else []
         self.on_observe = overridden(self.algorithms, "observe")
+        self.counter, self.budget = learner.counter, budget
+        self.pace = None if budget is None else Pace(budget, stream, learner)
         self.began = time.monotonic()
 
     # Starting, and resuming from a checkpoint
 
     def start(self) -> None:
         """Check and set up the algorithms, and resume from the newest checkpoint if there is one."""
-        refuse(self.algorithms, self.stream)
+        refuse(self.algorithms, self.stream, self.budget)
         self.learner.draw_at(-1)
         for algorithm in self.algorithms:
-            algorithm.setup(self.learner)
+            with self.counting():
+                algorithm.setup(self.learner)
         for algorithm in reversed(overridden(self.algorithms, "route")):
             answer = self.learner.route or self.learner.stepper.call
             self.learner.route = partial(algorithm.route, self.learner, answer=answer)
@@ -297,7 +253,8 @@ class Loop:
         if self.stream.boundaries:
             learner.draw_at(at.stage, -2)
             for algorithm in self.algorithms:
-                algorithm.end(learner, given)
+                with self.counting():
+                    algorithm.end(learner, given)
         at.stage, at.epoch, at.step, at.observed, self.choice = at.stage + 1, 0, 0, None, Choice()
         at.scoring = True
         if self.checkpoints:  # before the save: a run killed between the two writes the same weights again
@@ -314,7 +271,8 @@ class Loop:
         if self.stream.boundaries and not at.fitting:
             learner.draw_at(at.stage, -1)
             for algorithm in self.algorithms:
-                algorithm.begin(learner, given)
+                with self.counting():
+                    algorithm.begin(learner, given)
         stage = self.as_trained(given)
         self.watch.stage(at.stage, len(self.stream.stages), stage, batches(stage) * stage.training.epochs)
         procedure: Fit = partial(self.fit, stage)
@@ -325,7 +283,7 @@ class Loop:
     def observe(self, algorithm: Algorithm, stage: Stage) -> None:
         """Show the examples of a stage to an algorithm once more."""
         learner, size = self.learner, stage.training.batch_size
-        with learner.lending([(stage.train, OTHER_RUNS)], self.leave), torch.no_grad():
+        with learner.lending([(stage.train, OTHER_RUNS)], self.leave), self.counting(), torch.no_grad():
             learner.model.eval()
             algorithm.observe(learner, stage, self.seen(stage.train, size))
             learner.train_mode()
@@ -340,14 +298,25 @@ class Loop:
     def as_trained(self, stage: Stage) -> Stage:
         """The stage after the `stage` hooks."""
         for algorithm in self.on_stage:
-            stage = algorithm.stage(self.learner, stage)
+            with self.counting():
+                stage = algorithm.stage(self.learner, stage)
         return stage
+
+    @contextmanager
+    def counting(self) -> Iterator[None]:
+        """Count the operations of a hook that is called once in a stage, and may change what models compute."""
+        self.counter.forget()
+        with self.counter.hook():
+            yield
+        self.counter.forget()
+        self.counter.gather(self.learner.ranks)
 
     def nested(self, algorithm: Algorithm, stage: Stage, inner: Fit, start: Callable[[], None] | None = None) -> None:
         """One layer of `learn` around a fit, itself a fit; its own `start` waits for the innermost fit."""
         if start:
             self.waiting.append(start)
-        algorithm.learn(self.learner, stage, inner)
+        with self.counting():
+            algorithm.learn(self.learner, stage, inner)
 
     def fit(self, stage: Stage, start: Callable[[], None] | None = None) -> None:
         """Train on a stage for its epochs, or until its validation data stops it early."""
@@ -359,11 +328,13 @@ class Loop:
         if training.patience is not None:
             asked += [(validation.ids, training.epochs) for validation in stage.validation]
         with self.learner.lending(asked, self.leave, training.augment):
+            self.counter.gather(self.learner.ranks)
             while at.epoch < training.epochs:
                 self.epoch(stage)
                 self.check_health(weights=False)
                 if training.patience is not None:
                     self.choose(stage)
+                    self.counter.gather(self.learner.ranks)
                 at.epoch, at.step = at.epoch + 1, 0
                 if training.patience is not None and self.choice.waited >= training.patience:
                     break
@@ -378,6 +349,7 @@ class Loop:
                 begin()
         self.learner.restart(stage.training, batches(stage) * stage.training.epochs)
         self.learner.train_mode()
+        self.learner.moved |= {name: each.numel() for name, each in self.learner.parameters.items()}
         self.choice = Choice()
         self.at.fitting, self.at.epoch, self.at.step = True, 0, 0
 
@@ -385,14 +357,22 @@ class Loop:
         """One pass over the stage's data, from the run's current step."""
         at, learner, training = self.at, self.learner, stage.training
         per_epoch, size = batches(stage), training.batch_size
-        learner.epoch = at.epoch
+        learner.stage, learner.epoch = at.stage, at.epoch
         ids = stage.train
         if training.shuffle:
             ids = shuffled(ids, seed=learner.seed, stage=at.stage, epoch=at.epoch)
+        if self.pace is not None and at.step == 0:
+            at.full = self.pace.full(self.algorithms)
         while at.step < per_epoch:
+            of_fit = at.epoch * per_epoch + at.step
             new, following = (ids[step * size : (step + 1) * size] for step in (at.step, at.step + 1))
-            self.loss = self.step(Batch(new), following, at.epoch * per_epoch + at.step)
-            self.watch.step(at.epoch * per_epoch + at.step, self.loss)
+            seen = (at.epoch + min((at.step + 1) * size / len(ids), 1.0)) / training.epochs
+            if self.pace is None or (not at.full and self.pace.affords(at.stage, seen, at.learned, len(new))):
+                self.loss = self.step(Batch(new), following, of_fit)
+                self.watch.step(of_fit + 1, self.loss)
+                at.learned += len(new)
+            else:
+                at.step, at.total, at.skipped = at.step + 1, at.total + 1, at.skipped + 1
             if self.protocol.every and at.total % self.protocol.every == 0:
                 self.score()
             self.save_if_due()
@@ -403,17 +383,21 @@ class Loop:
         """Take one step, including its hooks, and return its loss; `following` are the ids of the next step."""
         at, learner, ranks = self.at, self.learner, self.learner.ranks
         learner.draw_at(at.stage, at.epoch, at.step)
-        chosen = new
-        for algorithm in self.on_batch:
-            chosen = algorithm.batch(learner, chosen)
+        chosen, hook = new, self.counter.hook
+        for number, algorithm in enumerate(self.on_batch):
+            with hook("batch", at.stage, number, len(chosen.ids)):
+                chosen = algorithm.batch(learner, chosen)
         if ranks.size > 1:  # from this point on, as for dropout, each rank draws its own numbers
             learner.draw_at(at.stage, at.epoch, at.step, ranks.rank)
         loss = learner.gradients(chosen.ids, self.on_loss, following)
-        for algorithm in self.on_grads:
-            algorithm.grads(learner, chosen)
+        for number, algorithm in enumerate(self.on_grads):
+            with hook("grads", at.stage, number, len(chosen.ids)):
+                algorithm.grads(learner, chosen)
         learner.step(of_fit)
-        for algorithm in self.on_after:
-            algorithm.after(learner, new)
+        for number, algorithm in enumerate(self.on_after):
+            with hook("after", at.stage, number, len(new.ids)):
+                algorithm.after(learner, new)
+        self.counter.gather(ranks)
         at.step, at.total = at.step + 1, at.total + 1
         return loss
 
@@ -457,7 +441,7 @@ class Loop:
         self.check_health()
         self.at.scoring = True
         asked = [(evaluation.ids, len(self.stream.stages)) for evaluation in self.protocol.evaluations]
-        with self.learner.lending(asked, self.leave):
+        with self.counter.paused(), self.learner.lending(asked, self.leave):
             results = self.evaluated(self.protocol.evaluations, self.scoring)
         scores = list[tuple[Score, Array]]()
         for evaluation, result in zip(self.protocol.evaluations, results, strict=True):
@@ -466,7 +450,11 @@ class Loop:
             scores.append((score, result.predictions))
             for name, (rows, value) in result.details.items():
                 scores.append((replace(score, name=name, count=rows, score=value), NOTHING))
-        if self.learner.ranks.first:
+        learner = self.learner
+        self.at.spent.append(
+            [self.at.stage, self.at.total, self.counter.flops, learner.examples_forward, learner.examples_backward]
+        )
+        if learner.ranks.first:
             self.log.add(scores)
         self.at.scoring = False
 
@@ -479,22 +467,3 @@ class Loop:
         """Stop before a batch of an evaluation if requested: the resumed run takes all of these scores again."""
         self.watch.evaluating(name)
         self.leave()
-
-
-class _AgreedStop:
-    """Whether the run has been asked to stop. Ranks agree on the answer, so that all stop after the same step."""
-
-    def __init__(self, watch: Watch, ranks: Ranks) -> None:
-        self.watch, self.ranks = watch, ranks
-        self.next, self.last, self.time = 0, 0, time.monotonic()
-
-    def to_stop(self, step: int, now: bool = False) -> bool:
-        if self.ranks.size == 1:
-            return self.watch.stopping
-        if step < self.next and not now:
-            return False
-        pace = (time.monotonic() - self.time) / max(step - self.last, 1)
-        flag, pace = self.ranks.most(float(self.watch.stopping), pace)
-        self.next = step + max(1, min(AGREE_STEPS, int(AGREE_SECONDS / max(pace, 1e-9))))
-        self.last, self.time = step, time.monotonic()
-        return flag > 0

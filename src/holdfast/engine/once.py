@@ -57,6 +57,9 @@ class Once:
         self._learner, self._keep = learner, keep
         self._parts: dict[tuple[object, ...], FrozenPart | UnsuitableError] = {}
         self._tables: dict[str, _KeptTable | None] = {}
+        self._costs: dict[FrozenPart, float] = {}
+        self._charged: dict[str, set[int]] = {}
+        """By the name of a table: the blocks that this run has asked for, as if no other run had computed them."""
         self.noted: dict[str, None] = {}
         """What was computed once, and why something frozen was not: for the run's record."""
 
@@ -103,10 +106,38 @@ class Once:
             (refused,) = self._learner.ranks.most(float(table is None))
             if table is not None and not refused:
                 lender = _Lender(self, table)
+                if not self._learner.counter.off:
+                    self._charge(table, blocks)
                 lender.fill(blocks, check)
                 self.noted[f"{part.title} computed once"] = None
                 found[index] = lender
         return found
+
+    def _charge(self, table: _KeptTable, blocks: Array) -> None:
+        """Count what it takes to compute blocks, once in a run, whether an earlier run did so or not."""
+        learner, part = self._learner, table.part
+        charged = self._charged.setdefault(table.name, set())
+        fresh = set(blocks.tolist()) - charged
+        if not fresh or not learner.ranks.first:
+            return
+        if part not in self._costs:
+            first = int(learner.data.offsets[table.index])
+            (probe,) = learner.data.fetch(np.arange(first, first + PROBE), learner.device).parts
+            run = self._run(probe)
+            with learner.evaluating(), torch.no_grad():
+                operations = learner.counter.measured(lambda: part.columns(lambda: run(probe.inputs), PROBE))
+            self._costs[part] = operations / PROBE
+        charged |= fresh
+        rows = sum(min(BLOCK, table.rows - block * BLOCK) for block in fresh)
+        learner.counter.add(round(self._costs[part] * rows))
+
+    def state_dict(self) -> dict[str, Array]:
+        """The blocks that were counted, by the name of their table."""
+        return {name: np.array(sorted(blocks)) for name, blocks in self._charged.items()}
+
+    def load_state_dict(self, state: Mapping[str, Array]) -> None:
+        """Restore the blocks that were counted."""
+        self._charged = {name: set(blocks.tolist()) for name, blocks in state.items()}
 
     def _uses(self, asked: Sequence[tuple[Ids, int]]) -> dict[int, tuple[Ids, int]]:
         """By a table's number: the rows that will be passed through, and how many passes of a row that makes."""
@@ -130,7 +161,8 @@ class Once:
             modes = learner.train_mode, learner.model.eval
             was_training = learner.model.training
             try:
-                found = find(learner.model.encoder, self._run(part), part.inputs, modes)
+                with learner.counter.paused():
+                    found = find(learner.model.encoder, self._run(part), part.inputs, modes)
             except UnsuitableError as error:
                 self._parts[key] = error
             else:
@@ -164,7 +196,7 @@ class Once:
                 if folder is None:
                     self.refused(f"keeping what they give takes {in_bytes(needed)}, for which there is no room")
                 else:
-                    self._tables[name] = _KeptTable(folder, part, index, len(learner.data.tables[index]))
+                    self._tables[name] = _KeptTable(name, folder, part, index, len(learner.data.tables[index]))
             except OSError as error:
                 self.refused(f"what they give cannot be kept ({error.strerror or error})")
         found = self._tables[name]
@@ -181,7 +213,7 @@ class Once:
         if learner.data.reads_ahead and ids[-1] + 1 < first + table.rows:
             learner.data.prefetch(np.arange(ids[-1] + 1, min(ids[-1] + 1 + BLOCK, first + table.rows)))
         run = self._run(part)
-        with learner.evaluating(), torch.no_grad():
+        with learner.evaluating(), learner.counter.paused(), torch.no_grad():
             return [each.cpu() for each in table.part.columns(lambda: run(part.inputs), len(ids))]
 
     def refused(self, why: str) -> None:
@@ -240,8 +272,8 @@ class _Lender:
 class _KeptTable:
     """One row for each example: what the calls of a frozen part gave, and a checksum for each block."""
 
-    def __init__(self, folder: Path, part: FrozenPart, index: int, rows: int) -> None:
-        self.part, self.index, self.rows = part, index, rows
+    def __init__(self, name: str, folder: Path, part: FrozenPart, index: int, rows: int) -> None:
+        self.name, self.part, self.index, self.rows = name, part, index, rows
         folder.mkdir(parents=True, exist_ok=True)
         self._bytes = [_bytes(layout) for layout in part.layouts]
         self._files = [_opened(folder / str(number), size * rows) for number, size in enumerate(self._bytes)]

@@ -46,6 +46,7 @@ class _Recorded:
     adding: tuple[Algorithm, ...]
     forward: int
     """The number of examples that go through a model, including a teacher."""
+    flops: int
     loss: Tensor
     gradients: tuple[Tensor, ...]
     learned: tuple[nn.Parameter, ...]
@@ -101,8 +102,9 @@ class RecordedStepper(Stepper):
         if len(batch.parts) == 1 and not self.inner.learns and all(map(declares, algorithms)):
             found = self._replayed(batch, tuple(algorithms))
             if found is not None:
-                loss, forward = found
-                self._learner.examples_forward += forward
+                loss, known = found
+                self._learner.examples_forward += known.forward
+                self._learner.counter.add(known.flops)
                 self._learner.examples_backward += len(batch.ids)
                 return loss
         with self.calling("as it is" if self._soon else "graphs"):
@@ -128,8 +130,8 @@ class RecordedStepper(Stepper):
             for module in self.model.modules()
         )
 
-    def _replayed(self, batch: Batch, adding: Sequence[Algorithm]) -> tuple[Tensor, int] | None:
-        """A batch's loss, with its gradients in place, and the number of examples forwarded; None if not recorded."""
+    def _replayed(self, batch: Batch, adding: Sequence[Algorithm]) -> tuple[Tensor, _Recorded] | None:
+        """A batch's loss, with its gradients in place, and what was recorded; None if nothing was."""
         (part,) = batch.parts
         if self._watched or not self._works or not self.model.training:
             return None
@@ -153,7 +155,7 @@ class RecordedStepper(Stepper):
         # Return copies of the gradients: the next replay overwrites the graph's, and the caller may keep these.
         for parameter, gradient in zip(known.learned, torch._foreach_mul(known.gradients, 1.0), strict=True):
             parameter.grad = gradient
-        return known.loss.clone(), known.forward
+        return known.loss.clone(), known
 
     def _key(self, part: Part, adding: Sequence[Algorithm]) -> tuple[object, ...]:
         """Everything a recording depends on other than the values in tensors."""
@@ -171,12 +173,14 @@ class RecordedStepper(Stepper):
         still = replace(part, inputs=inputs, targets=part.targets.clone())
         learning = [parameter for parameter in self._parameters if parameter.requires_grad]
         used: tuple[nn.Parameter, ...] = ()
-        forward = 0
+        forward = flops = 0
 
         def run() -> tuple[Tensor, ...]:
-            nonlocal used, forward
-            loss, forward = self._compute(Batch(batch.ids, (still,)), adding)
-            found = torch.autograd.grad(loss, learning, allow_unused=True)
+            nonlocal used, forward, flops
+            with self._learner.counter.aside() as counted:
+                loss, forward = self._compute(Batch(batch.ids, (still,)), adding)
+                found = torch.autograd.grad(loss, learning, allow_unused=True)
+            flops = counted()
             pairs = [(p, gradient) for p, gradient in zip(learning, found, strict=True) if gradient is not None]
             used = tuple(parameter for parameter, _ in pairs)
             return loss.detach(), *(_laid_out(gradient, parameter) for parameter, gradient in pairs)
@@ -199,7 +203,7 @@ class RecordedStepper(Stepper):
             self._works = False
             self._known.clear()
             return None
-        return _Recorded(still, tuple(adding), forward, found[0], found[1:], used, self._places(), replay)
+        return _Recorded(still, tuple(adding), forward, flops, found[0], found[1:], used, self._places(), replay)
 
     def _aside(self, run: Callable[[], Found], seed: int = _PROOF) -> Found:
         """The result of a pass without side effects; with the same seed it draws the same random numbers."""

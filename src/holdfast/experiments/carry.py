@@ -12,9 +12,9 @@ from pathlib import Path
 
 import torch
 
-from holdfast.engine.loop import Watch
 from holdfast.engine.ranks import Ranks, join
 from holdfast.engine.stopping import Interrupt, interruptible, saves
+from holdfast.engine.watch import Watch
 from holdfast.errors import RunError, UserError
 from holdfast.experiments.carried import pack
 from holdfast.experiments.config import Config

@@ -23,6 +23,7 @@ from holdfast.experiments.request import (
     START,
     Request,
     algorithms_of,
+    budget_of,
     by_owner,
     entry_of,
     owner_of,
@@ -32,7 +33,7 @@ from holdfast.experiments.request import (
 from holdfast.foreign import identity
 from holdfast.models.base import Model
 from holdfast.settings import build, convert, fields
-from holdfast.types import Stream, Training
+from holdfast.types import Budget, Stream, Training
 from holdfast.world.whole import holds_world
 
 T = TypeVar("T")
@@ -95,6 +96,11 @@ class Config:
         return self.request.start.partition("@")[0] or None
 
     @property
+    def budget(self) -> Budget | None:
+        """What its training may take."""
+        return budget_of(self.request.budget)
+
+    @property
     def synthetic(self) -> bool:
         """Whether its data is synthetic, whatever folder it is in."""
         data = self.request.data or getattr(self.benchmark, "data", "")
@@ -151,8 +157,9 @@ class Config:
             "start": request.start,
             "stages": self.stages if self.settled else request.stages,
             "threads": request.threads,
+            "budget": None if self.budget is None else {n: v for n, v in asdict(self.budget).items() if v is not None},
         }
-        few = {"start": "", "stages": None, "threads": 1}
+        few = {"start": "", "stages": None, "threads": 1, "budget": None}
         plain: dict[str, Any] = json.loads(json.dumps(found))
         return {name: value for name, value in plain.items() if name not in few or value != few[name]}
 
@@ -256,6 +263,7 @@ def resolve(request: Request) -> Config:
     if "seed" in given:
         raise UserError("benchmark.seed is the run's seed: give it with --seed")
     own_seed = {"seed": request.seed} if "seed" in fields(kind) else {}
+    budget_of(request.budget)
     benchmark: Benchmark = _made(benchmark_found, given | own_seed, benchmark_name)
     build(Training, settings["train"], "train")
     title = title_of(transforms, names)
@@ -290,7 +298,7 @@ def resolve(request: Request) -> Config:
 
 def needed(config: Config, need: Need, run: str) -> Request:
     """The request of a run that another run needs, named by its id."""
-    given, change = config.request, dict(need.change)
+    given, change = config.request, {"budget": "", **need.change}  # a baseline is the same for every budget
     kept = {"model"} if "settings" in change else {"model", "benchmark", "train"}
     if "benchmark" in change:
         kept -= {"benchmark"}

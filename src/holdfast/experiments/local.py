@@ -17,8 +17,8 @@ from typing import Any
 
 import torch
 
-from holdfast.engine.loop import Watch
 from holdfast.engine.ranks import Ranks
+from holdfast.engine.watch import Watch
 from holdfast.errors import RunError, Stopped, UserError
 from holdfast.experiments.carried import pack
 from holdfast.experiments.config import Config, unpacked

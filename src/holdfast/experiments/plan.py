@@ -83,7 +83,7 @@ def graph(requests: Iterable[Request], needs: bool = True, setups: Setups | None
         in_memory = "data" not in fields(type(config.benchmark)) and (config.after is None or config.after in configs)
         if read or (in_memory and (config.after is None or configs[config.after].settled)):
             config = setups.settle(replace(config, source=config.benchmark.joined(drafts.alike(config))))
-            refuse(config.algorithms, setups.stream(config))
+            refuse(config.algorithms, setups.stream(config), config.budget)
         final[draft] = config.id
         configs.setdefault(config.id, config)
     merged: dict[str, dict[str, str]] = {run: {} for run in configs}

@@ -26,7 +26,7 @@ LISTS = {
     "scales": "scale",
 }
 """The keys that may be lists in a file, in the plural, and the request's field that each fills."""
-ONE = ("precision", "predictions", "data", "skip_bad", "stages", "threads")
+ONE = ("precision", "predictions", "data", "skip_bad", "stages", "threads", "budget")
 """The keys that all runs of an experiment share."""
 
 

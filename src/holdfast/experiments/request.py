@@ -14,7 +14,8 @@ from holdfast import registry
 from holdfast.algorithms.base import Algorithm
 from holdfast.errors import UserError, nearest
 from holdfast.experiments.carried import Carried
-from holdfast.types import Between
+from holdfast.settings import build
+from holdfast.types import Between, Budget
 
 START = r"([0-9a-f]{12})@([1-9]\d*)"
 """The form of a start: a run's id and the number of a stage."""
@@ -44,6 +45,8 @@ class Request:
     """Learn only the first N stages; None for all."""
     threads: Annotated[int, Between(1)] = 1
     """The number of CPU threads. It affects rounding, so it is part of the run's id."""
+    budget: str = ""
+    """What the training may take, as in `flops=1e13` or `passes=20000,bytes=1e6`; empty: as much as it needs."""
     objects: Mapping[str, Carried] = field(default_factory=dict)
     """The objects that the words above refer to, if no command can name them."""
 
@@ -75,7 +78,7 @@ class Request:
         """
         words = ["holdfast", "run", self.benchmark, "--algorithm", self.algorithm]
         plain = ("model", "scale", "setting", "order", "data", "skip_bad", "seed", "precision", "start", "stages")
-        for name in (*plain, "threads"):
+        for name in (*plain, "threads", "budget"):
             if (value := getattr(self, name)) != getattr(Request, name):
                 words += [f"--{name.replace('_', '-')}", str(value)]
         words += ["--predictions"] if self.predictions else []
@@ -100,6 +103,21 @@ class Request:
             else:
                 given[name] = True if name == "predictions" else next(words)
         return Request(**given, settings=settings)
+
+
+def budget_of(text: str) -> Budget | None:
+    """The budget that a text states; None if it is empty.
+
+    >>> budget_of("flops=1e13,passes=2000")
+    Budget(flops=10000000000000.0, passes=2000.0, bytes=None)
+    """
+    found: dict[str, str] = {}
+    for word in text.split(",") if text.strip() else ():
+        name, equals, value = (each.strip() for each in word.partition("="))
+        if not equals or name in found:
+            raise UserError(f"--budget {text!r}: write it as flops=N, passes=N or bytes=N, each at most once")
+        found[name] = value
+    return build(Budget, found, "budget") if found else None
 
 
 def entry_of(word: str, kind: str, objects: Mapping[str, Carried]) -> registry.Entry | Carried:

@@ -23,10 +23,11 @@ from holdfast.engine import checkpoint
 from holdfast.engine.checkpoint import Checkpoints
 from holdfast.engine.files import sweep, write_json
 from holdfast.engine.learner import Learner
-from holdfast.engine.loop import Log, NoLog, Position, Watch, refuse, train
+from holdfast.engine.loop import Position, refuse, train
 from holdfast.engine.ranks import Ranks
 from holdfast.engine.stepper import forget_earlier_runs
 from holdfast.engine.stopping import Interrupt
+from holdfast.engine.watch import Log, NoLog, Watch
 from holdfast.errors import RunError, Stopped, UserError
 from holdfast.experiments import frozen
 from holdfast.experiments.config import Config
@@ -63,7 +64,7 @@ def run(
     If another process works on the same run, wait for it, and call `waiting` with its name. `trackers` also follow
     the run, such as tensorboard.
     """
-    refuse(config.algorithms, setup.stream)
+    refuse(config.algorithms, setup.stream, config.budget)
     place, ranks, watch = find_device(device), ranks or Ranks(), watch or Watch()
     folder = store.folder(config.id)
     checkpoints = Checkpoints(
@@ -149,10 +150,15 @@ def _first_rank(
             "seconds": at.seconds,
             "examples_forward": learner.examples_forward,
             "examples_backward": learner.examples_backward,
+            "flops": learner.counter.flops,
+            "skipped": at.skipped,
             "memory_bytes": memory,
+            "added_bytes": learner.added_bytes(),
             "parameters": sum(p.numel() for p in learner.model.parameters()),
-            "trained": sum(p.numel() for p in learner.trainable().values()),
+            "trained": sum(learner.moved.values()),
+            "added": sum(p.numel() - learner.initial.get(name, 0) for name, p in learner.added().items()),
         },
+        spent=at.spent,
         chance=setup.chance,
         dropped=len(setup.problems),
         problems=setup.problems[:SHOWN],
@@ -220,7 +226,16 @@ def _train(
     algorithms = copy.deepcopy(config.algorithms)
     with threads(config.request.threads):
         learner = make_learner(config, setup, place, ranks, compiled, start)
-        at = train(learner, setup.stream, algorithms, setup.protocol, log=log, checkpoints=checkpoints, watch=watch)
+        at = train(
+            learner,
+            setup.stream,
+            algorithms,
+            setup.protocol,
+            log=log,
+            checkpoints=checkpoints,
+            watch=watch,
+            budget=config.budget,
+        )
         if setup.finish is not None:  # a run that was stopped here repeats these scores: the log was truncated
             watch.evaluating("what was learned")
             log.add(setup.finish(learner, setup.stream, at.total))

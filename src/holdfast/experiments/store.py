@@ -74,6 +74,8 @@ class Record(Drawn):
     """How its settings were chosen, if `holdfast tune` chose them: by which measure, among how many trials."""
     measures: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """How each measure is shown, as stated by its benchmark: `benchmarks.base.Measure` as JSON."""
+    spent: Sequence[Sequence[int]] = ()
+    """At each round of scores: the stage, the step, the operations, and the examples passed forward and backward."""
     schema: int = SCHEMA
 
     @property
@@ -477,9 +479,10 @@ _PARTS: dict[str, Callable[[Any], bool]] = {
     "shares": _of(_of(_is_share)),
     "tuning": lambda value: isinstance(value, dict),
     "measures": _of(_is_measure),
+    "spent": lambda value: isinstance(value, list) and all(len(e) == 5 and all(map(_is_number, e)) for e in value),
 }
 """The check for each field of a record."""
-_LATER = ("chance", "dropped", "problems", "others", "shares", "tuning", "measures")
+_LATER = ("chance", "dropped", "problems", "others", "shares", "tuning", "measures", "spent")
 """Fields that the first records do not have."""
 
 

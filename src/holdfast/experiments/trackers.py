@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from holdfast.engine.files import temporary_name
-from holdfast.engine.loop import Log, Watch
+from holdfast.engine.watch import Log, Watch
 from holdfast.errors import UserError, missing_extra, nearest
 from holdfast.experiments.following import PROGRESS
 from holdfast.settings import shown

@@ -9,8 +9,8 @@ from typing import Any
 from holdfast.data.threads import threads
 from holdfast.engine.evaluate import evaluate_all
 from holdfast.engine.learner import Learner
-from holdfast.engine.loop import Log, NoLog
 from holdfast.engine.loop import train as learn
+from holdfast.engine.watch import Log, NoLog
 from holdfast.errors import UserError
 from holdfast.experiments.config import resolve
 from holdfast.experiments.front import through

@@ -11,8 +11,8 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 from holdfast.data.threads import own_process
-from holdfast.engine.loop import Watch
 from holdfast.engine.stopping import can_save
+from holdfast.engine.watch import Watch
 from holdfast.experiments.carried import unpack
 from holdfast.experiments.local import Options, attempt_packed
 from holdfast.experiments.setups import Setups

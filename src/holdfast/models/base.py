@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, Protocol, TypeAlias
 
 import torch
 from torch import Tensor, nn
@@ -119,11 +119,25 @@ class Network(nn.Module):
         self.choose: Callable[[Mapping[str, Tensor], str], Choice] | None = None
         """Chooses prefixes of a pool for each example from its inputs and the head's name, before each pass."""
         self._blocks: list[Attachable] = []
+        self.counter: CountsCalls | None = None
+        """What counts the operations of its calls; copies of the network share it."""
 
     def forward(self, inputs: Mapping[str, Tensor], head: str) -> Tensor:
         """The outputs of one head, with the additions for that head (adapters) switched on."""
         self.switch(head)
-        return self.plain(inputs, head)
+        return self.counted(("head", head), lambda: self.plain(inputs, head), inputs)
+
+    def counted(
+        self,
+        what: tuple[str, ...],
+        run: Callable[[], Tensor],
+        inputs: Mapping[str, Tensor],
+        plain: Callable[[], Tensor] | None = None,
+    ) -> Tensor:
+        """What a function that calls the network returns, counted as a call of a kind: see `CountsCalls`."""
+        if self.counter is None:
+            return run()
+        return self.counter.call((id(self), what, self.active, self.training, shapes(inputs)), run, plain)
 
     def plain(self, inputs: Mapping[str, Tensor], head: str) -> Tensor:
         """The outputs of one head, with the additions that are switched on."""
@@ -141,6 +155,9 @@ class Network(nn.Module):
 
     def features(self, inputs: Mapping[str, Tensor]) -> Tensor:
         """What the encoder gives, with whatever is switched on, without a head."""
+        return self.counted(("features",), lambda: self._features(inputs), inputs)
+
+    def _features(self, inputs: Mapping[str, Tensor]) -> Tensor:
         part = inputs.part.within(self.encoder) if isinstance(inputs, Lent) else None
         if part is not None and isinstance(inputs, Lent):
             with part.given(inputs.columns):
@@ -155,7 +172,7 @@ class Network(nn.Module):
         for block in self._blocks:
             block.active = ""
         try:
-            output: Tensor = self.encoder(inputs)
+            output: Tensor = self.counted(("bare",), lambda: self.encoder(inputs), inputs)
             return output
         finally:
             for block, name in zip(self._blocks, active, strict=True):
@@ -196,12 +213,13 @@ class Network(nn.Module):
         if any(other != columns[0] for other in columns):
             return None
         sizes = [len(next(iter(part.values()))) for part in parts]
-        features = self.encoder({name: torch.cat([part[name] for part in parts]) for name in parts[0]}).split(sizes)
-        given = {id(part): Given(found) for part, found in zip(parts, features, strict=True)}
+        whole = {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
+        features = self.counted(("encoder",), lambda: self.encoder(whole), whole)
+        given = {id(part): Given(found) for part, found in zip(parts, torch.split(features, sizes), strict=True)}
 
         def model(inputs: Mapping[str, Tensor], head: str) -> Tensor:
-            output: Tensor = self.heads[head](given.get(id(inputs), self.encoder), inputs)
-            return output
+            known = given.get(id(inputs), self.encoder)
+            return self.counted(("given", head), lambda: self.heads[head](known, inputs), inputs)
 
         return model
 
@@ -234,6 +252,23 @@ class Network(nn.Module):
         for module in self.heads.modules():
             if isinstance(module, Linear | CompareHead):
                 module.open_classes(classes)
+
+
+class CountsCalls(Protocol):
+    """Counts the operations of a network's calls."""
+
+    def call(self, key: Hashable, run: Callable[[], Tensor], plain: Callable[[], Tensor] | None) -> Tensor:
+        """The output of a call, which takes as many operations as any other with the same key.
+
+        The operations of compiled code are those of the `plain` code.
+        """
+
+
+def shapes(columns: Mapping[str, Tensor]) -> Hashable:
+    """What the operations of a call depend on in its inputs."""
+    if isinstance(columns, Lent):  # the inputs themselves would be read only now
+        return len(columns.part.sites), *(column.shape for column in columns.columns)
+    return tuple([column.shape for column in columns.values()])
 
 
 class Given:

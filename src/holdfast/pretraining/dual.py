@@ -28,8 +28,9 @@ from holdfast.datasets.formats.captions import as_choices
 from holdfast.engine.checkpoint import Checkpoints
 from holdfast.engine.files import write_json
 from holdfast.engine.learner import Learner
-from holdfast.engine.loop import Watch, train
+from holdfast.engine.loop import train
 from holdfast.engine.once import Keep
+from holdfast.engine.watch import Watch
 from holdfast.errors import UserError
 from holdfast.models import dual
 from holdfast.models.dual import Dual, DualEncoder

@@ -29,7 +29,8 @@ from holdfast.data.text import train as train_pieces
 from holdfast.engine.checkpoint import Checkpoints, write
 from holdfast.engine.files import write_json
 from holdfast.engine.learner import Learner
-from holdfast.engine.loop import Watch, train
+from holdfast.engine.loop import train
+from holdfast.engine.watch import Watch
 from holdfast.errors import Stopped, UserError
 from holdfast.processes import working
 from holdfast.tasks import Choose, MaskedPhrase

@@ -15,7 +15,8 @@ from holdfast.benchmarks.cfst import benchmark as cfst
 from holdfast.benchmarks.cfst import fewshot, protocol, tasks
 from holdfast.benchmarks.cfst.combinations import drawn_order, in_drawn_order, listed
 from holdfast.benchmarks.synthetic import world
-from holdfast.engine.loop import NoLog, train
+from holdfast.engine.loop import train
+from holdfast.engine.watch import NoLog
 from holdfast.errors import Stopped, UserError
 from holdfast.experiments.config import resolve
 from holdfast.experiments.request import Request

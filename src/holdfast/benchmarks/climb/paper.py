@@ -81,7 +81,7 @@ ones."""
 
 
 @dataclass(frozen=True)
-class Budget:
+class TaskLimits:
     """Limits on a task if time is short: the maximum number of examples in each part, the epochs, and the rate."""
 
     train: int
@@ -92,12 +92,12 @@ class Budget:
 
 
 BUDGETS = {
-    "tiny": dict.fromkeys(TASKS, Budget(160, 40, 60, epochs=2)),
+    "tiny": dict.fromkeys(TASKS, TaskLimits(160, 40, 60, epochs=2)),
     "small": {
-        "vqav2": Budget(5000, 200, 500, epochs=8),
-        "nlvr2": Budget(3000, 200, 500, epochs=6, learning_rate=3e-4),
-        "snli-ve": Budget(5000, 200, 500, epochs=8),
-        "vcr": Budget(800, 200, 500, epochs=8),
+        "vqav2": TaskLimits(5000, 200, 500, epochs=8),
+        "nlvr2": TaskLimits(3000, 200, 500, epochs=6, learning_rate=3e-4),
+        "snli-ve": TaskLimits(5000, 200, 500, epochs=8),
+        "vcr": TaskLimits(800, 200, 500, epochs=8),
     },
 }
 """At small, each task takes about twenty-five seconds of one core: four algorithms and their direct baselines take

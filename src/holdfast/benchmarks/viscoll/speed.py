@@ -22,8 +22,9 @@ from holdfast.benchmarks.viscoll import paper
 from holdfast.data.shifting import arranged
 from holdfast.data.table import Column, Data, Shared, Table
 from holdfast.engine.learner import Learner
-from holdfast.engine.loop import NoLog, Watch, train
+from holdfast.engine.loop import train
 from holdfast.engine.stepper import forget_earlier_runs
+from holdfast.engine.watch import NoLog, Watch
 from holdfast.errors import Stopped, UserError, nearest
 from holdfast.settings import build
 from holdfast.tasks import MaskedPhrase
