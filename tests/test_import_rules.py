@@ -61,7 +61,8 @@ ALLOWED = {
         "tasks",
         "world",
     },
-    "reports": {"metrics", "papers", "registry", "benchmarks", "experiments"},
+    "claims": {"metrics", "registry", "benchmarks", "experiments"},
+    "reports": {"metrics", "papers", "registry", "benchmarks", "experiments", "claims"},
     "bench": {
         "registry",
         "settings",
@@ -77,6 +78,7 @@ ALLOWED = {
     },
     "cli": {
         "algorithms",
+        "claims",
         "registry",
         "settings",
         "metrics",
@@ -108,6 +110,7 @@ TORCH_FREE = [
     "holdfast.metrics",
 ]
 TORCH_FREE += ["holdfast.papers.audit", "holdfast.experiments.store", "holdfast.reports.tables", "holdfast.cli"]
+TORCH_FREE += ["holdfast.claims.published", "holdfast.claims.shown"]
 TORCH_FREE += ["holdfast.reports.report", "holdfast.reports.compare", "holdfast.cli.screen"]
 
 

@@ -47,6 +47,7 @@ def _register() -> None:
     from holdfast.cli import (
         bench,
         cache,
+        claims,
         compare,
         data,
         export,
@@ -67,6 +68,7 @@ def _register() -> None:
         run,
         plan,
         tune,
+        claims,
         listing,
         report,
         compare,

@@ -238,7 +238,7 @@ def _print_plan(plan: Plan, store: Store, as_json: bool, failing: Mapping[str, s
             line.kind[3],
             f"{line.runs:,}",
             f"{line.done:,}",
-            "unknown" if line.seconds is None else _time(line.seconds),
+            "unknown" if line.seconds is None else duration(line.seconds),
         )
         for line in found
     )
@@ -251,7 +251,7 @@ def _print_plan(plan: Plan, store: Store, as_json: bool, failing: Mapping[str, s
     if ready == len(plan.configs):
         notes.append("All are done.")
     elif unknown < len(plan.configs) - ready:
-        notes.append(f"{ready:,} are done; the others take one process about {_time(seconds)}.")
+        notes.append(f"{ready:,} are done; the others take one process about {duration(seconds)}.")
     if unknown:
         notes.append(f"The cost of {unknown:,} of them is unknown: {store.path} has no similar run.")
     if unread:
@@ -325,10 +325,10 @@ def _on_ray(
         return follow(plan, store, cluster, tries, remote)
 
 
-def _time(seconds: float) -> str:
+def duration(seconds: float) -> str:
     """A duration as text.
 
-    >>> _time(4000), _time(75), _time(0.25)
+    >>> duration(4000), duration(75), duration(0.25)
     ('1 h 6 min', '1 min 15 s', '0.2 s')
     """
     if seconds < 10:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -34,7 +35,7 @@ def made(store: Store) -> set[str]:
                 first, at, stage = request.start.partition("@")
                 start = f"{name(first)}@{stage}" if at else ""
                 config = resolve(replace(request, start=start))
-                if _code(config.content) == _code(configs[run]) and not _outdated(configs[run]["parts"], config):
+                if unchanged(configs[run], config):
                     found[run] = config.id
             except (UserError, KeyError, TypeError, ValueError, StopIteration):
                 pass  # it used something that is gone: a user's algorithm, or the run that it started from
@@ -43,12 +44,17 @@ def made(store: Store) -> set[str]:
     return {known for run in commands if (known := name(run)) is not None}
 
 
-def _outdated(recorded: dict[str, int | str], config: Config) -> bool:
+def unchanged(recorded: Mapping[str, Any], config: Config) -> bool:
+    """Whether a recorded configuration used the same code as this one would, as far as is known without its data."""
+    return _code(config.content) == _code(recorded) and not _outdated(recorded["parts"], config)
+
+
+def _outdated(recorded: Mapping[str, int | str], config: Config) -> bool:
     """Whether the version of some part was raised since, as far as is known without its data."""
     told = {part: version for part, version in recorded.items() if not part.startswith(f"{CODE} task")}
     return not told.items() <= {**of_any_data(), **config.parts}.items()
 
 
-def _code(config: dict[str, Any]) -> list[str | None]:
+def _code(config: Mapping[str, Any]) -> list[str | None]:
     """The hashes of external code."""
     return [each.get("code") for each in (config["benchmark"], config["model"], *config["algorithms"])]

@@ -25,6 +25,7 @@ from holdfast.metrics.phrases import (
     perplexity_forgetting,
     phrase_log_perplexities,
 )
+from holdfast.metrics.power import detectable, pairs_needed, power
 from holdfast.metrics.retrieval import recalls
 from holdfast.metrics.statistics import (
     PairedBootstrap,
@@ -68,6 +69,7 @@ __all__ = [
     "confidence_interval",
     "confusion",
     "corpus_bleu",
+    "detectable",
     "exact_match",
     "final_accuracy",
     "forgetting",
@@ -86,8 +88,10 @@ __all__ = [
     "normalise_answer",
     "normalise_text",
     "paired_bootstrap",
+    "pairs_needed",
     "perplexity_forgetting",
     "phrase_log_perplexities",
+    "power",
     "recalls",
     "related_score",
     "remembering",

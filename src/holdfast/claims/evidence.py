@@ -1,0 +1,84 @@
+"""What some runs say about a claim: the value of each contrast for each seed, from which its verdict follows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from holdfast.claims.definition import PaperClaim
+from holdfast.claims.verdicts import Verdict, judge
+from holdfast.errors import UserError
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What some records say about a claim, on one kind of data at one scale."""
+
+    claim: PaperClaim
+    scale: str
+    synthetic: bool
+    values: tuple[Mapping[int, float], ...]
+    """The value of each contrast by seed."""
+    gaps: tuple[str, ...] = ()
+    """Why some values are undefined."""
+    runs: tuple[str, ...] = ()
+    """The ids of the runs."""
+    orders: int = 1
+    """How many orders of the tasks the runs have."""
+
+    @cached_property
+    def verdict(self) -> Verdict:
+        """What they say."""
+        return judge(self.claim, self.values, self.gaps)
+
+    @property
+    def data(self) -> str:
+        """The data, in words.
+
+        >>> Evidence(None, "small", True, ()).data
+        'synthetic, small'
+        """
+        return f"{'synthetic' if self.synthetic else 'real'}, {self.scale}"
+
+    def command(self, out: str = "runs") -> str:
+        """The command that repeats the verdict, from the first run on."""
+        seeds = max(len(each.values) for each in self.verdict.estimates)
+        data = "" if self.synthetic else " --data DIR"
+        where = "" if out == "runs" else f" --out {out}"
+        paper = f" --paper {self.claim.file}" if self.claim.file else ""
+        asked = f"--scale {self.scale} --seeds {seeds}"
+        return f"holdfast claims run{paper} --only {self.claim.name} {asked}{data}{where}"
+
+
+def to_json(found: Evidence) -> dict[str, Any]:
+    """Plain JSON values, from which the verdict follows: without seeds beyond the look that decided."""
+    return {
+        "claim": found.claim.name,
+        "scale": found.scale,
+        "synthetic": found.synthetic,
+        "orders": found.orders,
+        "values": [
+            {"of": each.name, "seeds": {str(seed): value for seed, value in each.values.items()}}
+            for each in found.verdict.estimates
+        ],
+        "gaps": list(found.gaps),
+        "runs": list(found.runs),
+    }
+
+
+def from_json(value: Any, claims: Mapping[str, PaperClaim], where: str) -> Evidence | None:
+    """Evidence from JSON values; None if its claim is gone, or is now about other values."""
+    try:
+        claim = claims.get(value["claim"])
+        if claim is None or [each["of"] for each in value["values"]] != [str(each) for each in claim.contrasts]:
+            return None
+        series = tuple({int(s): float(v) for s, v in each["seeds"].items()} for each in value["values"])
+        if not all(math.isfinite(number) for each in series for number in each.values()):
+            raise ValueError("a value is not finite")
+        gaps, runs = tuple(map(str, value["gaps"])), tuple(map(str, value["runs"]))
+        return Evidence(claim, str(value["scale"]), bool(value["synthetic"]), series, gaps, runs, int(value["orders"]))
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise UserError(f"{where} is not the evidence of claims ({error}): `holdfast claims page` writes it") from None

@@ -1,0 +1,183 @@
+"""The runs that claims need, what they cost, and in which order they tell the most for the time that they take.
+
+A run that several claims need is planned once. The next claim is always the one whose verdict is most likely for each
+second that its remaining runs take, given those of the claims before it. How likely a verdict is follows from the mean
+and the deviation over the seeds that are there already; without any, it is taken to be even.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from holdfast import metrics
+from holdfast.claims.definition import Claims, PaperClaim
+from holdfast.claims.evidence import Evidence
+from holdfast.claims.gathering import requests_of
+from holdfast.claims.verdicts import LOOKS, ContrastEstimate, spread
+from holdfast.experiments.cost import Kind, expected, kind_of
+from holdfast.experiments.plan import Plan
+from holdfast.experiments.planfile import changed
+from holdfast.experiments.request import Request
+from holdfast.experiments.store import Store
+from holdfast.metrics.power import POWER
+
+EVEN = 0.5
+"""How likely a verdict is taken to be before any run."""
+UNKNOWN = 60.0
+"""The seconds of a run that count for the order if nothing is known about its cost."""
+
+
+@dataclass(frozen=True)
+class ClaimTest:
+    """What is asked of the claims: the scale, the data, and the number of seeds."""
+
+    scale: str
+    seeds: int
+    data: str | None = None
+
+    def requests(self, paper: Claims, claim: PaperClaim) -> list[Request]:
+        """The requests of a claim, for all seeds."""
+        alone = [each for runs in claim.runs for each in requests_of(paper, runs, self.scale, self.data)]
+        return changed(alone, self.seeds)
+
+
+@dataclass(frozen=True)
+class ClaimStep:
+    """A claim in the order of testing."""
+
+    claim: PaperClaim
+    runs: frozenset[str]
+    """All runs that it needs."""
+    missing: frozenset[str]
+    """Those that neither are done nor belong to a claim before it."""
+    seconds: float | None
+    """What the missing ones take; None if that is unknown."""
+    chance: float
+    """How likely they bring a verdict."""
+    seeds: float
+    """How many seeds find a difference as large as the margin with a probability of 80 %; undefined without a pilot."""
+
+
+def rounds(seeds: int) -> list[int]:
+    """The numbers of seeds after which a test with at most `seeds` looks at what it has.
+
+    >>> rounds(5), rounds(12), rounds(2)
+    ([5], [5, 10, 12], [2])
+    """
+    return [*(count for count in LOOKS if count < seeds), seeds]
+
+
+def needed(plan: Plan, requests: Iterable[Request]) -> frozenset[str]:
+    """The runs of a plan behind some of its requests, with those that they need, directly or indirectly."""
+    found: set[str] = set()
+    left = [plan.run(request) for request in requests]
+    while left:
+        run = left.pop()
+        if run not in found:
+            found.add(run)
+            left += plan.needs[run].values()
+            left += [after for after in (plan.configs[run].after,) if after is not None]
+    return frozenset(found)
+
+
+def costs(plan: Plan, store: Store) -> dict[str, float | None]:
+    """The expected seconds of each run: those of similar ones, or of others of its benchmark; None if unknown."""
+    known = expected(store)
+    return {run: _seconds(kind_of(config), known) for run, config in plan.configs.items()}
+
+
+def _seconds(kind: Kind, known: Mapping[Kind, float]) -> float | None:
+    near = [value for other, value in known.items() if other[:2] == kind[:2]]
+    return known.get(kind, metrics.mean(near) if near else None)
+
+
+def ordered(
+    claims: Mapping[PaperClaim, frozenset[str]],
+    done: Iterable[str],
+    seconds: Mapping[str, float | None],
+    evidence: Mapping[PaperClaim, Evidence],
+    seeds: int,
+) -> list[ClaimStep]:
+    """The claims, each with the runs that it needs, in the order of testing; decided ones come last.
+
+    >>> from holdfast.claims.definition import chosen, read_claims
+    >>> a, b = chosen(read_claims())[:2]
+    >>> steps = ordered({a: frozenset("xyz"), b: frozenset("xy")}, "x", {"x": 9, "y": 5, "z": 50}, {}, 5)
+    >>> [(step.claim is b, sorted(step.missing), step.seconds) for step in steps]
+    [(True, ['y'], 5.0), (False, ['z'], 50.0)]
+    """
+    have, left, found = set(done), dict(claims), list[ClaimStep]()
+    chances = {claim: chance(evidence.get(claim), seeds) for claim in claims}
+    while left:
+        claim = min(left, key=partial(_price, left, have, seconds, chances))
+        runs = left.pop(claim)
+        missing = frozenset(runs - have)
+        each = [seconds[run] for run in missing]
+        total = None if None in each else math.fsum(value for value in each if value is not None)
+        found.append(ClaimStep(claim, runs, missing, total, chances[claim], seeds_for(evidence.get(claim))))
+        have |= runs
+    return found
+
+
+def _price(
+    left: Mapping[PaperClaim, frozenset[str]],
+    have: set[str],
+    seconds: Mapping[str, float | None],
+    chances: Mapping[PaperClaim, float],
+    claim: PaperClaim,
+) -> float:
+    cost = math.fsum(UNKNOWN if (value := seconds[run]) is None else value for run in left[claim] - have)
+    return cost / chances[claim] if chances[claim] else math.inf
+
+
+def chance(found: Evidence | None, seeds: int) -> float:
+    """How likely this number of seeds brings a verdict, given what is known; 0 if there is one, or none can be had."""
+    if found is None:
+        return EVEN
+    if found.gaps or found.verdict.outcome != "undecided":
+        return 0.0
+    estimates = found.verdict.estimates
+    if any(len(each.values) < 2 for each in estimates):
+        return EVEN
+    level = LOOKS[max(count for count in LOOKS if count <= max(seeds, min(LOOKS)))]
+    known = [_outlook(each, found.claim.margin) for each in estimates]
+    against = [_likely(distance, s, seeds, level / len(known)) for distance, s in known if distance < 0]
+    return max(against) if against else min(_likely(distance, s, seeds, level) for distance, s in known)
+
+
+def _likely(distance: float, deviation: float, seeds: int, level: float) -> float:
+    return metrics.power(distance, deviation, max(seeds, min(LOOKS)), level)
+
+
+def _outlook(found: ContrastEstimate, margin: float) -> tuple[float, float]:
+    """How far the mean over all seeds is within the bounds, and the deviation."""
+    numbers = list(found.values.values())
+    mean = metrics.mean(numbers)
+    return min(mean - found.low, found.high - mean), spread(numbers, margin)
+
+
+def seeds_for(found: Evidence | None, difference: float | None = None) -> float:
+    """How many seeds decide a claim with a probability of 80 %, if its contrasts are `difference` from their bounds.
+
+    By default, that is the margin. It is one of the numbers of seeds with a look.
+    """
+    if found is None or any(len(each.values) < 2 for each in found.verdict.estimates):
+        return metrics.Undefined("it needs two seeds as a pilot")
+    wanted = found.claim.margin if difference is None else difference
+    worst = max(spread(list(each.values.values()), found.claim.margin) for each in found.verdict.estimates)
+    for count, level in LOOKS.items():
+        if metrics.power(wanted, worst, count, level) >= POWER:
+            return float(count)
+    return metrics.Undefined(f"it needs more than {max(LOOKS)} seeds")
+
+
+def open_claims(claims: Sequence[PaperClaim], evidence: Mapping[PaperClaim, Evidence]) -> list[PaperClaim]:
+    """The claims that more seeds may decide: no verdict, and no value that is undefined."""
+    return [c for c in claims if c not in evidence or not (evidence[c].gaps or _decided(evidence[c]))]
+
+
+def _decided(found: Evidence) -> bool:
+    return found.verdict.outcome != "undecided"

@@ -1,0 +1,138 @@
+"""The values behind verdicts as a file, and the page of verdicts that follows from it.
+
+The file has, for each claim and kind of data, the value of each contrast for each seed: enough to repeat every verdict
+to the digit, without the runs. The page is a function of the file and of the claims' definitions.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from holdfast.checksums import DamagedError, opened, sealed
+from holdfast.claims.definition import Claims, PaperClaim
+from holdfast.claims.evidence import Evidence, from_json, to_json
+from holdfast.claims.shown import METHOD, SYNTHETIC, asserted, by_paper, counted, interval, number, repeated
+from holdfast.claims.verdicts import OUTCOMES
+from holdfast.errors import UserError
+from holdfast.files import FileError, open_regular
+
+LAYOUT = 1
+MOST_BYTES = 1 << 26
+STORED = "claims.json"
+"""The file in a store in which `holdfast claims run` keeps the values, for the report."""
+
+
+def dump(found: Sequence[Evidence], out: Path) -> None:
+    """Write the values behind verdicts."""
+    content = sealed({"claims": LAYOUT, "evidence": [to_json(each) for each in found]})
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.write_text(json.dumps(content, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+
+
+def is_evidence(path: Path) -> bool:
+    """Whether a file has the values behind verdicts, as far as its beginning shows."""
+    try:
+        if not path.is_file():
+            return False
+        with open_regular(path) as file:
+            return file.read(40).split()[:2] == [b"{", b'"claims":']
+    except (OSError, FileError):
+        return False
+
+
+def read(path: Path, claims: Mapping[str, PaperClaim]) -> list[Evidence]:
+    """The evidence in a file; that of claims which are gone, or are now about other values, is left out."""
+    try:
+        with open_regular(path) as file:
+            text = file.read(MOST_BYTES + 1)
+        if len(text) > MOST_BYTES:
+            raise UserError(f"{path} is larger than 64 MiB: that is not the evidence of claims")
+        found = opened(json.loads(text), required=True)
+        if found["claims"] > LAYOUT:
+            raise UserError(f"{path} was written by a newer holdfast: upgrade holdfast to read it")
+        own = found["evidence"]
+    except DamagedError as error:
+        raise UserError(f"{path} cannot be trusted ({error}): write it again with `holdfast claims page`") from None
+    except (OSError, FileError, ValueError, KeyError, TypeError, RecursionError) as error:
+        raise UserError(f"{path} is not the evidence of claims ({error}): `holdfast claims page` writes it") from None
+    return [each for value in own if (each := from_json(value, claims, str(path))) is not None]
+
+
+def write(papers: Sequence[Claims], found: Sequence[Evidence], out: Path) -> None:
+    """Write the page, and the values behind it beside it."""
+    dump(found, out.with_suffix(".json"))
+    out.write_text(text(papers, found, out.name), encoding="utf-8")
+
+
+def text(papers: Sequence[Claims], found: Sequence[Evidence], out: str) -> str:
+    """The page, in Markdown; `out` is the name of its file."""
+    values = Path(out).with_suffix(".json").name
+    total = sum(len(paper.claims) for paper in papers)
+    tested = len({each.claim for each in found})
+    lines = [
+        "# Claims",
+        "",
+        f"What the papers assert, tested: {total} claims, of which {tested} have runs. `holdfast claims` lists them,",
+        "`holdfast claims plan` estimates what a test costs, and `holdfast claims run` makes it.",
+        "",
+        METHOD,
+        "A claim is supported if the interval of each of its contrasts is within what it says, contradicted if that",
+        "of one is outside, and undecided otherwise. *Detectable* is the distance from a bound of a claim that these",
+        "seeds decide with a probability of 80 %. Effects are in the units of the papers' tables. Their signs are such",
+        "that a claim of a difference says that the effect is above its margin.",
+        "",
+        f"This page is generated: `holdfast claims page docs/{values} --out docs/{out}`. Add stores or exported files",
+        "to the command to include their runs.",
+    ]
+    if any(each.synthetic for each in found):
+        lines += ["", f"**{SYNTHETIC}**"]
+    lines += ["", "## Verdicts", "", *_tally(papers, found)]
+    groups = by_paper(papers, found)
+    for paper in papers:
+        lines += ["", f"## {paper.title}"]
+        for (of, data), own in groups.items():
+            if of is paper:
+                lines += ["", f"### On {data} data: {counted(own)}", "", *_table(own)]
+        missing = [claim for claim in paper.claims if all(each.claim is not claim for each in found)]
+        if missing:
+            lines += ["", f"### Not tested yet: {len(missing)}", ""]
+            lines += [f"- `{claim.id}`: {claim.says} ({claim.where})" for claim in missing]
+    return "\n".join(lines) + "\n"
+
+
+def _tally(papers: Sequence[Claims], found: Sequence[Evidence]) -> list[str]:
+    rows = ["| paper | data | " + " | ".join(OUTCOMES) + " |", "|---|---|" + "---:|" * len(OUTCOMES)]
+    for (paper, data), own in by_paper(papers, found).items():
+        outcomes = [each.verdict.outcome for each in own]
+        rows.append(f"| {paper.title} | {data} | " + " | ".join(str(outcomes.count(o)) for o in OUTCOMES) + " |")
+    return rows if len(rows) > 2 else ["No claim has runs yet."]
+
+
+def _table(found: Sequence[Evidence]) -> list[str]:
+    rows = ["| claim | verdict | effect, 95 % interval | seeds | detectable |", "|---|---|---|---|---:|"]
+    for each in found:
+        verdict, claim = each.verdict, each.claim
+        several = f"{verdict.decisive.name}: " if len(verdict.estimates) > 1 else ""
+        cells = [
+            f"`{claim.id}`: {claim.says} ({claim.where}) *{_escaped(asserted(claim))}*",
+            f"**{verdict.outcome}**: {_escaped(verdict.why)}",
+            f"{_escaped(several)}{interval(verdict.decisive)}",
+            repeated(each),
+            number(verdict.decisive.detectable),
+        ]
+        rows.append(f"| {' | '.join(cells)} |")
+    example = max(found, key=lambda each: each.verdict.seeds)
+    return [*rows, "", f"To repeat a verdict: `{example.command().replace(example.claim.id, 'ID')}`."]
+
+
+def _escaped(value: str) -> str:
+    """Text for a cell of a Markdown table.
+
+    >>> _escaped("a | b * <c>")
+    'a \\\\| b \\\\* &lt;c&gt;'
+    """
+    for mark in ("|", "*"):
+        value = value.replace(mark, f"\\{mark}")
+    return value.replace("<", "&lt;").replace(">", "&gt;")
