@@ -78,7 +78,7 @@ CLAIM = {"id": "a", "says": "A.", "where": "1", "statistic": "difference", "of":
         ({"of": [1, 2]}, "names no runs"),
         ({"of": ["y/m", 0]}, r"no \[runs.y\]"),
         ({"of": ["x", 0]}, "has no measure"),
-        ({"of": ["x//", 0]}, "is not an item"),
+        ({"of": ["x[", 0]}, "is not an item"),
         ({"statistic": "interaction"}, "needs 4 items"),
         ({"less": 1}, "true or false"),
         ({"colour": 1}, "'colour' is not a key"),
