@@ -139,7 +139,11 @@ MODELS: dict[str, Line] = {
     "vit-tiny": Line("holdfast.models.vit:TinyVit", "the same for two CPU cores"),
     "dual": Line("holdfast.models.dual:Dual", "an image tower and a text tower in one space, as in CLIP"),
     "dual-tiny": Line("holdfast.models.dual:TinyDual", "the same for two CPU cores, aligned on the synthetic world"),
-    "hf": Line("holdfast.models.huggingface:HuggingFace", "any encoder in Hugging Face's format: hf:FOLDER, hf:NAME"),
+    "prefix-lm": Line(
+        "holdfast.models.prefix_lm:PrefixLm", "a language model that writes, after a prefix of image features, 12 x 768"
+    ),
+    "prefix-lm-tiny": Line("holdfast.models.prefix_lm:TinyPrefixLm", "the same for two CPU cores, 3 x 64"),
+    "hf": Line("holdfast.models.huggingface:HuggingFace", "any encoder or writer in Hugging Face's format: hf:FOLDER"),
 }
 
 ALGORITHMS: dict[str, Line] = {

@@ -57,6 +57,8 @@ class Inputs:
     `text_second`, where the second text of a pair begins. `regions`: features of boxes (rows,
     boxes, width), with `boxes` (rows, boxes, 4), corners as shares of the image's sides, and `region_count`. `grid`: a
     feature map (rows, channels, height, width). `masked`: the positions in the text that are asked for, padded with -1.
+    `answer` (rows, length): the tokens that follow the text, padded with -1. `choices` (rows, choices, length): the
+    answers among which the likeliest is taken, padded with -1.
     """
 
     image: tuple[int, int, int] | None = None
@@ -71,6 +73,10 @@ class Inputs:
     regions: tuple[int, int] | None = None
     """The maximum number of boxes, and the width of a feature."""
     grid: tuple[int, int, int] | None = None
+    answer: int = 0
+    """The maximum length of an answer that is written, in tokens; 0: answers are not written."""
+    end: int = 0
+    """The token that ends an answer."""
 
 
 @dataclass(frozen=True)
@@ -84,18 +90,25 @@ class Wants:
     """The file of its word pieces, one per line, or its tokenizer.json."""
     length: int | None = None
     """The maximum length of a text that it reads, in word pieces."""
+    speaks: Path | None = None
+    """The folder with its tokenizer and chat template, if it writes text."""
+    template: str = ""
+    """How a prompt is written, with {} for the text; empty: by its chat template."""
+    image_text: str = ""
+    """What stands for an image within a prompt; empty: nothing does."""
 
 
 @dataclass(frozen=True)
 class Head:
     """What a task needs from a model.
 
-    It is to `classify` the example, `choose` one of its texts, fill in a `phrase`, or `compare` images with texts.
+    It is to `classify` the example, `choose` one of its texts, fill in a `phrase`, `compare` images with texts, or
+    `generate` text. Only the last has no weights: the model's own output layer is the head.
 
     A `growing` head knows only the classes that have appeared in some stage so far.
     """
 
-    kind: Literal["classify", "choose", "phrase", "compare"]
+    kind: Literal["classify", "choose", "phrase", "compare", "generate"]
     outputs: int
     images: int = 1
     growing: bool = False
@@ -142,6 +155,10 @@ class Task(ABC):
     @abstractmethod
     def forward(self, model: Callable[[Mapping[str, Tensor], str], Tensor], part: Part) -> Tensor:
         """The model's output, `model(inputs, head)`, for the rows of a part."""
+
+    def answers(self, model: Callable[[Mapping[str, Tensor], str], Tensor], part: Part) -> Tensor:
+        """The output from which predictions are made, in evaluation; override it if it is not that of `forward`."""
+        return self.forward(model, part)
 
     @abstractmethod
     def losses(self, output: Tensor, part: Part) -> Tensor:

@@ -3,8 +3,8 @@
 Paper: the kinds are distinguished by Kunstner et al. 2019, "Limitations of the Empirical Fisher Approximation", and for
 continual learning by van de Ven 2025, "On the Computation of the Fisher Information in Continual Learning".
 Equation: F_i = E_x E_{y ~ model(x)} (d loss(x, y) / d theta_i)^2, where the task's own loss takes the place of
--log p(y | x): for independent classes (MultiLabel) and for several words (MaskedPhrase) it is their mean, as in
-training.
+-log p(y | x): for independent classes (MultiLabel) and for several words (MaskedPhrase, and Generate, whose words are
+each drawn after the right ones) it is their mean, as in training.
 Cost: for each example one forward pass, plus one forward and one backward pass for each vector that is backpropagated:
 one for sampled and empirical, as many as there are outputs for exact (for a phrase: places times words). batched: one
 forward and one backward pass for each batch, in as many pieces as a training step. Memory: one number for each weight.
@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from holdfast.algorithms.importance import Named, Slopes, as_trained, importance, plain_recurrence
 from holdfast.data.order import mix
 from holdfast.errors import UserError
-from holdfast.tasks import MaskedPhrase, MultiLabel, OneRight, SoftLabel
+from holdfast.tasks import Generate, MaskedPhrase, MultiLabel, OneRight, SoftLabel
 from holdfast.types import Ids, Part, Task
 
 if TYPE_CHECKING:
@@ -70,14 +70,18 @@ def batched(
 def check_fisher(learner: Learner, kind: Kind) -> None:
     """Raise a UserError, before training, if a task does not support this kind of Fisher, or if it would take days."""
     for task in learner.tasks.values():
-        known = isinstance(task, OneRight | SoftLabel | MultiLabel | MaskedPhrase)
+        known = isinstance(task, OneRight | SoftLabel | MultiLabel | MaskedPhrase | Generate)
         if kind in ("exact", "sampled") and not known:
             raise UserError(
                 f"ewc.fisher is {kind}, but task {task.name!r} ({type(task).__name__}) does not define how to draw an "
                 "answer: set ewc.fisher=empirical, which needs only its loss"
             )
-        shapes = [table.targets.shape for table in learner.data.tables if table.task == task.name]
-        places = max((shape[1] for shape in shapes), default=1) if isinstance(task, MaskedPhrase) else 1
+        tables = [table for table in learner.data.tables if table.task == task.name]
+        places = 1
+        if isinstance(task, MaskedPhrase):
+            places = max((table.targets.shape[1] for table in tables), default=1)
+        elif isinstance(task, Generate):
+            places = task.longest
         if kind == "exact" and task.outputs * places > MOST:
             raise UserError(
                 f"ewc.fisher is exact, which takes {task.outputs * places} backward passes for each example of task "
@@ -93,7 +97,11 @@ def _empirical(task: Task, part: Part, output: Tensor, ids: Ids) -> Iterator[Ten
 
 
 def _sampled(task: Task, part: Part, output: Tensor, ids: Ids, seed: int) -> Iterator[Tensor]:
-    yield _slope(task, Part(part.task, part.inputs, drawn(task, part, output, ids, seed)), output)
+    answers = drawn(task, part, output, ids, seed)
+    if isinstance(task, Generate):
+        yield _slope(task, Part(part.task, {**part.inputs, "answer": answers}, part.targets), output)
+    else:
+        yield _slope(task, Part(part.task, part.inputs, answers), output)
 
 
 def _exact(task: Task, part: Part, output: Tensor, ids: Ids) -> Iterator[Tensor]:
@@ -112,8 +120,9 @@ def _exact(task: Task, part: Part, output: Tensor, ids: Ids) -> Iterator[Tensor]
             yield vectors
         return
     chances = output.softmax(-1)
-    for place in range(output.shape[1]) if isinstance(task, MaskedPhrase) else [None]:
-        here, scale = (chances, 1.0) if place is None else (chances[:, place], _word_weights(part)[:, place, None])
+    words = _words(task, part)
+    for place in [None] if words is None else range(output.shape[1]):
+        here, scale = (chances, 1.0) if place is None else (chances[:, place], _word_weights(words)[:, place, None])
         for k in range(output.shape[-1]):
             slopes = -here.clone()
             slopes[:, k] += 1
@@ -126,9 +135,17 @@ def _exact(task: Task, part: Part, output: Tensor, ids: Ids) -> Iterator[Tensor]
                 yield vectors
 
 
-def _word_weights(part: Part) -> Tensor:
-    """The weight of each place of a phrase in its loss: 1 / (hidden words), and 0 if there is no word."""
-    present = part.targets >= 0
+def _words(task: Task, part: Part) -> Tensor | None:
+    """The words of each answer, padded with negative numbers; None if the task's answers are not words."""
+    if isinstance(task, Generate):
+        return part.inputs["answer"]
+    return part.targets if isinstance(task, MaskedPhrase) else None
+
+
+def _word_weights(words: Tensor | None) -> Tensor:
+    """The weight of each place of an answer in its loss: 1 / (words), and 0 if there is no word."""
+    assert words is not None, "asked for answers of words alone"
+    present = words >= 0
     return present / present.sum(-1, keepdim=True)
 
 
@@ -154,7 +171,7 @@ def drawn(task: Task, part: Part, output: Tensor, ids: Ids, seed: int) -> Tensor
         answers = torch.arange(task.outputs, device=output.device).expand(len(output), -1)
         return torch.stack([answers.to(output.dtype), right.to(output.dtype)], dim=1)
     below = output.double().softmax(-1).cumsum(-1)  # inverse transform sampling
-    if isinstance(task, MaskedPhrase):
-        words = (below <= uniform(output.shape[1]).unsqueeze(-1)).sum(-1).clamp(max=output.shape[-1] - 1)
-        return torch.where(part.targets >= 0, words, part.targets.long())
+    if (shown := _words(task, part)) is not None:
+        said = (below <= uniform(output.shape[1]).unsqueeze(-1)).sum(-1).clamp(max=output.shape[-1] - 1)
+        return torch.where(shown >= 0, said, shown.long())
     return (below <= uniform(1)).sum(-1).clamp(max=output.shape[-1] - 1)

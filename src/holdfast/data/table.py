@@ -270,7 +270,11 @@ def trimmed(inputs: dict[str, Tensor]) -> dict[str, Tensor]:
     if "text_length" not in inputs:
         return inputs
     longest = max(int(inputs["text_length"].max()), 1)
-    return {**inputs, "text": inputs["text"][..., :longest].contiguous()}
+    found = {**inputs, "text": inputs["text"][..., :longest].contiguous()}
+    if "answer" in inputs:
+        longest = max(int((inputs["answer"] >= 0).sum(1).max()), 1)
+        found["answer"] = inputs["answer"][:, :longest].contiguous()
+    return found
 
 
 def _contents(column: Column) -> Sequence[Tensor]:

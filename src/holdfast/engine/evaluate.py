@@ -83,7 +83,7 @@ def _answers(learner: Learner, name: str, ids: Ids, reached: Callable[[int], Non
             batch = learner.data.fetch(chosen, learner.device, around=learner.around, trim=learner.trims)
             if learner.data.reads_ahead:
                 learner.data.prefetch(ids[rows[start + size : start + 2 * size]], known=learner.known)
-            for output, part in zip(learner.forward(batch), batch.parts, strict=True):
+            for output, part in zip(learner.answers(batch), batch.parts, strict=True):
                 broken.append(~(output.flatten(1).amax(1) < torch.inf))  # also of NaN
                 found.append(task.predictions(output, part))
     learner.train_mode()

@@ -125,6 +125,10 @@ class Learner:
     def restart(self, training: Training, steps: int) -> None:
         """Start a new optimiser for everything that is trainable now, with a schedule over `steps` steps."""
         self.parameters = self.trainable()
+        if not self.parameters:
+            raise UserError(
+                "nothing of this model learns: all of it is frozen, and its outputs have no weights of their own"
+            )
         self._factors, self._rate = _Schedule(training, steps), training.learning_rate
         self._augment, self._accumulate = training.augment, training.accumulate
         self._modules = tuple(self.model.modules())
@@ -194,21 +198,29 @@ class Learner:
 
     def forward(self, batch: Batch) -> tuple[Tensor, ...]:
         """The model's output for each part of a batch."""
+        return self._precisely(batch, answers=False)
+
+    def answers(self, batch: Batch) -> tuple[Tensor, ...]:
+        """The output for each part of a batch from which predictions are made."""
+        return self._precisely(batch, answers=True)
+
+    def _precisely(self, batch: Batch, answers: bool) -> tuple[Tensor, ...]:
         if self.autocast is not None:
             with torch.autocast(self.device.type, self.autocast):
-                outputs = self._forward(batch)
+                outputs = self._forward(batch, answers)
             return tuple(output.float() for output in outputs)
-        return self._forward(batch)
+        return self._forward(batch, answers)
 
-    def _forward(self, batch: Batch) -> tuple[Tensor, ...]:
+    def _forward(self, batch: Batch, answers: bool) -> tuple[Tensor, ...]:
         call: Call = self.stepper.call if self.route is None or self.model.training else self.route
         if len(batch.parts) > 1 and self.model.training:
             with self._shared(batch.parts):
                 call = self.model.together([part.inputs for part in batch.parts]) or call
         outputs = []
         for part in batch.parts:
+            task = self.tasks[part.task]
             with self._shared((part,)):
-                outputs.append(self.tasks[part.task].forward(call, part))
+                outputs.append(task.answers(call, part) if answers else task.forward(call, part))
         return tuple(outputs)
 
     def _shared(self, parts: Sequence[Part]) -> AbstractContextManager[None]:

@@ -41,6 +41,7 @@ HEADS = {
     "choose": heads.ChooseHead,
     "phrase": heads.PhraseHead,
     "compare": heads.CompareHead,
+    "generate": heads.GenerateHead,
 }
 
 

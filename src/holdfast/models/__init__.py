@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from holdfast.models.modular import ModularPerceptron, ModularResNet18, ModularVit
     from holdfast.models.module import of
     from holdfast.models.perceptron import Perceptron
+    from holdfast.models.prefix_lm import PrefixLm, TinyPrefixLm
     from holdfast.models.resnet import ResNet18, TinyResNet18
     from holdfast.models.san import San, TinySan
     from holdfast.models.transformer import TransformerBlock
@@ -43,11 +44,13 @@ _PLACES = {
     "ModularVit": "modular",
     "Network": "base",
     "Perceptron": "perceptron",
+    "PrefixLm": "prefix_lm",
     "ResNet18": "resnet",
     "San": "san",
     "TinyBert": "bert",
     "TinyDual": "dual",
     "TinyLxmert": "lxmert",
+    "TinyPrefixLm": "prefix_lm",
     "TinyResNet18": "resnet",
     "TinySan": "san",
     "TinyUniter": "uniter",
@@ -78,11 +81,13 @@ __all__ = [
     "ModularVit",
     "Network",
     "Perceptron",
+    "PrefixLm",
     "ResNet18",
     "San",
     "TinyBert",
     "TinyDual",
     "TinyLxmert",
+    "TinyPrefixLm",
     "TinyResNet18",
     "TinySan",
     "TinyUniter",

@@ -96,6 +96,11 @@ class Encoder(nn.Module, ABC):
             raise UserError(
                 f"{type(self).__name__} compares no images with texts: choose a dual encoder, such as dual-tiny"
             )
+        if asked.kind == "generate":
+            raise UserError(
+                f"{type(self).__name__} writes no text: choose a language model, such as prefix-lm-tiny, or hf:FOLDER "
+                "with a generative one"
+            )
         if asked.kind == "choose":
             return ChooseHead(self.width)
         if asked.kind == "phrase":

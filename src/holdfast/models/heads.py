@@ -9,8 +9,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from holdfast.models import decoding
+
 if TYPE_CHECKING:
     from holdfast.models.base import Encoder
+    from holdfast.models.decoder import Decoder
     from holdfast.models.dual import DualEncoder
 
 CLOSED = -1e4
@@ -137,3 +140,24 @@ class CompareHead(nn.Module):
         texts = texts if texts.ndim == 3 else texts.unsqueeze(1)
         images = torch.cat([factor * images, encoder.bias.expand(len(images), 1)], 1).unsqueeze(1)
         return torch.cat([images, torch.cat([texts, texts.new_ones(*texts.shape[:2], 1)], 2)], 1)
+
+
+class GenerateHead(nn.Module):
+    """The model's own output layer: it has no weights, so that all tasks share one output.
+
+    With the column `answer`, it gives the logits of an answer's tokens (rows, length, vocabulary). Without, it gives
+    the tokens of an answer (rows, `longest`), padded with -1, and NaN in rows whose logits are not finite: of the
+    likeliest of the `choices`, or written one after another, with `beams` beams. Each row of the column `write` has
+    these two numbers.
+    """
+
+    version: ClassVar[int] = 1
+
+    def forward(self, encoder: Decoder, inputs: Mapping[str, Tensor]) -> Tensor:
+        """Logits of an answer, or the tokens of one."""
+        if "answer" in inputs:
+            return encoder.forced(inputs, inputs["answer"])
+        longest, beams = inputs["write"][0].tolist()
+        if "choices" in inputs:
+            return decoding.likeliest(encoder, inputs, longest)
+        return decoding.written(encoder, inputs, longest, beams)

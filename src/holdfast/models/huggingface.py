@@ -16,8 +16,7 @@ from __future__ import annotations
 import inspect
 import logging
 from abc import ABC
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain, zip_longest
@@ -28,10 +27,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from holdfast.errors import UserError, missing_extra
+from holdfast.errors import UserError
 from holdfast.files import refuse_strange
-from holdfast.models import places, weights
-from holdfast.models.base import Encoder, Model
+from holdfast.models import generative, library, places, weights
+from holdfast.models.base import Encoder, Model, Network
 from holdfast.models.heads import HiddenLayerClassifier
 from holdfast.models.module import WrappedEncoder
 from holdfast.models.transformer import lengths_to_present
@@ -46,12 +45,13 @@ READ = (
     "tokenizer_config.json",
     "special_tokens_map.json",
     "added_tokens.json",
+    "chat_template.jinja",
+    "chat_template.json",
+    "generation_config.json",
     weights.PROCESSOR,
     "processor_config.json",
 )
 """The files of a folder that are read beside the configuration and the weights."""
-SAFELY: Mapping[str, Any] = {"local_files_only": True, "trust_remote_code": False}
-"""How the library reads a folder: it downloads nothing, and does not ask whether to execute code that lies there."""
 OTHER_TOKENIZERS = ("vocab.json", "spiece.model", "sentencepiece.bpe.model", "tokenizer.model")
 """Files of tokenizers that only `transformers` reads."""
 OFFSET = {"roberta": 2, "xlm-roberta": 2, "camembert": 2, "mpnet": 2}
@@ -69,6 +69,19 @@ class HuggingFace(Model):
 
     weights: str = ""
     """The folder, or a name in the local cache."""
+    template: str = ""
+    """How a prompt is written for a model that writes text, with {} for its text and <image> for its image; empty: by
+    the chat template of the folder, or the text alone on a line."""
+    checkpointing: bool = False
+    """Whether a model that writes text computes activations again in the backward pass, to save memory."""
+
+    def build(self, inputs: Inputs, heads: Mapping[str, Head]) -> Network:
+        """The encoder with its heads; with its own output layer, if text is to be written."""
+        if not any(asked.kind == "generate" for asked in heads.values()):
+            return super().build(inputs, heads)
+        with torch.random.fork_rng(devices=[]):
+            encoder = generative.decoder(self._folder(), inputs, self.checkpointing)
+        return Network(encoder, {name: encoder.head(asked) for name, asked in heads.items()})
 
     def encoder(self, inputs: Inputs) -> Encoder:
         """The model, with the weights of the folder."""
@@ -83,9 +96,9 @@ class HuggingFace(Model):
 
     def bare(self) -> nn.Module:
         """A model of its configuration, without the weights of the folder."""
-        transformers = _library()
-        with _quiet():
-            config = transformers.AutoConfig.from_pretrained(self._folder(), **SAFELY)
+        transformers = library.found()
+        with library.quiet():
+            config = transformers.AutoConfig.from_pretrained(self._folder(), **library.SAFELY)
             found: nn.Module = _encoder_of(transformers.AutoModel.from_config(config, trust_remote_code=False))
             return found
 
@@ -99,7 +112,15 @@ class HuggingFace(Model):
                 f"{folder} has its tokenizer as {other[0]}: save it as {weights.TOKENIZER}, as "
                 "transformers.AutoTokenizer.from_pretrained(FOLDER).save_pretrained(FOLDER) does"
             )
-        return Wants(side=_side(folder, config), vocabulary=tokenizer, length=_length(folder, config))
+        writes = generative.kind_of(config) is not None
+        return Wants(
+            side=_side(folder, config),
+            vocabulary=tokenizer,
+            length=_length(folder, config),
+            speaks=folder if writes else None,
+            template=self.template,
+            image_text=generative.image_text(folder, config) if writes else "",
+        )
 
     def source(self) -> str:
         """A hash of every file of the folder that is read."""
@@ -162,23 +183,6 @@ def _processor(folder: Path) -> Mapping[str, Any]:
     return {}
 
 
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Hide the library's progress bars and loading messages; we report what matters in them ourselves."""
-    from transformers.utils import logging as notes
-
-    notes_of: Any = notes
-    level, bars = notes_of.get_verbosity(), notes_of.is_progress_bar_enabled()
-    notes_of.set_verbosity(logging.CRITICAL)
-    notes_of.disable_progress_bar()
-    try:
-        yield
-    finally:
-        notes_of.set_verbosity(level)
-        if bars:
-            notes_of.enable_progress_bar()
-
-
 def pretrained(folder: Path, inputs: Inputs) -> Pretrained:
     """The model in a folder, as a module that takes our columns."""
     model, pools = loaded(folder)
@@ -201,30 +205,8 @@ def pretrained(folder: Path, inputs: Inputs) -> Pretrained:
 
 def loaded(folder: Path) -> tuple[Any, bool]:
     """The library's model of a folder, and whether the folder has the weights of what pools."""
-    transformers = _library()
-    if not weights.weight_files(folder):
-        raise UserError(f"{folder} has no weights: it needs model.safetensors, or pytorch_model.bin")
-    refuse_strange(folder)
-    with _quiet():
-        try:
-            model, found = transformers.AutoModel.from_pretrained(
-                folder, dtype=torch.float32, output_loading_info=True, **SAFELY
-            )
-        except Exception as error:  # the library fails in many ways on what it cannot read
-            told = next(filter(None, str(error).splitlines()), type(error).__name__)
-            raise UserError(f"{folder} cannot be loaded: {told}") from error
-    missing = sorted(name for name in found["missing_keys"] if "pooler" not in name)
-    if missing:
-        raise UserError(f"{folder} lacks {missing[0]}: give the weights of a whole {type(model).__name__}")
-    return model, not found["missing_keys"]
-
-
-def _library() -> Any:
-    try:
-        import transformers
-    except ImportError:
-        raise missing_extra("hf: needs the library transformers", "hf") from None
-    return transformers
+    model, missing = library.loaded(folder, "AutoModel", optional="pooler")
+    return model, not missing
 
 
 def _encoder_of(model: Any) -> Any:
@@ -470,9 +452,11 @@ def _vacuous(folder: Path) -> list[int]:
 
     if _tokenizer(folder) is None:
         return [0]
-    with _quiet():
+    with library.quiet():
         try:
-            found: list[int] = transformers.AutoTokenizer.from_pretrained(folder, **SAFELY)(VACUOUS)["input_ids"]
+            found: list[int] = transformers.AutoTokenizer.from_pretrained(folder, **library.SAFELY)(VACUOUS)[
+                "input_ids"
+            ]
         except Exception:  # no suitable one: the library fails in many ways
             return [0]
     return found

@@ -34,6 +34,31 @@ def aligned(x: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor | None]:
     return functional.pad(x, (0, 0, 0, spare)), functional.pad(mask, (0, spare), value=False)
 
 
+class KeyValues:
+    """The keys and values of one attention at the positions so far, in memory for all positions to come."""
+
+    def __init__(self, length: int) -> None:
+        self.length, self.filled = length, 0
+        self.held: tuple[Tensor, Tensor] | None = None
+
+    def add(self, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
+        """Add those of further positions (rows, heads, positions, width), and return those of all."""
+        if self.held is None:
+            sizes = (*key.shape[:2], self.length, key.shape[3])
+            self.held = key.new_empty(sizes), value.new_empty(sizes)
+        before, self.filled = self.filled, self.filled + key.shape[2]
+        for kept, new in zip(self.held, (key, value), strict=True):
+            kept[:, :, before : self.filled] = new
+        keys, values = self.held
+        return keys[:, :, : self.filled], values[:, :, : self.filled]
+
+    def select(self, rows: Tensor) -> None:
+        """Keep these rows, in this order."""
+        if self.held is not None:
+            keys, values = self.held
+            self.held = keys[rows], values[rows]
+
+
 class Attention(nn.Module):
     """Multi-head attention with one projection for queries, keys and values, to the same or another sequence."""
 
@@ -50,9 +75,13 @@ class Attention(nn.Module):
         source: Tensor | None = None,
         added: nn.Module | None = None,
         prefix: Prefix | None = None,
+        past: KeyValues | None = None,
     ) -> Tensor:
-        """Attend from x (rows, length, width) to the positions of itself, or of `source`, that the mask allows."""
-        assert source is None or added is None, "additions read one sequence"
+        """Attend from x (rows, length, width) to the positions of itself, or of `source`, that the mask allows.
+
+        With `past`, x also attends to the positions before it, and is added to them.
+        """
+        assert source is None or (added is None and past is None), "additions read one sequence"
         rows, length, _ = x.shape
         if source is None:
             projected = self.projection(x)
@@ -65,6 +94,8 @@ class Attention(nn.Module):
             query = functional.linear(x, weight[: self.inner], own).view(rows, length, self.heads, -1).transpose(1, 2)
             both = functional.linear(source, weight[self.inner :], other)
             key, value = both.view(rows, source.shape[1], 2, self.heads, -1).permute(2, 0, 3, 1, 4)
+        if past is not None:
+            key, value = past.add(key, value)
         if prefix is not None:
             key, value, mask = prefix.before(key, value, mask)
         dropout = self.dropout if self.training else 0.0
@@ -143,19 +174,23 @@ class TransformerBlock(Attachable):
         """One of attention's."""
         return self.attention.output.weight
 
-    def forward(self, x: Tensor, mask: Tensor | None = None, source: Tensor | None = None) -> Tensor:
+    def forward(
+        self, x: Tensor, mask: Tensor | None = None, source: Tensor | None = None, past: KeyValues | None = None
+    ) -> Tensor:
         """Map vectors to vectors: (rows, length, width)."""
         if len(self.added) and self.active in self.added:
-            return self._adapted(x, mask, source, self.added[self.active])
+            return self._adapted(x, mask, source, past, self.added[self.active])
         if self.norm == "pre":
-            x = x + self.dropout(self.attention(self.attention_norm(x), mask, source))
+            x = x + self.dropout(self.attention(self.attention_norm(x), mask, source, past=past))
             x = x + self.dropout(self.feed_forward(self.feed_forward_norm(x)))
             return x
-        x = self.attention_norm(x + self.dropout(self.attention(x, mask, source)))
+        x = self.attention_norm(x + self.dropout(self.attention(x, mask, source, past=past)))
         out: Tensor = self.feed_forward_norm(x + self.dropout(self.feed_forward(x)))
         return out
 
-    def _adapted(self, x: Tensor, mask: Tensor | None, source: Tensor | None, added: nn.Module) -> Tensor:
+    def _adapted(
+        self, x: Tensor, mask: Tensor | None, source: Tensor | None, past: KeyValues | None, added: nn.Module
+    ) -> Tensor:
         assert isinstance(added, nn.ModuleDict)
         projection = added["projection"] if "projection" in added else None  # noqa: SIM401 - no `get` in torch 2.6
         prefix = added["prefix"] if "prefix" in added else None  # noqa: SIM401
@@ -163,7 +198,7 @@ class TransformerBlock(Attachable):
         first = added["attention"] if "attention" in added else None  # noqa: SIM401
         second = added["feed_forward"] if "feed_forward" in added else None  # noqa: SIM401
         normed = self.attention_norm(x) if self.norm == "pre" else x
-        found = self.dropout(self.attention(normed, mask, source, projection, prefix))
+        found = self.dropout(self.attention(normed, mask, source, projection, prefix, past))
         x = x + (found if first is None else first(found))
         if self.norm == "post":
             x = self.attention_norm(x)

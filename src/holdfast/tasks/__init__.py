@@ -9,10 +9,12 @@
 | `MaskedPhrase` | words that are hidden in its caption             | `phrase.py`      |
 | `Prompted`     | one right class, known by its name in prompts    | `pairs.py`       |
 | `Retrieve`     | an image and its own texts                       | `pairs.py`       |
+| `Generate`     | a text that answers its text, or its image       | `generate.py`    |
 """
 
 from holdfast.tasks.base import OfHead
 from holdfast.tasks.distillation import sigmoid_divergence, softmax_divergence
+from holdfast.tasks.generate import Generate, References
 from holdfast.tasks.one_right import Choose, Classify, OneRight
 from holdfast.tasks.pairs import Prompted, Prompts, Retrieve
 from holdfast.tasks.phrase import MaskedPhrase, phrase_losses
@@ -21,12 +23,14 @@ from holdfast.tasks.several import MultiLabel, SoftLabel
 __all__ = [
     "Choose",
     "Classify",
+    "Generate",
     "MaskedPhrase",
     "MultiLabel",
     "OfHead",
     "OneRight",
     "Prompted",
     "Prompts",
+    "References",
     "Retrieve",
     "SoftLabel",
     "phrase_losses",

@@ -1,0 +1,96 @@
+"""Models of Hugging Face that write text: causal language models, and those that also read an image.
+
+| reads            | such as                | an image is                                                              |
+|------------------|------------------------|--------------------------------------------------------------------------|
+| text             | GPT-2, Llama, SmolLM2  | nothing: a prefix of vectors can stand for it, see `prefix_lm.py`        |
+| text and images  | LLaVA, SmolVLM         | tokens of the prompt, which its vectors replace                          |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+import torch
+from torch import nn
+
+from holdfast.errors import UserError
+from holdfast.models import library, places, weights
+from holdfast.models.adapters import Attachable
+from holdfast.models.causal import LibraryCausal
+from holdfast.models.decoder import Decoder
+from holdfast.models.prefix_lm import PrefixDecoder, check_context
+from holdfast.types import Inputs
+
+Kind: TypeAlias = Literal["text", "image"]
+
+
+def kind_of(config: Mapping[str, Any]) -> Kind | None:
+    """What a folder's generative model reads, by its configuration; None if it writes no text."""
+    names = config.get("architectures")
+    name = str(names[0]) if isinstance(names, list) and names else ""
+    if config.get("is_encoder_decoder"):
+        return None
+    if name.endswith(("ForConditionalGeneration", "ForImageTextToText")) and "vision_config" in config:
+        return "image"
+    return "text" if name.endswith(("ForCausalLM", "LMHeadModel")) and not _both_ways(config) else None
+
+
+def _both_ways(config: Mapping[str, Any]) -> bool:
+    """Whether a model's words see those after them: an encoder with an output layer for words, as BERT's."""
+    return config.get("model_type") in ("bert", "roberta", "electra", "xlm-roberta") and not config.get("is_decoder")
+
+
+def refused(folder: Path, config: Mapping[str, Any]) -> UserError:
+    """The error for a folder without a generative model."""
+    names = config.get("architectures") or ["no architecture"]
+    return UserError(
+        f"{folder} holds {names[0]}, which writes no text: give a folder whose config.json names a causal language "
+        "model (...ForCausalLM) or one of images and text (...ForConditionalGeneration)"
+    )
+
+
+def image_text(folder: Path, config: Mapping[str, Any]) -> str:
+    """What stands for an image in a prompt; empty for a model of text."""
+    return ""
+
+
+def decoder(folder: Path, inputs: Inputs, checkpointing: bool = False) -> Decoder:
+    """The generative model of a folder."""
+    config = weights.read_json(folder / "config.json")
+    kind = kind_of(config)
+    if kind is None:
+        raise refused(folder, config)
+    if kind == "text" and inputs.image is not None:
+        raise UserError(
+            f"{folder} holds a model of text, and this benchmark has images: choose prefix-lm with "
+            f"--set model.language={folder}"
+        )
+    language, blocks = causal(folder, inputs, checkpointing)
+    check_context(language.context, 0, inputs, "choose a model that reads more")
+    return PrefixDecoder(language, inputs.end, places=blocks)
+
+
+def causal(folder: Path, inputs: Inputs, checkpointing: bool = False) -> tuple[LibraryCausal, Sequence[Attachable]]:
+    """The causal language model of a folder, and the places in its layers."""
+    model, _ = library.loaded(folder, "AutoModelForCausalLM")
+    rows = model.get_input_embeddings().weight.shape[0]
+    if inputs.vocabulary > rows:
+        raise UserError(
+            f"{folder} knows {rows} tokens, and the tokenizer has {inputs.vocabulary}: give the model its own tokenizer"
+        )
+    layers = places.repeated(model.base_model)
+    language = LibraryCausal(model, layers, checkpointing)
+    tokens = torch.zeros(2, 3, dtype=torch.long)
+    return language, attachable(language, layers, lambda: language.read(language.embedding()(tokens), tokens == 0, 3))
+
+
+def attachable(module: nn.Module, layers: Sequence[nn.Module], run: Any) -> list[Attachable]:
+    """The places in layers, which `run` passes through."""
+    training = module.training
+    module.eval()
+    with torch.no_grad(), places.watching(module, layers) as seen:
+        run()
+    module.train(training)
+    return [places.HookedLayer(each, seen) for each in layers if seen.outputs.get(each) is not None]

@@ -1,0 +1,133 @@
+"""Language models that write, against `transformers` with the same weights."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from torch.nn import functional
+from transformers import AutoModelForCausalLM
+
+from generating import PLACE, gpt2, llama
+from holdfast.errors import UserError
+from holdfast.experiments.request import Request
+from holdfast.models.decoding import left_padded
+from holdfast.models.huggingface import HuggingFace
+from holdfast.models.perceptron import Perceptron
+from holdfast.types import Head, Inputs
+from smallest import make_learner, prepare, trained
+
+HEADS = {"text": Head("generate", 304)}
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory):
+    base = tmp_path_factory.mktemp("generative")
+    return {"llama": llama(base / "llama"), "gpt2": gpt2(base / "gpt2")}
+
+
+def ready(model, algorithm="finetune", **settings):
+    given = {name.replace("__", "."): value for name, value in settings.items()}
+    return prepare(Request(PLACE, algorithm, model, precision="float64", settings=given))
+
+
+def batch(learner, rows=range(0, 16, 3)):
+    return learner.fetch(np.array(list(rows)))
+
+
+@pytest.mark.parametrize("name", ["llama", "gpt2"])
+def test_loss_and_logits_are_those_of_transformers(name, folders):
+    learner = make_learner(ready(f"hf:{folders[name]}"))
+    model = AutoModelForCausalLM.from_pretrained(folders[name]).double()
+    given = batch(learner)
+    part, (output,) = given.parts[0], learner.outputs(given)
+    losses = learner.losses(given, (output,))
+    for row in range(len(losses)):  # without any padding
+        text = part.inputs["text"][row, : part.inputs["text_length"][row]].long()
+        answer = part.inputs["answer"][row][part.inputs["answer"][row] >= 0].long()
+        labels = torch.cat([torch.full_like(text, -100), answer])[None]
+        theirs = model(input_ids=torch.cat([text, answer])[None], labels=labels)
+        torch.testing.assert_close(theirs.logits[0, len(text) - 1 : -1], output[row, : len(answer)], rtol=0, atol=1e-6)
+        torch.testing.assert_close(theirs.loss.double(), losses[row], rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["llama", "gpt2"])
+def test_writes_what_transformers_generates(name, folders):
+    learner, _ = trained(ready(f"hf:{folders[name]}", train__epochs=12, train__learning_rate=1e-2))
+    given = batch(learner, range(16))
+    learner.model.eval()
+    model = learner.model.encoder.language.model
+    part = given.parts[0]
+    with torch.inference_mode():
+        (ours,) = learner.answers(given)
+        tokens, present = left_padded(part.inputs["text"], part.inputs["text_length"])
+        theirs = model.generate(tokens, attention_mask=present.long(), max_new_tokens=8, do_sample=False)
+    theirs = theirs[:, tokens.shape[1] :]
+    theirs = functional.pad(theirs, (0, 8 - theirs.shape[1]), value=2)
+    ended = (theirs == 1).cumsum(1) > 0
+    assert ours.long().tolist() == theirs.masked_fill(ended, -1).tolist()
+    assert ended.any(), "some answers end"
+
+
+def test_the_likeliest_choice_is_that_of_whole_passes(folders):
+    learner = make_learner(ready(f"hf:{folders['gpt2']}", benchmark__choices=True))
+    given = batch(learner)
+    part = given.parts[0]
+    with torch.inference_mode():
+        (found,) = learner.answers(given)
+        choices = part.inputs["choices"].long()
+        for row in range(len(found)):
+            sums = []
+            for choice in choices[row]:
+                inputs = {name: column[row : row + 1] for name, column in part.inputs.items()}
+                logits = learner.model({**inputs, "answer": choice[None]}, "text")[0].log_softmax(-1)
+                own = choice[choice >= 0]
+                sums.append(logits[torch.arange(len(own)), own].sum())
+            best = choices[row][int(torch.stack(sums).argmax())]
+            right = best[(best >= 0) & (best != 1)].tolist()
+            assert [token for token in found[row].tolist() if token >= 0] == right
+
+
+def test_checkpointing_changes_memory_alone(folders):
+    slopes = []
+    for checkpointing in (False, True):
+        model = HuggingFace(str(folders["llama"]), checkpointing=checkpointing)
+        network = model.build(Inputs(text=9, vocabulary=304, answer=5, end=1), HEADS).double()
+        given = {"text": torch.full((2, 9), 7), "text_length": torch.tensor([9, 4]), "answer": torch.full((2, 5), 8)}
+        network(given, "text").square().mean().backward()
+        slopes.append([parameter.grad for parameter in network.parameters()])
+    for one, two in zip(*slopes, strict=True):
+        torch.testing.assert_close(one, two, rtol=0, atol=1e-12)
+
+
+def test_says_that_it_writes_and_by_which_template(folders):
+    wants = HuggingFace(str(folders["llama"]), template="Q: {} A: ").wants()
+    assert (wants.speaks, wants.template, wants.length) == (folders["llama"], "Q: {} A: ", 64)
+
+
+def test_reports_folders_that_write_nothing(folders, tmp_path):
+    config = json.loads((folders["llama"] / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps({**config, "architectures": ["BertModel"], "model_type": "bert"}))
+    assert HuggingFace(str(tmp_path)).wants().speaks is None
+    with pytest.raises(UserError, match="holds BertModel, which writes no text: give a folder"):
+        HuggingFace(str(tmp_path)).build(Inputs(text=9, vocabulary=304, answer=5), HEADS)
+    with pytest.raises(
+        UserError, match="PerceptronEncoder writes no text: choose a language model, such as prefix-lm-"
+    ):
+        Perceptron().build(Inputs((1, 4, 4)), HEADS)
+
+
+def test_reports_an_answer_that_is_longer_than_the_context(folders):
+    with pytest.raises(
+        UserError, match="the model reads 64 tokens, and a sequence needs 70: 60 of the prompt and 10 of"
+    ):
+        HuggingFace(str(folders["llama"])).build(Inputs(text=60, vocabulary=304, answer=10), HEADS)
+    with pytest.raises(
+        UserError, match=r"the answer 'cold' takes \d tokens with its end, and at most 1 are written: set"
+    ):
+        ready(f"hf:{folders['llama']}", benchmark__longest=1)
+
+
+def test_reports_a_tokenizer_of_another_model(folders):
+    with pytest.raises(UserError, match="knows 304 tokens, and the tokenizer has 400"):
+        HuggingFace(str(folders["llama"])).build(Inputs(text=9, vocabulary=400, answer=5), HEADS)
