@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, get_args
 
 from golden import others
-from golden.small import PAIRS, PHRASES, TASKS, Outcome, on_pictures, on_texts
+from golden.small import PAIRS, PHRASES, TASKS, WRITTEN, Outcome, on_pictures, on_texts
 from holdfast import registry
 from holdfast.experiments.parts import HEADS
 from holdfast.settings import fields
@@ -116,11 +116,13 @@ def _others() -> None:
     for prompted, growing in ((True, False), (True, True), (False, False)):
         form = "growing" if growing else "prompts" if prompted else "pairs"
         CASES[f"head {HEADS['compare'].__name__}: {form}"] = partial(others.of_comparison, prompted, growing)
-    for kind in sorted(HEADS.keys() - {"compare"}):
+    for form in ("logits", "greedy", "choices"):
+        CASES[f"head {HEADS['generate'].__name__}: {form}"] = partial(others.of_writing, form)
+    for kind in sorted(HEADS.keys() - {"compare", "generate"}):
         for growing in (False, True) if kind == "classify" else (False,):
             case = f"head {HEADS[kind].__name__}: {'growing' if growing else 'default'}"
             CASES[case] = partial(others.of_head, kind, growing)
-    for task in [*TASKS.values(), *PHRASES.values(), *PAIRS]:
+    for task in [*TASKS.values(), *PHRASES.values(), *PAIRS, WRITTEN]:
         CASES[f"task {type(task).__name__}: {task.name}"] = partial(others.of_task, task)
     for form, memory in others.MEMORIES.items():
         CASES[f"memory {type(memory()).__name__}: {form}"] = partial(others.of_memory, memory)

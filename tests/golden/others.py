@@ -38,7 +38,7 @@ from holdfast.models.base import Encoder, Model
 from holdfast.models.dual import Dual
 from holdfast.models.module import of
 from holdfast.settings import build, fields
-from holdfast.tasks import Retrieve
+from holdfast.tasks import Generate, Retrieve
 from holdfast.types import Head, Inputs, Part, Score, Stream, Training
 from smallest import prepared
 
@@ -46,6 +46,7 @@ ROWS, STEPS, RATE = 4, 3, 0.05
 TEXT = {"text": 6, "vocabulary": 30}
 SMALL = {"width": 16, "depth": 2, "heads": 2, "hidden": 24, "head_width": 8, "patch": 8, "positions": 12, "side": 16}
 SMALL |= {"channels": 8, "language": 1, "vision": 1, "crossing": 1, "embedding": 6, "recurrent": 8, "attention": 8}
+SMALL |= {"context": 24, "tower_depth": 1}
 IMAGE = Inputs(image=(3, 16, 16))
 BOTH = Inputs(image=(3, 16, 16), **TEXT)
 REGIONS = Inputs(regions=(5, 7), **TEXT)
@@ -68,6 +69,7 @@ MODELS: dict[str, list[tuple[str, Inputs, dict[str, Any]]]] = {
         ("shipped", Inputs(image=(3, 32, 32), text=8, vocabulary=598), {"weights": "holdfast/dual-tiny"}),
     ],
     "dual": [("default", Inputs(image=(3, 32, 32), **TEXT), {"image": "vit-tiny", "text": "bert-tiny", "width": 8})],
+    "prefix-lm": [("default", BOTH, {"dropout": 0.1}), ("texts", Inputs(**TEXT), {"dropout": 0.0})],
     "hf": [("shipped", Inputs(image=(3, 64, 64), text=8, vocabulary=3000), {"weights": "holdfast/vilt-tiny"})],
     "modular-resnet18": [("branches", IMAGE, {}), ("stages", IMAGE, {"parts": "stages"})],
     "modular-vit": [("branches", IMAGE, {}), ("stages", IMAGE, {"parts": "stages"})],
@@ -216,15 +218,38 @@ def of_comparison(prompted: bool, growing: bool) -> Outcome:
     return Outcome(parts.versions(parts.HEADS["compare"]), {"outputs": output.flatten().tolist()})
 
 
+def of_writing(form: str) -> Outcome:
+    """The head that writes: the logits of answers, and the answers themselves."""
+    inputs = Inputs(image=(3, 16, 16), **TEXT, answer=4, end=3)
+    with exactly():
+        torch.manual_seed(2)
+        recipe = build(registry.MODELS["prefix-lm-tiny"].load(), {"width": 8, "hidden": 8}, "prefix-lm-tiny")
+        model = recipe.build(inputs, {"head": Head("generate", 30)})
+        model.double()
+        given = columns(inputs) | {"answer": torch.from_numpy(np.random.default_rng(4).integers(4, 30, (ROWS, 4)))}
+        given["answer"][1, 2:] = -1
+        _descend(model, lambda: model(given, "head").square().mean())
+        with torch.no_grad():
+            if form != "logits":
+                asked = {"write": torch.tensor([[4, 2 if form == "beams" else 1]]).expand(ROWS, 2)}
+                asked |= {"choices": given["answer"].expand(ROWS, ROWS, 4)} if form == "choices" else {}
+                given = {name: column for name, column in given.items() if name != "answer"} | asked
+            output = model.eval()(given, "head")
+    return Outcome(parts.versions(parts.HEADS["generate"]), {"outputs": output.flatten().tolist()})
+
+
 def of_task(task: Any) -> Outcome:
     table = table_of(task, np.random.default_rng(6))
-    width = {"phrase": (2,), "compare": (3,) if isinstance(task, Retrieve) else ()}.get(task.reads.kind, ())
+    width = {"phrase": (2,), "generate": (3,), "compare": (3,) if isinstance(task, Retrieve) else ()}.get(
+        task.reads.kind, ()
+    )
     shape = (len(table), *width, task.outputs)
     drawn = torch.from_numpy(np.random.default_rng(8).standard_normal(shape))
     part = Part(task.name, table.inputs, table.targets)
     output = task.forward(lambda inputs, head: drawn.requires_grad_(), part)
     task.loss(output, part).backward()
-    predicted = task.predictions(output.detach(), part)
+    answers = output.detach()  # of a task that writes, tokens
+    predicted = task.predictions(answers.argmax(-1) if isinstance(task, Generate) else answers, part)
     assert drawn.grad is not None
     values = {
         "losses": task.losses(output, part).tolist(),

@@ -14,8 +14,19 @@ from torch import Tensor
 from holdfast.benchmarks.base import Setup
 from holdfast.data.table import Data, Table
 from holdfast.models.bert import Bert
-from holdfast.tasks import Choose, Classify, MaskedPhrase, MultiLabel, Prompted, Prompts, Retrieve, SoftLabel
-from holdfast.types import EvaluationSet, Inputs, Protocol, Stage, Stream, Task, Training
+from holdfast.tasks import (
+    Choose,
+    Classify,
+    Generate,
+    MaskedPhrase,
+    MultiLabel,
+    Prompted,
+    Prompts,
+    References,
+    Retrieve,
+    SoftLabel,
+)
+from holdfast.types import Array, EvaluationSet, Inputs, Protocol, Stage, Stream, Task, Training
 from smallest import Ready, prepare, request, trained
 
 Values = dict[str, list[float]]
@@ -48,6 +59,16 @@ PAIRS: tuple[Task, ...] = (
     Retrieve("sigmoid", "pairs", 4, 0.1, pairing="sigmoid"),
 )
 PHRASES: dict[str, Task] = {"phrase": MaskedPhrase("phrase", "phrase", VOCABULARY, 0.0)}
+
+
+class Numbers:
+    """A language whose words are the numbers of tokens."""
+
+    def texts(self, tokens: Array) -> list[str]:
+        return [" ".join(str(token) for token in row if token >= 0) for row in tokens.tolist()]
+
+
+WRITTEN = Generate("written", "text", VOCABULARY, 0.0, Numbers(), References([["7 5"], ["6", "8"]]), longest=3)
 
 
 @contextmanager
@@ -120,6 +141,10 @@ def table_of(task: Task, random: np.random.Generator, rows: int = ROWS) -> Table
         columns["masked"][::4, 1] = -1
         targets = torch.from_numpy(random.integers(5, 12, (rows, 2)))
         targets[::4, 1] = -100
+    elif isinstance(task, Generate):
+        columns["answer"] = torch.from_numpy(random.integers(0, task.outputs, (rows, task.longest)))
+        columns["answer"][::4, 1:] = -1
+        targets = torch.from_numpy(random.integers(0, len(task.references), rows))
     else:
         targets = torch.from_numpy(random.integers(0, task.outputs, rows))
     return Table(task.name, columns, targets)
