@@ -45,7 +45,7 @@ def test_markdown_has_as_many_cells_in_each_row_and_the_best_in_bold():
 def test_latex_is_booktabs_with_everything_escaped():
     text = FORMATS["latex"](TABLE)
     assert all(rule in text for rule in (r"\toprule", r"\midrule", r"\bottomrule"))
-    assert r"er\_1 & \textbf{$-$12.3 $\pm$0.5} (19.8 $\pm$0.3) & a|b \\" in text
+    assert r"er\_1 & \textbf{$-$12.3 $\pm$0.5} (19.8 $\pm$0.3) & a\textbar{}b \\" in text
     assert r"$<$lwf$>$ & -- (9.1) & c \\" in text
     assert r"a\_b \& 50 \%" in text
     assert "the world's data" in text

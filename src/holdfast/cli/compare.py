@@ -39,7 +39,7 @@ def compare(
     from holdfast.cli.screen import print_grid, print_json
     from holdfast.reports.compare import tables
     from holdfast.reports.exchange import load_all
-    from holdfast.reports.formats import FORMATS, as_json_values
+    from holdfast.reports.formats import FORMATS, as_json_values, latex
     from holdfast.reports.runs import Runs
 
     if form not in ("text", *FORMATS):
@@ -59,11 +59,13 @@ def compare(
             if there
             else f"{where} has no finished run: `holdfast run --out {shlex.quote(str(stores[0]))}` makes one"
         )
+    chosen = ["--benchmark", benchmark] if benchmark else []
+    command = shlex.join(["holdfast", "compare", *map(str, stores), "--format", form, *chosen])
     for table in found:
         if form == "text":
             print_grid(_in_terminal(table))
         else:
-            typer.echo(FORMATS[form](table))
+            typer.echo(latex(table, command) if form == "latex" else FORMATS[form](table))
     _say(left_out)
 
 

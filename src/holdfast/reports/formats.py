@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from holdfast.reports.blocks import Cell, TableBlock
+from holdfast.reports.latex import latex_table
 from holdfast.reports.tables import Grid
 
 BRACKETS = "In brackets: the paper's value."
@@ -48,16 +49,9 @@ def markdown(table: TableBlock) -> str:
     return "\n".join([*lines, "", *(f"{_cell_of_markdown(note)}  " for note in notes)]).rstrip() + "\n"
 
 
-def latex(table: TableBlock) -> str:
-    """The table as LaTeX, for the package booktabs and, because of its arrows and signs, an engine that reads UTF-8."""
-    head = " & ".join(_escape(column) for column in table.columns)
-    lines = [r"\begin{table}", r"  \centering", f"  \\begin{{tabular}}{{l{'r' * (len(table.columns) - 1)}}}"]
-    lines += [r"    \toprule", f"    {head} \\\\", r"    \midrule"]
-    for row in table.rows:
-        lines.append("    " + " & ".join(_cell_of_latex(cell) for cell in row) + r" \\")
-    lines += [r"    \bottomrule", r"  \end{tabular}"]
-    words = [table.title + ".", *_notes(table)]
-    return "\n".join([*lines, f"  \\caption{{{_escape(' '.join(words))}}}", r"\end{table}", ""])
+def latex(table: TableBlock, command: str = "") -> str:
+    """The table as LaTeX, with a label and the command that made it (see `reports.latex`)."""
+    return latex_table(table, _notes(table), command)
 
 
 def as_csv(table: TableBlock) -> str:
@@ -118,44 +112,6 @@ def as_json_values(table: TableBlock) -> dict[str, Any]:
 
 FORMATS: dict[str, Callable[[TableBlock], str]] = {"markdown": markdown, "latex": latex, "csv": as_csv}
 """How a table is written to a file; `text` is drawn by the terminal."""
-
-_SPECIAL = {
-    "\\": r"\textbackslash{}",
-    "&": r"\&",
-    "%": r"\%",
-    "$": r"\$",
-    "#": r"\#",
-    "_": r"\_",
-    "{": r"\{",
-    "}": r"\}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "±": r"$\pm$",
-    "↑": r"$\uparrow$",
-    "↓": r"$\downarrow$",
-    "→": r"$\rightarrow$",
-    "−": r"$-$",
-    "·": r"$\cdot$",
-    "–": "--",
-    ">": r"$>$",
-    "<": r"$<$",
-}
-
-
-def _escape(text: str) -> str:
-    """Text that LaTeX prints as it is.
-
-    >>> _escape("50 % of a_b")
-    '50 \\\\% of a\\\\_b'
-    """
-    return "".join(_SPECIAL.get(letter, letter) for letter in text)
-
-
-def _cell_of_latex(cell: Cell) -> str:
-    word = _escape(cell.plain.replace("-", "−") if cell.number is not None else cell.plain)
-    word = f"\\textbf{{{word}}}" if cell.best else word
-    return f"{word} ({_escape(cell.published)})" if cell.published else word
-
 
 def _cell_of_markdown(text: str) -> str:
     return re.sub(r"([\\|*_<>`])", r"\\\1", text).replace("\n", " ")

@@ -47,14 +47,8 @@ def tables_of(grid: Grid, width: int) -> list[Table]:
     rows = [[printable(cell) for cell in row] for row in grid.rows]
     columns = [[head, *cells] for head, *cells in zip(grid.columns, *rows, strict=True)]
     least = [max(map(_least, column)) for column in columns]
-    names = _naming(rows, least, width)
-    blocks = [list(range(names))]
-    for place in range(names, len(columns)):
-        if len(blocks[-1]) > names and _total(least[each] for each in [*blocks[-1], place]) > width:
-            blocks.append(list(range(names)))
-        blocks[-1].append(place)
     found = []
-    for number, block in enumerate(blocks):
+    for number, block in enumerate(in_blocks([each + PADDING for each in least], _naming(rows, least, width), width - 1)):
         table = _empty(grid.title if not number else None)
         room = width - _total(least[each] for each in block[1:]) - PADDING
         for place in block:
@@ -70,6 +64,20 @@ def tables_of(grid: Grid, width: int) -> list[Table]:
             table.add_row(*(row[place] for place in block))
         found.append(table)
     return found
+
+
+def in_blocks(widths: Sequence[float], names: int, room: float) -> list[list[int]]:
+    """The places of columns in as many blocks as the room needs; each block begins with the columns that name a row.
+
+    >>> in_blocks([4, 3, 3, 3], 1, 10)
+    [[0, 1, 2], [0, 3]]
+    """
+    blocks = [list(range(names))]
+    for place in range(names, len(widths)):
+        if len(blocks[-1]) > names and sum(widths[each] for each in [*blocks[-1], place]) > room:
+            blocks.append(list(range(names)))
+        blocks[-1].append(place)
+    return blocks
 
 
 PADDING = 3
