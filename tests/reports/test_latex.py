@@ -38,7 +38,7 @@ def test_a_table_wider_than_the_page_is_cut_into_blocks_with_every_column_once()
     names = [block.strip().split(" & ") for block in blocks]
     assert {block[0] for block in names} == {"algorithm"}
     assert [name for block in names for name in block[1:]] == [f"measure {n} $\\uparrow$" for n in range(13)]
-    assert max(map(len, names)) - min(map(len, names)) <= 1
+    assert min(map(len, names)) > 2  # no column alone
 
 
 def test_a_table_has_a_label_and_the_command_that_made_it():
@@ -106,8 +106,7 @@ def test_tables_and_figures_compile_without_overfull_boxes(kind, tmp_path):
     words = TableBlock(HOSTILE, ("a", "b", "why"), ((Cell("x"), Cell(HOSTILE), Cell(HOSTILE)),), (HOSTILE,))
     bodies += [latex(table, "holdfast compare store --format latex") for table in (*found, words)]
     cleared = [body + ("\n\\clearpage" if place % 5 == 4 else "") for place, body in enumerate(bodies)]
-    preamble = CLASSES[kind] + f"\\graphicspath{{{{{tmp_path}/figures/}}}}"
-    log = compiled(tmp_path, preamble, "\n".join(cleared))
+    log = compiled(tmp_path, CLASSES[kind], "\n".join([r"\graphicspath{{figures/}}", *cleared]))
     assert "Output written on paper.pdf" in log, log[-3000:]
     assert re.findall(r"Overfull .*\n.*", log) == []
     assert "multiply defined" not in log

@@ -81,7 +81,7 @@ def caption(block: Drawn, place: str, records: Sequence[Record]) -> str:
 
 
 def _intervals(block: Drawn) -> list[str]:
-    if isinstance(block, Curves | Bars) and any(each.band and any(each.band) for each in block.series):
+    if isinstance(block, Curves | Bars) and any(w is not None for each in block.series for w in each.band):
         return [f"{'Bands' if isinstance(block, Curves) else 'Whiskers'} are 95 % t-intervals over the seeds."]
     return [f"Intervals need {LEAST} seeds."] if isinstance(block, Curves | Bars) else []
 
