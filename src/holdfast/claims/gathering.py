@@ -89,6 +89,8 @@ def _evidence(
         reasons = []
         for seed in seeds:
             records = {item.runs: [cell[seed] for cell in cells[item.runs]] for item in _items(contrast)}
+            if not all(_is_measured(item, record) for item in _items(contrast) for record in records[item.runs]):
+                continue  # the runs that this measure needs have not been made
             used |= dict.fromkeys(record.id for group in records.values() for record in group)
             value = _value(contrast, records, scored)
             if math.isfinite(value):
@@ -102,6 +104,10 @@ def _evidence(
         return None
     most = max(len(each) for each in orders.values())
     return Evidence(claim, scale, synthetic, tuple(values), tuple(gaps), tuple(used), most)
+
+
+def _is_measured(item: Quantity, record: Record) -> bool:
+    return item.stage is not None or bool(item.task) or item.measure in record.summary
 
 
 def _items(contrast: Contrast) -> list[Quantity]:

@@ -17,6 +17,7 @@ from holdfast.claims.definition import Claims, PaperClaim
 from holdfast.claims.evidence import Evidence
 from holdfast.claims.gathering import requests_of
 from holdfast.claims.verdicts import LOOKS, ContrastEstimate, spread
+from holdfast.experiments.config import Config
 from holdfast.experiments.cost import Kind, expected, kind_of
 from holdfast.experiments.plan import Plan
 from holdfast.experiments.planfile import changed
@@ -70,17 +71,13 @@ def rounds(seeds: int) -> list[int]:
     return [*(count for count in LOOKS if count < seeds), seeds]
 
 
-def needed(plan: Plan, requests: Iterable[Request]) -> frozenset[str]:
-    """The runs of a plan behind some of its requests, with those that they need, directly or indirectly."""
-    found: set[str] = set()
-    left = [plan.run(request) for request in requests]
-    while left:
-        run = left.pop()
-        if run not in found:
-            found.add(run)
-            left += plan.needs[run].values()
-            left += [after for after in (plan.configs[run].after,) if after is not None]
-    return frozenset(found)
+def joined(plans: Iterable[Plan]) -> Plan:
+    """The runs of several plans, each once, without their needs: for questions about single runs."""
+    configs, labels = dict[str, Config](), dict[str, str]()
+    for plan in plans:
+        configs |= plan.configs
+        labels |= plan.labels
+    return Plan(configs, labels, {})
 
 
 def costs(plan: Plan, store: Store) -> dict[str, float | None]:
@@ -134,10 +131,10 @@ def _price(
 
 
 def chance(found: Evidence | None, seeds: int) -> float:
-    """How likely this number of seeds brings a verdict, given what is known; 0 if there is one, or none can be had."""
-    if found is None:
+    """How likely this number of seeds brings a verdict, given what is known; 0 if there is one."""
+    if found is None or found.gaps:  # a gap may be a run that was not made
         return EVEN
-    if found.gaps or found.verdict.outcome != "undecided":
+    if found.verdict.outcome != "undecided":
         return 0.0
     estimates = found.verdict.estimates
     if any(len(each.values) < 2 for each in estimates):
@@ -174,10 +171,10 @@ def seeds_for(found: Evidence | None, difference: float | None = None) -> float:
     return metrics.Undefined(f"it needs more than {max(LOOKS)} seeds")
 
 
-def open_claims(claims: Sequence[PaperClaim], evidence: Mapping[PaperClaim, Evidence]) -> list[PaperClaim]:
-    """The claims that more seeds may decide: no verdict, and no value that is undefined."""
-    return [c for c in claims if c not in evidence or not (evidence[c].gaps or _decided(evidence[c]))]
+def open_claims(claims: Sequence[PaperClaim], evidence: Mapping[PaperClaim, Evidence], first: bool) -> list[PaperClaim]:
+    """The claims that more runs may decide: no verdict and, after the first round, no value that is undefined."""
 
+    def is_open(found: Evidence) -> bool:
+        return found.verdict.outcome == "undecided" and (first or not found.gaps)
 
-def _decided(found: Evidence) -> bool:
-    return found.verdict.outcome != "undecided"
+    return [claim for claim in claims if claim not in evidence or is_open(evidence[claim])]

@@ -131,7 +131,8 @@ def run(
         asked = ClaimTest(scale, count, data)
         for each in _in_order(papers, found, store, asked, refusals):
             known = _known([each], found, store, asked)
-            left = open_claims([claim for claim in found if claim.paper == each.name], known)
+            own = [claim for claim in found if claim.paper == each.name]
+            left = open_claims(own, known, count == rounds(seeds)[0])
             left = [claim for claim in left if claim.name not in refusals]
             failed |= _carry_out(each, left, store, asked, known, jobs, device)
     known = _known(papers, found, store, asked)
@@ -225,18 +226,17 @@ def _steps(
     """The claims in the order of testing, and those that this data cannot test, with the reason."""
     from rich.console import Console
 
-    from holdfast.claims.planning import costs, needed, ordered
+    from holdfast.claims.planning import costs, joined, ordered
     from holdfast.experiments.plan import graph, refused
 
     by_name = {paper.name: paper for paper in papers}
-    requests = {claim: asked.requests(by_name[claim.paper], claim) for claim in found}
     with Console(stderr=True, highlight=False).status("planning"):
-        whole = graph([request for own in requests.values() for request in own], read=False)
+        # One plan for each claim: in a common one, a run has the needs of all claims that it serves.
+        plans = {claim: graph(asked.requests(by_name[claim.paper], claim), read=False) for claim in found}
+        whole = joined(plans.values())
         reasons = refused(whole)
-    runs = {claim: needed(whole, own) for claim, own in requests.items()}
-    refusals = {
-        c.name: next(reasons[run] for run in own if run in reasons) for c, own in runs.items() if own & {*reasons}
-    }
+    runs = {claim: frozenset(own.configs) for claim, own in plans.items()}
+    refusals = {c.name: next(reasons[r] for r in own if r in reasons) for c, own in runs.items() if own & {*reasons}}
     able = {claim: own for claim, own in runs.items() if claim.name not in refusals}
     return ordered(able, whole.done(store), costs(whole, store), known, asked.seeds), refusals
 
