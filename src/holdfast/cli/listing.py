@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -138,6 +138,7 @@ def show(
         return
     from rich.console import Console
 
+    from holdfast.reports.anytime import over_budget
     from holdfast.reports.tables import comparison, matrix
 
     console = Console(highlight=False, soft_wrap=True)
@@ -159,6 +160,8 @@ def show(
     if record is not None:
         print_grid(matrix(record))
         print_grid(comparison([record]))
+        if (spent := over_budget(record)) is not None:
+            print_grid(spent)
         if record.chance:
             guesses = ", ".join(f"{name} {100 * score:.1f}" for name, score in record.chance.items())
             console.print(f"guessing scores: {guesses}", soft_wrap=whole)
@@ -170,7 +173,7 @@ def show(
             console.print(
                 f"cost: {cost['steps']} steps, {cost['seconds']:.1f} s, {cost['examples_forward']} examples forward "
                 f"and {cost['examples_backward']} backward, {cost['memory_bytes']} bytes kept by the algorithm, "
-                f"{cost['parameters']} parameters",
+                f"{cost['parameters']} parameters" + _further(cost),
                 soft_wrap=whole,
             )
         if imported := record.environment.get("imported"):
@@ -213,6 +216,14 @@ def _list_runs(out: Path, as_json: bool) -> None:
             tuple(notes) if rows else ("No runs yet: `holdfast run` makes some.",),
         )
     )
+
+
+def _further(cost: Mapping[str, float]) -> str:
+    """What only newer records state about the cost of a run."""
+    if "flops" not in cost:
+        return ""
+    weights = f" ({cost['trained']} trained, {cost['added']} added, {cost['added_bytes']} bytes)"
+    return f"{weights}, {cost['flops']:.3g} floating-point operations"
 
 
 def _line(values: dict[str, Any]) -> str:

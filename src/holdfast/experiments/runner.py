@@ -36,7 +36,8 @@ from holdfast.experiments.size import bounded, free_memory, refuse_too_large
 from holdfast.experiments.start import begin_with, start_file
 from holdfast.experiments.store import Record, RunFolder, ScoreFile, Store
 from holdfast.experiments.trackers import Progress, Several, TrackedLog, Tracker, open_trackers
-from holdfast.types import Score
+from holdfast.metrics import anytime_area, anytime_curve
+from holdfast.types import Budget, Score
 from holdfast.version import __version__
 
 DEVICE_SHARE = 0.5
@@ -143,7 +144,7 @@ def _first_rank(
         id=config.id,
         config=config.content,
         environment=here | ({"frozen": list(learner.once.noted)} if learner.once and learner.once.noted else {}),
-        **measured(config.benchmark, _counted(scores, config.benchmark, config.stages), None),
+        **measured(config.benchmark, _counted(scores, config.benchmark, config.stages), None, at.spent, config.budget),
         scores=scores,
         cost={
             "steps": at.total,
@@ -180,7 +181,8 @@ def complete(record: Record, benchmark: Benchmark, others: Mapping[str, str], st
     found = {name: record if run == record.id else store.folder(run).record() for name, run in others.items()}
     scores = {name: other.scores for name, other in found.items() if other is not None}
     own = _counted(record.scores, benchmark, record.config.get("stages"))
-    completed = replace(record, others=others, **measured(benchmark, own, scores))
+    budget = Budget(**record.config["budget"]) if "budget" in record.config else None
+    completed = replace(record, others=others, **measured(benchmark, own, scores, record.spent, budget))
     if completed != record:
         write_json(store.folder(record.id).path / "record.json", completed.to_json())
     return completed
@@ -194,10 +196,17 @@ def _counted(scores: Sequence[Score], benchmark: Benchmark, stages: int | None) 
 
 
 def measured(
-    benchmark: Benchmark, scores: Sequence[Score], others: Mapping[str, Sequence[Score]] | None
+    benchmark: Benchmark,
+    scores: Sequence[Score],
+    others: Mapping[str, Sequence[Score]] | None,
+    spent: Sequence[Sequence[int]] = (),
+    budget: Budget | None = None,
 ) -> dict[str, Any]:
     """Measures as a record stores them: a number, or the reason for none, and what tasks contribute to pooled ones."""
     measures = benchmark.summary(scores) | ({} if others is None else benchmark.relative(scores, others))
+    if budget is not None:
+        by = "passes" if budget.flops is None and budget.passes is not None else "flops"
+        measures["anytime_area"] = anytime_area(*anytime_curve(scores, spent, by), getattr(budget, by))
     shares = benchmark.shares(scores, others or {})
     return {
         "summary": {name: None if math.isnan(value) else float(value) for name, value in measures.items()},

@@ -4,6 +4,7 @@ Each takes array-likes and returns floats or NumPy arrays, names its source and 
 invalid input. A measure that has no value is returned as `Undefined`: a NaN with a reason.
 """
 
+from holdfast.metrics.anytime import anytime_area, anytime_curve
 from holdfast.metrics.classification import accuracy, confusion, micro_f1, top1
 from holdfast.metrics.composition import composition_scores, confidence_interval, harmonic_mean, related_score
 from holdfast.metrics.forgetting import (
@@ -59,6 +60,8 @@ __all__ = [
     "Undefined",
     "accuracy",
     "aligned_bleu",
+    "anytime_area",
+    "anytime_curve",
     "backward_transfer",
     "bleu",
     "caption_words",

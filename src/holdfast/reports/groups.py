@@ -169,6 +169,8 @@ def _conditions(record: Record) -> dict[str, Any]:
     config = record.config
     benchmark = {name: value for name, value in config["benchmark"].items() if name not in SEEDS}
     plain = {"benchmark": benchmark, "model": config["model"], "precision": config.get("precision", "float32")}
+    if "budget" in config:
+        plain["budget"] = config["budget"]
     if "parts" not in config:  # the versions of its parts are unknown
         plain["by"] = OLDEST
     return plain | {"data": "the world's" if _on_world(record) else "given", "parts": shared(config)}
@@ -177,6 +179,7 @@ def _conditions(record: Record) -> dict[str, Any]:
 def _title(conditions: Mapping[str, Any]) -> str:
     benchmark = conditions["benchmark"]
     words = [benchmark["name"], *(benchmark.get(name) for name in SETTINGS), conditions["model"]["name"]]
+    words += [f"{name}={value:g}" for name, value in conditions.get("budget", {}).items()]
     words.append(conditions.get("by", ""))
     return " · ".join(str(word) for word in words if word)
 

@@ -14,7 +14,7 @@ from holdfast.reports.blocks import Block, Cell, Curves, Heatmap, Note, Point, S
 from holdfast.reports.groups import Experiment, is_bound
 from holdfast.reports.marks import by_seed, mark_best, measured
 from holdfast.reports.significance import LEAST, LEVEL, pairs
-from holdfast.reports.tables import headline, shown_measures, threads_note, units, why_missing
+from holdfast.reports.tables import budget_note, headline, shown_measures, threads_note, units, why_missing
 
 Matrix = NDArray[np.float64]
 WORLD = "On small synthetic data: this does not reproduce the paper's results."
@@ -57,7 +57,7 @@ def comparison(experiment: Experiment) -> TableBlock:
     notes = [unit + counted if unit else counted.capitalize()]
     notes += [f"{a}: no {', '.join(titles)}: {reason}." for (a, reason), titles in missing.items()]
     notes += experiment.notes
-    notes += threads_note(experiment.rows)
+    notes += [*threads_note(experiment.rows), *budget_note(experiment.rows)]
     if None in ranks:
         notes.append("Joint, offline and cumulative see all data: they are a bound, and are never marked.")
     warning = WORLD if experiment.world and experiment.benchmark.partition(":")[0] in papers.papers() else ""

@@ -68,7 +68,7 @@ def comparison(records: Sequence[Record]) -> Grid:
     for (title, reason), names in missing.items():
         alike.setdefault((", ".join(names), reason), []).append(title)
     notes += [f"{', '.join(who)}: no {names}: {reason}." for (names, reason), who in alike.items()]
-    notes += [*tuning_note(groups), *threads_note(groups)]
+    notes += [*tuning_note(groups), *threads_note(groups), *budget_note(groups)]
     return Grid(benchmark, ("algorithm", *(m.head for m in shown.values())), tuple(rows), tuple(notes))
 
 
@@ -98,6 +98,22 @@ def threads_note(rows: Mapping[str, Sequence[Record]]) -> list[str]:
         return []
     told = "; ".join(f"{threads}: {', '.join(titles)}" for threads, titles in sorted(found.items()))
     return [f"Computed with different numbers of threads, which changes scores ({told}): repeat with one --threads."]
+
+
+def budget_note(rows: Mapping[str, Sequence[Record]]) -> list[str]:
+    """What the runs of a table spent of their budget: the mean of each row."""
+    told = []
+    for title, records in rows.items():
+        for name, allowed in (records[0].config.get("budget") or {}).items():
+            taken = [_spent(record.cost, name) for record in records]
+            told.append(f"{title} {100 * metrics.mean(taken) / allowed:.0f} % of {name}={allowed:g}")
+    return [f"Spent by training: {', '.join(told)}."] if told else []
+
+
+def _spent(cost: Mapping[str, float], name: str) -> float:
+    if name == "passes":
+        return cost["examples_forward"] + cost["examples_backward"]
+    return cost["flops"] if name == "flops" else cost["memory_bytes"] + cost["added_bytes"]
 
 
 def why_missing(record: Record, name: str, measure: Measure) -> str:
