@@ -105,6 +105,9 @@ _DATASETS = {
     "cgqa": "CFST's published pairs of concepts, from GQA",
     "cobj": "CFST's published pairs of objects, from Objects365",
     "cpin": "CFST's parts of things, from PartImageNet, as its authors lay them out",
+    "cl_benchmark": "O-LoRA's fifteen text classifications as instructions",
+    "coin": "eight tasks of instructions with pictures, in LLaVA's JSON",
+    "ucit": "six tasks of instructions with pictures, in LLaVA's JSON, two of them captions",
 }
 
 DATASETS: dict[str, Line] = {n: Line(f"holdfast.datasets.{n}:DATASET", told) for n, told in _DATASETS.items()}

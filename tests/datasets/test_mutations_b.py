@@ -15,6 +15,7 @@ from holdfast.errors import UserError
 
 TEXT = ["imdb", "sst2", "hellaswag", "commonsenseqa", "piqa", "imagenet", "places365"]
 JSON = ["inaturalist2019", "clevr", "gqa", "objects365", "partimagenet", "cgqa", "cobj", "cpin"]
+JSON += ["cl_benchmark", "coin", "ucit"]
 BINARY = ["cifar100", "region_features", "phrase_streams", "flickr8k"]  # of the last, one photograph has many lines
 DEEP = json.loads("[" * 200 + "]" * 200)
 JUNK = [

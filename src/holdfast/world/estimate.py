@@ -68,6 +68,9 @@ _RATES = {
     "cgqa": _Rate(0, 334, 2.1, 2_461),
     "cobj": _Rate(0, 161, 3.4, 4_409),
     "cpin": _Rate(0, 480, 3.0, 2_600),
+    "cl_benchmark": _Rate(0.2, 150),
+    "coin": _Rate(0.4, 300, 2.5, 3_870),
+    "ucit": _Rate(0.4, 300, 2.5, 3_870),
 }
 # A larger picture costs less than its number of pixels suggests: measured from 64 to 256 pixels a side.
 _TIME_POWER, _BYTES_POWER = 0.62, 0.75
