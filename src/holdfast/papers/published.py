@@ -14,7 +14,7 @@ from holdfast.errors import UserError, nearest
 Cell = str | float | int | None
 Kind = Literal["key", "value", "text"]
 
-PAPERS = ("climb", "climb-v1", "viscoll", "clvqa", "cfst", "zscl")
+PAPERS = ("climb", "climb-v1", "viscoll", "clvqa", "cfst", "zscl", "o-lora")
 ALIASES = {"greco": "clvqa"}
 
 
@@ -129,7 +129,7 @@ def papers() -> tuple[str, ...]:
     """The papers whose tables are included.
 
     >>> papers()
-    ('climb', 'climb-v1', 'viscoll', 'clvqa', 'cfst', 'zscl')
+    ('climb', 'climb-v1', 'viscoll', 'clvqa', 'cfst', 'zscl', 'o-lora')
     """
     return PAPERS
 

@@ -20,7 +20,7 @@ RULES = {
     "chance": "100 / the number of answers to choose from",
     "harmonic-mean": "the harmonic mean of accuracies: hn of sys, pro (and sub), hr of non and noc, ha of all",
     "related-score": "100 (sys - non) / non, on fresh (f) or on old (o) concepts",
-    "mean": "the mean over all datasets of a row",
+    "mean": "the mean over all datasets, or all orders, of a row",
     "row-total": "the number of questions of one type, as in most tables of the paper: all use the same test set",
     "mean-per-task": "the instances of all splits together / tasks; the paper does not say which splits it means",
     "released-length": "the mean number of masked words in the released validation and test phrases",
@@ -238,6 +238,23 @@ def zscl(library: Library) -> Iterator[Check]:
             yield _derived(table, row, "accuracy", "mean", _mean, *inputs)
 
 
+def o_lora(library: Library) -> Iterator[Check]:
+    """The means over three orders of tasks.
+
+    >>> from holdfast.papers import tables
+    >>> checks = list(o_lora({each.number: each for each in tables("o-lora")}))
+    >>> len(checks), [(dict(check.keys)["method"], check.printed) for check in checks if not check.consistent]
+    (24, [('l2p', 60.7)])
+    """
+    for table in library.values():
+        for group in ("1-3", "4-6"):
+            first, last = (int(number) for number in group.split("-"))
+            for row in table.select(order=group):
+                orders = [table.select(method=row["method"], order=order) for order in range(first, last + 1)]
+                inputs = [_cell(table, next(iter(each)), "accuracy") for each in orders]
+                yield _derived(table, row, "accuracy", "mean", _mean, *inputs)
+
+
 def _mean(*values: float) -> float:
     return sum(values) / len(values)
 
@@ -249,6 +266,7 @@ BY_PAPER: Mapping[str, Callable[[Library], Iterable[Check]]] = {
     "clvqa": clvqa,
     "cfst": cfst,
     "zscl": zscl,
+    "o-lora": o_lora,
 }
 
 

@@ -56,7 +56,7 @@ _ASKED = {
     "MultiRC": "Is this answer to the question, by the paragraph, true or false? Answer with one of the options.\n",
     "WiC": "Does the word have the same sense in both sentences? Answer with one of the options.\n",
 }
-_UNDECIDED = 30  # one sentence in so many of MNLI's
+_UNDECIDED = 30  # one of every thirty sentences of MNLI
 
 
 def amount(scale: str) -> Amount:
