@@ -23,11 +23,17 @@ def sweep(folder: Path) -> None:
             leftover.unlink()
 
 
-def sync_rename(temporary: Path, path: Path) -> None:
-    """Rename a written file once its bytes are on the disk, with the permissions that any new file has."""
+def sync_rename(temporary: Path, path: Path, durable: bool = True) -> None:
+    """Rename a written file once its bytes are on the disk, with the permissions that any new file has.
+
+    A power cut may take a file that is not `durable`, or leave it empty.
+    """
     mask = os.umask(0)
     os.umask(mask)
     temporary.chmod(0o666 & ~mask)
+    if not durable:
+        temporary.rename(path)
+        return
     with temporary.open("rb") as file:
         os.fsync(file.fileno())
     temporary.rename(path)
@@ -38,13 +44,13 @@ def sync_rename(temporary: Path, path: Path) -> None:
         os.close(folder)
 
 
-def write_json(path: Path, value: Mapping[str, Any]) -> None:
+def write_json(path: Path, value: Mapping[str, Any], durable: bool = True) -> None:
     """Write a small JSON file with its checksum, atomically; `checksums.read_json` verifies it."""
     temporary = temporary_name(path)
     try:
         temporary.unlink(missing_ok=True)  # never through a link that somebody left there
         temporary.write_text(json.dumps(sealed(value), indent=1) + "\n", encoding="utf-8")
-        sync_rename(temporary, path)
+        sync_rename(temporary, path, durable)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise

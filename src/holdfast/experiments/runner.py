@@ -123,8 +123,9 @@ def _first_rank(
     failure = folder.path / "failure.txt"
     sweep(folder.path)
     failure.unlink(missing_ok=True)
-    write_json(folder.path / "environment.json", here)
-    write_json(folder.path / "config.json", config.content)
+    # Written again when the run resumes, so neither has to outlast a power cut; `record.json` repeats both.
+    write_json(folder.path / "environment.json", here, durable=False)
+    write_json(folder.path / "config.json", config.content, durable=False)
     try:
         at, learner, memory = _train(
             config, setup, TrackedLog(log, trackers), checkpoints, store, place, watch, ranks, compiled
