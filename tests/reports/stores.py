@@ -11,14 +11,24 @@ from holdfast import registry
 ALGORITHMS = ("finetune", "replay", "ewc", "lwf", "gem", "derpp", "joint", "mas", "si", "gdumb")
 
 
-def record(benchmark="patterns", algorithm="finetune", seed=0, stages=5, given="", run=None, summary=None, **settings):
-    """A record as a run of that name would write it, with made-up scores."""
+def record(
+    benchmark="patterns",
+    algorithm="finetune",
+    seed=0,
+    stages=5,
+    given="",
+    run=None,
+    summary=None,
+    lost=0.15,
+    **settings,
+):
+    """A record as a run of that name would write it, with made-up scores; `lost` is forgotten in each later stage."""
     random = np.random.default_rng([seed, *algorithm.encode()])
     bound = algorithm in ("joint", "cumulative")
     names = [f"stage-{number + 1}" for number in range(stages)]
     scores = [
         {"stage": stage, "step": 40 * stage, "name": name, "split": split, "count": 80,
-         "score": float(np.clip(0.9 - 0.15 * (stage - place - 1) + 0.05 * random.standard_normal(), 0, 1))
+         "score": float(np.clip(0.9 - lost * (stage - place - 1) + 0.05 * random.standard_normal(), 0, 1))
          if stage > place else 0.1}
         for stage in range(1, stages + 1)
         for split in ("validation", "test")

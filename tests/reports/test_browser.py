@@ -1,6 +1,8 @@
 """The report in a real browser, as a person uses it: Chromium without a window, from the file system."""
 
+import csv
 import shutil
+import xml.etree.ElementTree as ET
 
 import pytest
 from playwright import sync_api
@@ -62,7 +64,7 @@ def visit(browser, site):
     for context in contexts:
         context.close()
     assert said == []
-    assert [url for url in asked if not url.startswith(("file:", "data:"))] == []
+    assert [url for url in asked if not url.startswith(("file:", "data:", "blob:"))] == []
 
 
 @pytest.mark.parametrize("width", [360, 768, 1280])
@@ -81,8 +83,8 @@ def test_a_table_sorts_by_mouse_and_by_keyboard(visit):
     page = visit()
     table = page.locator("#runs table")
     column = """[...document.querySelectorAll("#runs tbody tr")].map(
-        ({ cells: { 9: { dataset: { v } } } }) => v === undefined ? null : Number(v))"""
-    head = table.locator("thead th").nth(9)
+        ({ cells: { 3: { dataset: { v } } } }) => v === undefined ? null : Number(v))"""
+    head = table.locator("thead th").nth(3)
     head.locator("button").click()
     values = [value for value in page.evaluate(column) if value is not None]
     assert values == sorted(values, reverse=True)
@@ -116,7 +118,7 @@ def test_a_click_leads_to_a_runs_page_with_its_command(visit):
 
 def test_a_row_of_several_seeds_leads_to_each_of_them(visit):
     page = visit()
-    row = page.locator("tbody tr", has=page.locator("th small")).filter(has_text="replay").last
+    row = page.locator(".lead tbody tr", has=page.locator("th small")).filter(has_text="replay").first
     row.locator("th small a").nth(1).click()
     page.wait_for_url("**/runs/*.html")
     assert "--seed 1" in page.locator("pre").first.inner_text()
@@ -173,3 +175,41 @@ def test_failed_and_broken_runs_are_seen(visit):
     assert "broken" in text
     page = visit("runs/cccccccccccc.html")
     assert "is broken" in page.locator(".problem").inner_text()
+
+
+@pytest.mark.parametrize("figure", ["svg.plot", "table.heat"])
+def test_a_figure_is_saved_as_a_drawing_a_picture_and_numbers(visit, tmp_path, figure):
+    page = visit()
+    page.evaluate("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
+    card = page.locator("figure.card", has=page.locator(figure)).first
+    saved = {}
+    for kind in ("SVG", "PNG", "CSV"):
+        with page.expect_download() as download:
+            card.locator(".save").get_by_role("button", name=kind).click()
+        saved[kind] = tmp_path / download.value.suggested_filename
+        download.value.save_as(saved[kind])
+    assert {kind: path.suffix for kind, path in saved.items()} == {"SVG": ".svg", "PNG": ".png", "CSV": ".csv"}
+    drawing = ET.parse(saved["SVG"]).getroot()
+    texts = [text for each in drawing.iter() if (text := (each.text or "").strip())]
+    assert texts[0] == card.locator("figcaption").inner_text()
+    names = card.locator(".legend li").all_inner_texts() or card.locator("tbody th").all_inner_texts()
+    assert set(names) <= set(texts)
+    assert not any("var(" in value or "oklab" in value for each in drawing.iter() for value in each.attrib.values())
+    assert saved["PNG"].read_bytes().startswith(b"\x89PNG")
+    assert len(saved["PNG"].read_bytes()) > 5_000
+    with saved["CSV"].open() as lines:
+        rows = list(csv.reader(lines))
+    assert len({len(row) for row in rows}) == 1
+    assert {row[0] for row in rows[1:]} == set(names)
+
+
+def test_the_answer_is_on_the_first_screen_of_a_phone_and_so_are_the_main_columns(visit):
+    page = visit(width=390)
+    first = page.locator("#answers dd").first.bounding_box()
+    assert first["y"] + first["height"] < 500
+    patterns = page.locator("#benchmark-patterns")
+    assert patterns.locator(".answer").first.inner_text().startswith("Compared with finetune")
+    table = patterns.locator(".lead table.sortable").first
+    for place in range(3):  # the algorithm, its score and its forgetting
+        box = table.locator("tbody tr").first.locator("th, td").nth(place).bounding_box()
+        assert 0 <= box["x"] < box["x"] + box["width"] <= 390

@@ -28,13 +28,15 @@ def test_cfst_puts_a_run_into_the_papers_row_and_leaves_the_others():
     runs = [made("cfst:cgqa", "replay", model="resnet18-tiny", summary=TESTS)]
     table = sections.section("cfst", runs)[0]
     found = rows(table)
-    assert list(found) == [f"{row['method']} · {row['setting']}" for row in papers.table("cfst", 1)]
-    ours = found["er · class"]
+    assert len(found) == len(papers.table("cfst", 1))
+    assert list(found)[0] == "joint (multitask) · class"
+    assert "joint · task" in found, "the paper's name is given once"
+    ours = found["replay (er) · class"]
     assert (ours["Acon ↑"].number, ours["Acon ↑"].paper) == (pytest.approx(20.0), 19.78)
     assert (ours["Asys ↑"].interval, ours["Asys ↑"].paper_interval) == (pytest.approx(1.0), 0.75)
     assert ours["Hr ↑"].paper == papers.table("cfst", 1).value("hr", method="er", setting="class")
-    assert found["er · task"]["Acon ↑"].number is None
-    assert found["er · task"]["Acon ↑"].paper == 76.05
+    assert found["replay · task"]["Acon ↑"].number is None
+    assert found["replay · task"]["Acon ↑"].paper == 76.05
     assert "not reproduce" in table.warning
 
 
@@ -128,7 +130,7 @@ def test_clvqa_has_both_orders_beside_each_other():
     assert isinstance(table, TableBlock)
     assert isinstance(bars, Bars)
     found = rows(table)
-    naive = found["naive (finetune)"]
+    naive = found["finetune (naive)"]
     first, second = "Wh → Y/N: {} ↑", "Y/N → Wh: {} ↑"
     assert [naive[first.format(t)].number for t in ("Wh", "Y/N")] == pytest.approx([10, 60])
     assert [naive[first.format(t)].paper for t in ("Wh", "Y/N")] == [0, 61]
@@ -186,13 +188,13 @@ def test_viscoll_has_table_2_curves_over_time_and_compositions():
     ]
     blocks = sections.section("viscoll", runs)
     found = rows(blocks[0])
-    assert found["vanilla"]["log PPL ↓"].paper == 5.04
-    assert found["vanilla"]["log PPL ↓"].number == pytest.approx(5.0)
-    assert found["er · 1000"]["BLEU-1 ↑"].paper == papers.table("viscoll", 2).value(
+    assert found["finetune (vanilla)"]["log PPL ↓"].paper == 5.04
+    assert found["finetune (vanilla)"]["log PPL ↓"].number == pytest.approx(5.0)
+    assert found["replay (er) · 1000"]["BLEU-1 ↑"].paper == papers.table("viscoll", 2).value(
         "bleu_1", method="er", model="vlbert", dataset="coco-shift", memory="1000"
     )
-    assert found["er · 1000"]["log PPL ↓"].best
-    assert found["er · 77"]["log PPL ↓"].paper is None  # a memory of another size is not the paper's
+    assert found["replay (er) · 1000"]["log PPL ↓"].best
+    assert found["replay · 77"]["log PPL ↓"].paper is None  # a memory of another size is not the paper's
     assert "not reproduce" in blocks[0].warning
     blocks = [block for block in blocks if not isinstance(block, Note)]
     titles = [block.title for block in blocks[1:]]
@@ -206,7 +208,7 @@ def test_viscoll_has_table_2_curves_over_time_and_compositions():
     assert dog.y == pytest.approx((5.1, 5.05))
     assert isinstance(blocks[-1], Bars)
     assert blocks[-1].series[0].y == pytest.approx((2.0, 3.0, 2.5, 3.5))
-    assert not found["er · 77"]["log PPL ↓"].best
+    assert not found["replay · 77"]["log PPL ↓"].best
     assert "No mark in BLEU-1, BLEU-2, forgetting: all values are equal." in blocks[0].notes
 
 
@@ -221,10 +223,11 @@ def test_viscoll_draws_the_density_that_a_run_tells():
 def test_viscoll_has_table_5_where_tasks_were_ordered():
     runs = [*(phrases("finetune", order=order) for order in ("random", "ascending")), phrases("replay", 77)]
     tables = [block for block in sections.section("viscoll", runs) if isinstance(block, TableBlock)]
-    assert rows(tables[1])["ascending-frequency · vanilla"]["log PPL ↓"].paper == 4.31
-    assert rows(tables[1])["random · vanilla"]["log PPL ↓"].number == 3.0
-    assert "er · 77" in rows(tables[0])
-    assert "random · er · 77" not in rows(tables[1]), "it was run in no other order"
+    assert rows(tables[1])["ascending-frequency · finetune (vanilla)"]["log PPL ↓"].paper == 4.31
+    assert rows(tables[1])["random · finetune"]["log PPL ↓"].number == 3.0
+    assert "replay · 77" in rows(tables[0])
+    assert "mir-max (er-mir-max) · 1000" in rows(tables[0])
+    assert "random · replay · 77" not in rows(tables[1]), "it was run in no other order"
 
 
 ORDER = ("vqav2", "nlvr2", "snli-ve", "vcr")
@@ -284,16 +287,16 @@ def test_climb_has_transfer_forgetting_and_low_shot_scores():
     blocks = sections.section("climb", climb_runs())
     tables = {block.title.split(":")[0]: rows(block) for block in blocks if isinstance(block, TableBlock)}
     third = tables["climb, table 3"]
-    gained = third["seqft"]["nlvr2"]
+    gained = third["finetune (seqft)"]["nlvr2"]
     assert gained.number == pytest.approx(100 * (0.7 - 0.75) / (0.75 - 0.5))  # chance is a half
     assert gained.plain == "-20.0 [70.0]"
     assert gained.paper == papers.table("climb", 3).value("transfer", algorithm="seqft", task="nlvr2")
     assert third["direct"]["vcr"].number == pytest.approx(50)
     assert third["direct"]["vcr"].paper == 61.31
     (small,) = [b for b in sections.section("climb", doubtful_runs()) if b.title.startswith("climb, table 3")]
-    assert rows(small)["seqft"]["nlvr2"].plain == "–* [70.0]"
+    assert rows(small)["finetune (seqft)"]["nlvr2"].plain == "–* [70.0]"
     assert any("–*" in note for note in small.notes)
-    lost = tables["climb, table 8"]["seqft: after vcr"]["vqav2"]
+    lost = tables["climb, table 8"]["finetune: after vcr"]["vqav2"]
     assert lost.number == pytest.approx(100 * (0.6 - 0.1) / 0.6)  # chance is nought
     assert tables["climb, table 12"]["direct"]["imdb 16"].paper == 55.9
     assert tables["climb, table 12"]["direct"]["imdb 16"].number == pytest.approx(70)
@@ -303,7 +306,9 @@ def test_climb_has_transfer_forgetting_and_low_shot_scores():
     assert curve.series[0].y == pytest.approx((70, 80))
     assert curve.series[0].band == pytest.approx([metrics.t_interval([60, 70, 80])] * 2)
     bars = next(block for block in blocks if isinstance(block, Bars))
-    assert {series.name: series.y[0] for series in bars.series} == pytest.approx({"pre-trained": 70, "after seqft": 55})
+    assert {series.name: series.y[0] for series in bars.series} == pytest.approx(
+        {"pre-trained": 70, "after finetune": 55}
+    )
 
 
 def test_climb_marks_transfer_over_seeds_where_the_score_is_above_chance():

@@ -86,13 +86,16 @@ def test_a_row_that_learned_nothing_is_not_praised_for_forgetting_nothing():
 @pytest.mark.parametrize(
     ("runs", "text"),
     [
-        (rows(replay=BETTER[:1]), "One run of replay: final acc. 71.0, forgetting 10.0. There is no other"),
-        (rows(replay=BETTER[:2]), "2 runs of replay: final acc. 72.5 (95 % interval 53.4 to 91.6), forgetting 10.5"),
+        (rows(replay=BETTER[:1]), "One run of replay: final acc. 71.0 %, forgetting 10.0 %. There is no other"),
+        (
+            rows(replay=BETTER[:2]),
+            "2 runs of replay: final acc. 72.5 % (95 % interval 53.4 to 91.6), forgetting 10.5 %",
+        ),
         (
             rows(finetune=PLAIN[:2], replay=BETTER[:2]),
-            "Final acc.: replay 72.5 and finetune 51.0. 2 seeds cannot show whether they differ: run at least 3",
+            "Final acc.: replay 72.5 % and finetune 51.0 %. 2 seeds cannot show whether they differ: run at least 3",
         ),
-        (rows(finetune=PLAIN[:1], replay=BETTER[:1]), "Final acc.: replay 71.0 and finetune 50.0. One seed cannot"),
+        (rows(finetune=PLAIN[:1], replay=BETTER[:1]), "Final acc.: replay 71.0 % and finetune 50.0 %. One seed cannot"),
     ],
 )
 def test_what_cannot_be_compared_is_described_without_a_claim(runs, text):

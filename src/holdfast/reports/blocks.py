@@ -166,6 +166,9 @@ class Point:
     x: float
     y: float
     hint: str = ""
+    x_width: float | None = None
+    """The half width of its interval, in each direction."""
+    y_width: float | None = None
 
 
 @dataclass(frozen=True)
@@ -177,6 +180,20 @@ class Scatter:
     y_label: str
     points: tuple[Point, ...]
     logarithmic: bool = False
+    notes: tuple[str, ...] = ()
+    front: tuple[int, ...] = ()
+    """The places of the points on the Pareto front, from left to right."""
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """For each row, its values by seed, with their mean and the half width of its interval."""
+
+    title: str
+    x_label: str
+    rows: tuple[str, ...]
+    values: tuple[Mapping[int, float], ...]
+    widths: tuple[float | None, ...]
     notes: tuple[str, ...] = ()
 
 
@@ -198,4 +215,4 @@ class Note:
     problem: bool = False
 
 
-Block: TypeAlias = TableBlock | Heatmap | Curves | Bars | Scatter | PictureBlock | Note
+Block: TypeAlias = TableBlock | Heatmap | Curves | Bars | Scatter | Distribution | PictureBlock | Note

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,18 +27,20 @@ LINES = 16
 WIDEST = 30
 """The most columns of a heat map."""
 COSTS = {
-    "seconds": ("seconds of training", "seconds", 1.0),
-    "passes": ("examples passed forward and backward", "passes", 1.0),
-    "memory_bytes": ("bytes kept by the algorithm", "bytes of memory", 1.0),
+    "seconds": ("seconds of training", "seconds"),
+    "passes": ("examples passed forward and backward", "passes"),
+    "memory_bytes": ("bytes kept by the algorithm", "bytes of memory"),
 }
+FRONT = "The line is the Pareto front of the means: no other algorithm is both cheaper and better."
 
 
-def comparison(experiment: Experiment) -> TableBlock:
+def comparison(experiment: Experiment, names: Sequence[str] = ()) -> TableBlock:
     """A row for each algorithm, a column for each measure: the mean over seeds with its 95 % t-interval.
 
-    See `marks.mark_best` for the rules.
+    With `names`, only these measures. See `marks.mark_best` for the rules.
     """
-    shown = shown_measures(experiment.records)
+    known = shown_measures(experiment.records)
+    shown = {name: known[name] for name in names or known}
     rows, missing = [], dict[tuple[str, str], list[str]]()
     for title, group in experiment.rows.items():
         rows.append((row_head(title, group), *(measured(group, name, measure) for name, measure in shown.items())))
@@ -181,23 +183,41 @@ def cost_plots(experiment: Experiment) -> list[Scatter]:
         return []
     name, measure = found
     plots = []
-    for key, (label, short, _) in COSTS.items():
-        points = []
+    for key, (label, short) in COSTS.items():
+        points, bounds = [], set[str]()
         for title, group in _drawn(experiment):
             costs, scores = [_cost(r, key) for r in group], [r.summary.get(name) for r in group]
             if all(c is not None for c in costs) and all(s is not None for s in scores):
-                x = float(np.mean(np.array(costs, float)))
-                y = float(np.mean(np.array(scores, float))) * measure.factor
-                points.append(Point(title, x, y, f"{title}: {y:.{measure.decimals}f} for {x:,.0f} {short}"))
+                x, cell = float(np.mean(np.array(costs, float))), measured(group, name, measure)
+                y, width = cell.number or 0.0, cell.interval if len(group) >= LEAST else None
+                told = f"{title}: {y:.{measure.decimals}f} for {x:,.0f} {short}"
+                points.append(Point(title, x, y, told, y_width=width))
+                bounds |= {title} if is_bound(group[0]) else set()
         if len({point.x for point in points}) > 1:
             positive = min(point.x for point in points) > 0
             spread = positive and max(p.x for p in points) / min(p.x for p in points) > 20
-            plots.append(
-                Scatter(
-                    f"{measure.title} for {short}", label, measure.title, tuple(points), spread, _left_out(experiment)
-                )
-            )
+            front = pareto(points, measure.higher, bounds)
+            notes = (FRONT, *_left_out(experiment)) if front else _left_out(experiment)
+            title = f"{measure.title} against {short}"
+            plots.append(Scatter(title, label, measure.title, tuple(points), spread, notes, front))
     return plots
+
+
+def pareto(points: Sequence[Point], higher: bool | None, without: Collection[str] = ()) -> tuple[int, ...]:
+    """The points that no other beats in both cost (x) and score (y), from left to right.
+
+    >>> pareto([Point("a", 1, 50), Point("b", 3, 60), Point("c", 2, 40)], higher=True)
+    (0, 1)
+    """
+    if higher is None:
+        return ()
+    sign = 1.0 if higher else -1.0
+    found: list[int] = []
+    for place in sorted(range(len(points)), key=lambda n: (points[n].x, -sign * points[n].y)):
+        own = points[place]
+        if own.name not in without and (not found or sign * own.y > sign * points[found[-1]].y):
+            found.append(place)
+    return tuple(found) if len(found) > 1 else ()
 
 
 def significance(experiment: Experiment) -> list[Block]:

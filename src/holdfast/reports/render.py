@@ -7,14 +7,26 @@ import functools
 import hashlib
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from holdfast.reports import svg
-from holdfast.reports.blocks import MISSING, Bars, Block, Curves, Heatmap, Note, PictureBlock, Scatter, TableBlock
+from holdfast.reports.blocks import (
+    MISSING,
+    Bars,
+    Block,
+    Curves,
+    Distribution,
+    Heatmap,
+    Note,
+    PictureBlock,
+    Scatter,
+    TableBlock,
+)
 
 TEMPLATES = Path(__file__).parent / "templates"
 KINDS = {"png": "image/png", "jpg": "image/jpeg", "jpeg": "image/jpeg", "svg": "image/svg+xml"}
@@ -34,7 +46,7 @@ def environment() -> Environment:
         "number": lambda value, places: f"{value:.{places}f}",
         "page_name": page_name,
         "text_columns": _text_columns,
-        "absent": lambda row: all(cell.number is None for cell in row),
+        "parted": _parted,
         "heat": _heat,
         "draw": _draw,
         "legend": _legend,
@@ -114,30 +126,55 @@ def _heat(value: float | None, block: Heatmap) -> Markup:
     return Markup(f'<td style="--v:{share:.0f}"{high}>{value:.{block.decimals}f}</td>')
 
 
-def _draw(block: Curves | Bars | Scatter) -> Markup:
+Figure: TypeAlias = Curves | Bars | Scatter | Distribution
+
+
+def _draw(block: Figure) -> Markup:
     if isinstance(block, Curves):
         return svg.curves(block)
+    if isinstance(block, Distribution):
+        return svg.distribution(block)
     return svg.bars(block) if isinstance(block, Bars) else svg.scatter(block)
 
 
-def _legend(block: Curves | Bars | Scatter) -> Markup:
+def _legend(block: Figure) -> Markup:
+    if isinstance(block, Distribution):  # its rows have their names
+        return Markup()
     return svg.legend([each.name for each in (block.points if isinstance(block, Scatter) else block.series)])
 
 
-def _numbers(block: Curves | Bars | Scatter) -> tuple[list[str], list[list[str]]]:
-    """The data of a figure as a table, for readers who cannot see it."""
+def _numbers(block: Figure) -> tuple[list[str], list[list[str]]]:
+    """The data of a figure as a table, for readers who cannot see it and for files."""
     if isinstance(block, Scatter):
-        return ["", block.x_label, block.y_label], [[p.name, f"{p.x:,.6g}", f"{p.y:,.4g}"] for p in block.points]
+        rows = [[p.name, _told(p.x, p.x_width), _told(p.y, p.y_width)] for p in block.points]
+        return ["", block.x_label, block.y_label], rows
+    if isinstance(block, Distribution):
+        seeds = sorted({seed for row in block.values for seed in row})
+        rows = [
+            [name, *(_told(row.get(seed), None) for seed in seeds), _told(sum(row.values()) / len(row), width)]
+            for name, row, width in zip(block.rows, block.values, block.widths, strict=True)
+        ]
+        return ["", *(f"seed {seed}" for seed in seeds), "mean"], rows
     if isinstance(block, Bars):
         return ["", *block.groups], [[s.name, *map(_told, s.y, s.band or [None] * len(s.y))] for s in block.series]
-    places = list(dict.fromkeys(x for s in block.series for x in s.x))
-    places = sorted(places)[:: max(1, len(places) // 20)]
+    places = sorted({x for s in block.series for x in s.x})
     heads = [block.ticks[int(x)] if block.ticks and int(x) < len(block.ticks) else svg.short(x) for x in places]
     rows = []
     for series in block.series:
         known = dict(zip(series.x, map(_told, series.y, series.band or [None] * len(series.y)), strict=True))
         rows.append([series.name, *(known.get(x, MISSING) for x in places)])
     return [block.x_label, *heads], rows
+
+
+def _parted(table: TableBlock) -> list[TableBlock]:
+    """A paper's table as its rows with a run of ours and those without, which are folded; others in one part."""
+    absent = [all(cell.number is None for cell in row[1:]) for row in table.rows]
+    if not table.has_published or all(absent) or not any(absent):
+        return [table]
+    rows = [
+        tuple(row for row, gone in zip(table.rows, absent, strict=True) if gone is which) for which in (False, True)
+    ]
+    return [replace(table, rows=rows[0]), TableBlock(table.title, table.columns, rows[1])]
 
 
 def _told(value: float | None, width: float | None) -> str:

@@ -11,23 +11,20 @@ from typing import Any
 
 from holdfast.errors import UserError
 from holdfast.experiments.store import Record, RunFolder
-from holdfast.reports import overview
+from holdfast.reports import charts, overview
 from holdfast.reports.attached import attached
 from holdfast.reports.beside import caution
 from holdfast.reports.blocks import Block, Cell, Curves, Note, Series, TableBlock, mean_cell
-from holdfast.reports.groups import Experiment, experiments, is_bound
-from holdfast.reports.marks import measured
+from holdfast.reports.groups import Experiment, baselines, experiments
 from holdfast.reports.render import asset, page_name, render
-from holdfast.reports.runs import Run, Runs
+from holdfast.reports.runs import SETTINGS, Run, Runs
 from holdfast.reports.sections import section, stands_alone
-from holdfast.reports.significance import leaders
+from holdfast.reports.sentences import Conclusion, conclude
 from holdfast.reports.tables import headline, shown_measures
 from holdfast.version import __version__
 
 DRAWN = 8
 """The number of a benchmark's experiments, those with the most runs, that have figures; the others are tables."""
-NAMED = 3
-"""The most algorithms that are listed as the best of an experiment."""
 LINES = 12
 """The most curves on a run's page."""
 
@@ -47,27 +44,30 @@ class BlockGroup:
 
     title: str
     blocks: Sequence[Block]
-    open: bool = True
+    open: bool = False
 
 
 @dataclass(frozen=True)
 class ExperimentSection:
-    """An experiment on the page; one with a single row, among others, is collapsed."""
+    """An experiment on the page: its sentence, its picture and table, then what is collapsed."""
 
     title: str
     key: str
+    where: str
+    answer: Conclusion
+    lead: Sequence[Block]
     groups: Sequence[BlockGroup]
-    open: bool
 
 
 @dataclass(frozen=True)
 class BenchmarkSection:
-    """A benchmark: its own section, then its experiments."""
+    """A benchmark: its main experiment, its own section with the paper's tables, then its other experiments."""
 
     title: str
     key: str
+    main: ExperimentSection | None
     own: Sequence[Block]
-    experiments: Sequence[ExperimentSection]
+    others: Sequence[ExperimentSection]
     left: str = ""
 
 
@@ -88,21 +88,21 @@ def write(runs: Runs, out: Path, title: str = "") -> Written:
 
 
 def _index(runs: Runs, title: str, shared: Mapping[str, str]) -> str:
-    records = runs.records
-    found = experiments(records)
+    found = experiments(runs.records)
     families: dict[str, list[Experiment]] = {}
     for each in found:
         families.setdefault(each.benchmark.partition(":")[0], []).append(each)
     store = runs.path.name or "store"
+    parts = [_part(name, group) for name, group in families.items()]
     return render(
         "index.html",
         title=title or f"Holdfast: {store}",
-        subtitle=f"{len(runs)} runs" + (f" in {store}" if title else ""),
+        subtitle=_subtitle(runs, store if title else ""),
         store=store,
-        tiles=_tiles(runs),
-        glance=[_glance([each for each in found if stands_alone(each.benchmark)])] if found else [],
-        parts=[_part(name, group) for name, group in families.items()],
+        parts=parts,
+        answers=[(part.title, part.key, part.main.answer.text) for part in parts if part.main],
         problems=_problems(runs),
+        failures=_failures(runs),
         runs=[runs_table(runs)],
         css=asset("report.css"),
         js=asset("report.js"),
@@ -112,50 +112,81 @@ def _index(runs: Runs, title: str, shared: Mapping[str, str]) -> str:
 
 def _part(family: str, found: Sequence[Experiment]) -> BenchmarkSection:
     own = section(family, [record for each in found for record in each.records])
-    whole = [each for each in found if stands_alone(each.benchmark)]
-    most = {each.title for each in sorted(whole, key=lambda each: -len(each.records))[:DRAWN]}
-    drawn = [each for each in whole if each.title in most]
-    alone = all(len(each.rows) == 1 for each in drawn)
-    shown = [ExperimentSection(each.title, each.key, _groups(each), alone or len(each.rows) > 1) for each in drawn]
+    needed = baselines(found)
+    whole = [each for each in found if stands_alone(each.benchmark) and each not in needed]
+    ranked = sorted(whole, key=lambda each: (len(each.rows) == 1, -len(each.records)))
+    shown = [_section(each, found, needed) for each in ranked[:DRAWN]]
     left = len(whole) - len(shown)
     told = f"{left} more experiments, with fewer runs each, are not drawn: their runs are in the list of all runs."
-    return BenchmarkSection(family, f"benchmark-{family}", own, shown, told if left else "")
+    main, others = (shown[0], shown[1:]) if shown else (None, [])
+    return BenchmarkSection(family, f"benchmark-{family}", main, own, others, told if left else "")
 
 
-def _groups(experiment: Experiment) -> list[BlockGroup]:
+def _section(experiment: Experiment, found: Sequence[Experiment], needed: Sequence[Experiment]) -> ExperimentSection:
+    main = charts.main_measures(experiment)
+    table = replace(overview.comparison(experiment, main), title="Main measures")
+    drawn = charts.picture(experiment)
+    compared = {other for record in experiment.records for other in record.others.values()}
+    below = [each for each in needed if compared & {record.id for record in each.records}]
+    groups = _groups(experiment, drawn, len(main) < len(shown_measures(experiment.records)))
+    groups += [BlockGroup("Baselines", [charts.baselines_table(below)])] if below else []
+    lead = [table] if drawn is None else [drawn, table]
+    answer = conclude(experiment.rows)
+    return ExperimentSection(experiment.title, experiment.key, _where(experiment), answer, lead, groups)
+
+
+def _where(experiment: Experiment) -> str:
+    """The conditions of an experiment, and how much was run."""
+    seeds, rows = {len(group) for group in experiment.rows.values()}, len(experiment.rows)
+    data = ["synthetic data"] if experiment.world and experiment.benchmark != "patterns" else []
+    spans = f"{min(seeds)} to {max(seeds)} seeds" if len(seeds) > 1 else _count(max(seeds), "seed")
+    plain = ":" not in experiment.benchmark  # the heading already names it
+    title = experiment.title.removeprefix(f"{experiment.benchmark} · ") if plain else experiment.title
+    return " · ".join([title, *data, _count(rows, "algorithm"), spans])
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'s' * (number != 1)}"
+
+
+def _groups(experiment: Experiment, drawn: Block | None, more: bool) -> list[BlockGroup]:
     heatmaps = [
         block
         for title, rows in list(experiment.rows.items())[: overview.HEATMAPS]
         if (block := overview.heatmap(rows, title)) is not None
     ]
     if all(len(block.rows) == 1 for block in heatmaps):
-        heatmaps = []  # with one stage, the table above has everything
+        heatmaps = []  # with one stage, the tables have everything
+    notes = []
     if len(experiment.rows) > overview.HEATMAPS and heatmaps:
-        told = (
-            f"The first {overview.HEATMAPS} of {len(experiment.rows)} algorithms; the others are on their runs' pages."
-        )
-        heatmaps.append(Note(told))  # type: ignore[arg-type]
+        told = f"The first {overview.HEATMAPS} of {len(experiment.rows)} rows; the others are on their runs' pages."
+        notes.append(Note(told))
+    stages = [each for each in overview.over_stages(experiment) if each != drawn]
+    everything = [replace(overview.comparison(experiment), title="All measures")] if more else []
+    spread = [each for each in charts.distributions(experiment) if each != drawn]
     groups = [
-        BlockGroup(
-            "Measures", [replace(overview.comparison(experiment), title="Measures"), *overview.over_stages(experiment)]
-        ),
-        BlockGroup("Scores after each stage, as heat maps", heatmaps, open=False),
-        BlockGroup("Cost", [*overview.cost_plots(experiment), overview.cost_table(experiment)], open=False),
-        BlockGroup("Significance", overview.significance(experiment), open=False),
+        BlockGroup("All measures", everything),
+        BlockGroup("Forgetting and transfer over the stages", stages),
+        BlockGroup("Scores after each stage", [*heatmaps, *notes]),
+        BlockGroup("Cost against score", [*overview.cost_plots(experiment), overview.cost_table(experiment)]),
+        BlockGroup("Spread over the seeds", spread),
+        BlockGroup("Significance of differences", overview.significance(experiment)),
     ]
     return [group for group in groups if group.blocks]
 
 
-def _tiles(runs: Runs) -> list[tuple[str, str]]:
+def _subtitle(runs: Runs, store: str) -> str:
+    """What the store has, in a line."""
     statuses = [run.status for run in runs]
+    states = [f"{statuses.count(name)} {name}" for name in dict.fromkeys(sorted(statuses)) if name != "done"]
     seconds = sum(record.cost.get("seconds", 0.0) for record in runs.records)
-    tiles = [("runs", str(len(runs))), ("done", str(statuses.count("done")))]
-    tiles += [
-        (name, str(statuses.count(name))) for name in ("running", "stopped", "failed", "broken") if name in statuses
-    ]
-    tiles.append(("benchmarks", str(len({run.benchmark for run in runs if run.benchmark}))))
-    tiles.append(("algorithms", str(len({run.algorithm for run in runs if run.algorithm}))))
-    return [*tiles, ("of training", duration(seconds))]
+    told = [f"{len(runs)} run{'s' * (len(runs) != 1)}{f' in {store}' * bool(store)}", *states]
+    return " · ".join([*told, *([f"{duration(seconds)} of training"] if runs.records else [])])
+
+
+def _failures(runs: Runs) -> list[Run]:
+    """Runs that failed or are broken: the first few are shown where nobody overlooks them."""
+    return [run for run in runs if run.status in ("failed", "broken")]
 
 
 def duration(seconds: float) -> str:
@@ -170,82 +201,32 @@ def duration(seconds: float) -> str:
     return f"{seconds:.0f} s"
 
 
-def _glance(found: Sequence[Experiment]) -> TableBlock:
-    rows = []
-    for each in found:
-        told = _best_of(each)
-        seeds = max(len(group) for group in each.rows.values())
-        data = "generated" if each.benchmark == "patterns" else "synthetic" if each.world else "given"
-        cells = [Cell(each.title), Cell(data), Cell(str(len(each.rows)), len(each.rows), decimals=0)]
-        rows.append((*cells, Cell(str(seeds), seeds, decimals=0), Cell(told)))
-    notes = ["Best: the highest or lowest mean, and those not distinguishable from it."]
-    if any(e.world and e.benchmark != "patterns" for e in found):
-        data = "Synthetic data is small and generated by Holdfast; results on it do not reproduce a paper."
-        notes.insert(0, data)
-    columns = ("experiment", "data", "algorithms", "seeds", "best")
-    return TableBlock("What was run, and on what", columns, tuple(rows), tuple(notes))
-
-
-def _best_of(experiment: Experiment) -> str:
-    """The best algorithms of an experiment by its headline measure, or why none are listed."""
-    if (found := headline(experiment.records)) is None:
-        return ""
-    name, measure = found
-    cells = {
-        title: cell
-        for title, group in experiment.rows.items()
-        if not is_bound(group[0]) and (cell := measured(group, name, measure)).number is not None
-    }
-    guessed = {title: cell.chance for title, cell in cells.items() if cell.chance is not None}
-    chosen = leaders({title: cell.values for title, cell in cells.items()}, measure.higher, guessed)
-    best = [title for title in cells if title in chosen.names]
-    if not best:
-        return f"none named: {chosen.why}"
-    if len(best) == len(cells):
-        return f"not distinguishable ({measure.title})"
-    shown = ", ".join(best[:NAMED]) + (f" and {len(best) - NAMED} more" if len(best) > NAMED else "")
-    return f"{shown} ({measure.title})"
-
-
 def runs_table(runs: Sequence[Run]) -> TableBlock:
     """All runs, each with a link to its page."""
-    columns = (
-        "run",
-        "status",
-        "benchmark",
-        "algorithm",
-        "model",
-        "scale",
-        "setting",
-        "order",
-        "seed",
-        "measure",
-        "seconds",
-    )
+    columns = ("run", "algorithm", "seed", "measure", "status", "benchmark", "model", *SETTINGS, "seconds")
     rows = []
     for run in runs:
         named, record = run.config.get("benchmark", {}), run.record
         name, measure = (headline([record]) if record else None) or ("", None)
         value = record.summary.get(name) if record else None
         first = Cell(run.id, run=run.id, hint=run.problem)
-        words = [run.status, run.benchmark, run.algorithm, run.model]
-        words += [str(named.get(setting) or "") for setting in ("scale", "setting", "order")]
+        words = [run.status, run.benchmark, run.model, *(str(named.get(setting) or "") for setting in SETTINGS)]
         seconds = record.cost.get("seconds") if record else None
         seed = Cell() if run.seed is None else Cell(str(run.seed), run.seed, decimals=0)
         scored = Cell(hint=measure.title if measure else "")
         if measure is not None and value is not None:
             scored = Cell(number=value * measure.factor, decimals=measure.decimals, hint=measure.title)
-        rows.append((first, *map(Cell, words), seed, scored, Cell(number=seconds, decimals=1)))
+        rows.append((first, Cell(run.algorithm), seed, scored, *map(Cell, words), Cell(number=seconds, decimals=1)))
     return TableBlock("Every run of the store", columns, tuple(rows), ("Point at a measure to see its name.",))
 
 
 def _problems(runs: Runs) -> list[Block]:
     rows = [
-        (Cell(run.id, run=run.id), Cell(run.status), Cell(run.benchmark), Cell(run.algorithm), Cell(run.problem))
+        (Cell(run.id, run=run.id), Cell(run.problem), Cell(run.status), Cell(run.benchmark), Cell(run.algorithm))
         for run in runs
         if run.status != "done"
     ]
-    columns = ("run", "status", "benchmark", "algorithm", "why")
+    columns = ("run", "why", "status", "benchmark", "algorithm")
     return [TableBlock("Runs without a record", columns, tuple(rows))] if rows else []
 
 

@@ -7,11 +7,14 @@ tables what is not comparable.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import cache
 
 from holdfast import registry
 from holdfast.experiments.store import Record
-from holdfast.reports.blocks import Block, Note
+from holdfast.reports.blocks import Bars, Block, Curves, Note, TableBlock
 
 
 def section(family: str, records: Sequence[Record]) -> list[Block]:
@@ -25,9 +28,53 @@ def section(family: str, records: Sequence[Record]) -> list[Block]:
     if not records or (own := registry.part(family, "report")) is None:
         return []
     try:
-        return list(own.section(records))
+        return [registered(block) for block in own.section(records)]
     except Exception as error:  # an external record may lack anything
         return [Note(f"The section on {family} could not be made: {type(error).__name__}: {error}", problem=True)]
+
+
+def registered(block: Block) -> Block:
+    """A block that calls each algorithm by its registered name, with the paper's name in brackets once in a table.
+
+    >>> from holdfast.reports.blocks import Cell
+    >>> rows = tuple((Cell(text),) for text in ("SeqFT", "ER: after vqav2", "ER: after nlvr2"))
+    >>> [row[0].text for row in registered(TableBlock("Table 5", ("",), rows)).rows]
+    ['finetune (SeqFT)', 'replay (ER): after vqav2', 'replay: after nlvr2']
+    """
+    if isinstance(block, Curves | Bars):
+        return replace(block, series=tuple(replace(each, name=_renamed(each.name)) for each in block.series))
+    if not isinstance(block, TableBlock):
+        return block
+    told: set[str] = set()
+    rows = tuple((replace(row[0], text=_renamed(row[0].text, told)), *row[1:]) for row in block.rows)
+    notes = tuple(_renamed(note) if ": not marked" in note else note for note in block.notes)
+    return replace(block, rows=rows, notes=notes)
+
+
+def _renamed(text: str, told: set[str] | None = None) -> str:
+    """A text with registered names; `told` has the papers' names that were given, and None gives none."""
+
+    def name(found: re.Match[str]) -> str:
+        own = _names()[found[0].lower()]
+        if told is None or own in told:
+            return own
+        told.add(own)
+        return f"{own} ({found[0]})"
+
+    pattern = "|".join(map(re.escape, sorted(_names(), key=len, reverse=True)))
+    return re.sub(rf"(?<![\w-])(?:{pattern})(?![\w-])", name, text, flags=re.IGNORECASE)
+
+
+@cache
+def _names() -> dict[str, str]:
+    """The papers' names of algorithms, with the registered ones."""
+    found: dict[str, str] = {}
+    for table in (registry.ALGORITHMS, registry.PLAIN, registry.TRANSFORMS):
+        for main, entry in table.items():
+            found |= dict.fromkeys(entry.aliases, main)
+            own = {setting: row for row, setting in entry.rows.items() if row.startswith(main)}
+            found |= {row: own[setting] for row, setting in entry.rows.items() if own.get(setting, row) != row}
+    return found
 
 
 def stands_alone(benchmark: str) -> bool:

@@ -79,7 +79,7 @@ def conclude(rows: Rows) -> Conclusion:
     if (found := headline(records)) is None:
         return Conclusion("No run has a score.")
     competing = {title: group for title, group in rows.items() if not is_bound(group[0])}
-    measures = _measures(records, found)
+    measures = compared_measures(records)
     cells = {name: {t: measured(group, name, m) for t, group in competing.items()} for name, m in measures.items()}
     cells = {name: {t: cell for t, cell in each.items() if cell.number is not None} for name, each in cells.items()}
     reference, others = _reference(competing, cells[found[0]], found[1])
@@ -93,9 +93,11 @@ def conclude(rows: Rows) -> Conclusion:
     return _sentence(reference, rest, compared, others > 0, len(tests) + others * len(measures))
 
 
-def _measures(records: Sequence[Record], chosen: tuple[str, Measure]) -> dict[str, Measure]:
-    """Forgetting, if the benchmark measures it, and the headline measure."""
-    shown = shown_measures(records)
+def compared_measures(records: Sequence[Record]) -> dict[str, Measure]:
+    """Forgetting, if the benchmark measures it, and the headline measure; none if nothing was scored."""
+    shown, chosen = shown_measures(records), headline(records)
+    if chosen is None:
+        return {}
     forgetting = next((name for name in FORGETTING if name in shown and shown[name].higher is not None), chosen[0])
     return {forgetting: shown[forgetting], chosen[0]: chosen[1]}
 
@@ -246,6 +248,10 @@ def _unit(measure: Measure) -> str:
     return " points" if measure.factor == 100 or measure.pooled else ""
 
 
+def _percent(measure: Measure) -> str:
+    return " %" if _unit(measure) else ""
+
+
 def listed(names: Sequence[str], most: int = NAMED) -> str:
     """Names as in a sentence, the last ones counted if there are many.
 
@@ -274,7 +280,7 @@ def _estimate(rows: Rows, competing: Rows, measures: Mapping[str, Measure]) -> C
         return Conclusion(f"No run has a value of {measure.title}.")
     if len(known) > 1:
         order = sorted(known, key=lambda t: (known[t].number or 0.0) * (-1 if measure.higher is not False else 1))
-        told = listed([f"{title} {known[title].number:.{measure.decimals}f}" for title in order], NAMED)
+        told = listed([f"{title} {known[title].number:.{measure.decimals}f}{_percent(measure)}" for title in order])
         few = "one seed" if seeds == 1 else f"{seeds} seeds" if seeds < LEAST else "different seeds"
         return Conclusion(
             f"{measure.title[:1].upper()}{measure.title[1:]}: {told}. {few.capitalize()} cannot show whether they "
@@ -288,7 +294,8 @@ def _estimate(rows: Rows, competing: Rows, measures: Mapping[str, Measure]) -> C
             continue
         width = cell.interval
         ends = "" if width is None else f" (95 % interval {_ends(cell.number, width, measures[key].decimals)})"
-        parts.append(f"{measures[key].title} {cell.number:.{measures[key].decimals}f}{ends}")
+        number = f"{cell.number:.{measures[key].decimals}f}{_percent(measures[key])}"
+        parts.append(f"{measures[key].title} {number}{ends}")
     many = "One run" if len(rows[title]) == 1 else f"{len(rows[title])} runs"
     return Conclusion(f"{many} of {title}: {', '.join(parts)}. There is no other algorithm to compare it with.")
 

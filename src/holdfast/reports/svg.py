@@ -8,10 +8,14 @@ from dataclasses import dataclass
 
 from markupsafe import Markup, escape
 
-from holdfast.reports.blocks import Bars, Curves, Scatter
+from holdfast.reports.blocks import Bars, Curves, Distribution, Scatter
 
 WIDTH, HEIGHT = 420, 250
 LEFT, RIGHT, TOP, BOTTOM = 46, 10, 10, 40
+ROW = 24
+"""The height of a row of a distribution."""
+NAME = 22
+"""The most letters of a row's name."""
 COLOURS = 8
 """The number of colours; further series reuse them with another dash and marker."""
 
@@ -145,21 +149,71 @@ def bars(block: Bars) -> Markup:
 
 
 def scatter(block: Scatter) -> Markup:
-    """Named points."""
+    """Named points with their intervals, and the Pareto front as steps."""
     xs, ys = [point.x for point in block.points], [point.y for point in block.points]
     room = (max(xs) - min(xs)) * 0.06 or 1.0
     across = (
         Axis(min(xs) * 0.8, max(xs) * 1.25, LEFT, WIDTH - RIGHT, logarithmic=True)
         if block.logarithmic
-        else Axis(min(xs) - room, max(xs) + room, LEFT, WIDTH - RIGHT)
+        else Axis(*_with_ends(xs, [p.x_width for p in block.points], room), LEFT, WIDTH - RIGHT)
     )
-    vertical = _vertical(min(ys), max(ys))
+    vertical = _vertical(*_with_ends(ys, [p.y_width for p in block.points], 0.0))
     labels = [(across.place(x), short(x)) for x in across.ticks() if x >= 0 or min(xs) < 0]
     parts = [_frame(vertical, labels, block.x_label, block.y_label)]
+    if block.front:
+        parts.append(
+            _steps([(across.place(block.points[n].x), vertical.place(block.points[n].y)) for n in block.front])
+        )
     for number, point in enumerate(block.points):
         x, y = across.place(point.x), vertical.place(point.y)
+        if point.x_width:
+            ends = [across.place(_cut(point.x + sign * point.x_width, across)) for sign in (-1, 1)]
+            parts.append(f'<path class="whisker {_look(number)}" d="M{ends[0]:.1f} {y:.1f}H{ends[1]:.1f}"/>')
+        if point.y_width:
+            ends = [vertical.place(_cut(point.y + sign * point.y_width, vertical)) for sign in (-1, 1)]
+            parts.append(f'<path class="whisker {_look(number)}" d="M{x:.1f} {ends[0]:.1f}V{ends[1]:.1f}"/>')
         parts.append(_mark(x, y, number, point.hint or f"{point.name}: {point.x:.4g}, {point.y:.4g}", large=True))
     return _svg(block.title, parts)
+
+
+def distribution(block: Distribution) -> Markup:
+    """A line for each row: its values as dots, their mean, and its interval."""
+    values = [value for row in block.values for value in row.values()]
+    ends = [
+        sum(row.values()) / len(row) + sign * width
+        for row, width in zip(block.values, block.widths, strict=True)
+        for sign in (-1, 1)
+        if width is not None
+    ]
+    left = LEFT + min(6 * max(map(len, block.rows)), 140)
+    room = (max(values) - min(values)) or abs(values[0]) * 0.1 or 1.0
+    low, high = max(min([*values, *ends]), min(values) - room), min(max([*values, *ends]), max(values) + room)
+    across = Axis(low - 0.04 * room, high + 0.04 * room, left, WIDTH - RIGHT)
+    foot = TOP + ROW * len(block.rows)
+    parts = []
+    for x in across.ticks():
+        place = across.place(x)
+        parts.append(f'<path class="grid" d="M{place:.1f} {TOP}V{foot}"/>')
+        parts.append(f'<text class="tick" x="{place:.1f}" y="{foot + 16}" text-anchor="middle">{short(x)}</text>')
+    for number, (name, row, width) in enumerate(zip(block.rows, block.values, block.widths, strict=True)):
+        y, mean = TOP + ROW * (number + 0.5), sum(row.values()) / len(row)
+        parts.append(
+            f'<text class="tick" x="{left - 8}" y="{y + 4:.1f}" text-anchor="end">{escape(_clipped(name))}</text>'
+        )
+        if width is not None:
+            low, high = (across.place(_cut(mean + sign * width, across)) for sign in (-1, 1))
+            parts.append(f'<path class="whisker {_look(number)}" d="M{low:.1f} {y:.1f}H{high:.1f}"/>')
+        told = f"{name}, mean of {len(row)}: {mean:.4g}" + (f" ±{width:.2g}" if width else "")
+        box = f'x="{across.place(mean) - 1.5:.1f}" y="{y - 8:.1f}" width="3" height="16"'
+        parts.append(f'<rect class="bar {_look(number)}" {box} data-tip="{escape(told)}"/>')
+        for seed, value in row.items():
+            where = f'cx="{across.place(value):.1f}" cy="{y:.1f}" r="3.2"'
+            parts.append(
+                f'<circle class="dot {_look(number)}" {where} data-tip="{escape(name)}, seed {seed}: {value:.4g}"/>'
+            )
+    middle = (left + WIDTH - RIGHT) / 2
+    parts.append(f'<text class="name" x="{middle}" y="{foot + 34}" text-anchor="middle">{escape(block.x_label)}</text>')
+    return _svg(block.title, parts, foot + BOTTOM)
 
 
 def legend(names: Sequence[str]) -> Markup:
@@ -217,6 +271,23 @@ def _look(number: int) -> str:
     return f"c{number % COLOURS}" + (f" d{number // COLOURS % 3}" if number >= COLOURS else "")
 
 
+def _clipped(name: str) -> str:
+    return name if len(name) <= NAME else f"{name[: NAME - 1]}…"
+
+
+def _with_ends(values: Sequence[float], widths: Sequence[float | None], room: float) -> tuple[float, float]:
+    """The range of values with their intervals, which may at most double it: an interval of few seeds is clipped."""
+    spread = (max(values) - min(values)) or abs(values[0]) * 0.1 or 1.0
+    known = [(value, width) for value, width in zip(values, widths, strict=True) if width is not None]
+    low, high = min([*values, *(v - w for v, w in known)]), max([*values, *(v + w for v, w in known)])
+    return max(low, min(values) - spread / 2) - room, min(high, max(values) + spread / 2) + room
+
+
+def _steps(points: Sequence[tuple[float, float]]) -> str:
+    drawn = f"M{points[0][0]:.1f} {points[0][1]:.1f}" + "".join(f"H{x:.1f}V{y:.1f}" for x, y in points[1:])
+    return f'<path class="front" d="{drawn}"/>'
+
+
 def _cut(value: float, axis: Axis) -> float:
     return min(max(value, axis.low), axis.high)
 
@@ -225,6 +296,6 @@ def _path(points: Sequence[tuple[float, float]]) -> str:
     return "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in points) if points else ""
 
 
-def _svg(title: str, parts: Sequence[str]) -> Markup:
-    head = f'<svg class="plot" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(title)}">'
+def _svg(title: str, parts: Sequence[str], height: int = HEIGHT) -> Markup:
+    head = f'<svg class="plot" viewBox="0 0 {WIDTH} {height}" role="img" aria-label="{escape(title)}">'
     return Markup(head + "".join(parts) + "</svg>")

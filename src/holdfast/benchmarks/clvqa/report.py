@@ -44,7 +44,7 @@ def _table(records: Sequence[Record]) -> TableBlock:
     rows: list[tuple[Cell, ...]] = []
     for name in names:
         cells = [_cell(ours[order].get(name, ()), published.get(name, ""), order, task) for order, task in columns]
-        rows.append((Cell(f"{published[name]} ({name})" if published.get(name, name) != name else name), *cells))
+        rows.append((Cell(published.get(name, name)), *cells))
     asked = [f"{' → '.join(TITLES[t] for t in ORDERS[order])}: {TITLES[task]}" for order, task in columns]
     ranks = [None if name == "cumulative" else "" for name in names]
     marked = mark_best(rows, asked, [True] * len(columns), ranks)
