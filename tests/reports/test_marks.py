@@ -246,7 +246,7 @@ def test_every_format_shows_the_same_marks_and_the_rule(tmp_path):
     page = report.write(hf.load(tmp_path), tmp_path / "page").index.read_text()
     assert page.count('class="best"') == page.count('<span class="best">') >= 2
     assert f"<b>Bold</b>: {RULE}." in page
-    assert "replay, ewc (final acc.)" in page
+    assert "Compared with finetune, replay" in page
 
 
 @pytest.mark.parametrize(
@@ -263,7 +263,6 @@ def test_a_table_without_marks_says_why(tmp_path, seeds, algorithms, why):
     assert f"Nothing is marked: {why}." in text
     assert "*" not in text
     page = report.write(hf.load(tmp_path), tmp_path / "page").index.read_text()
-    assert f"none named: {why.partition(', and')[0]}" in page
     assert f"Nothing is marked: {why}." in page
 
 

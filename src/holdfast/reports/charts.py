@@ -82,7 +82,7 @@ def baselines_table(found: Sequence[Experiment]) -> TableBlock:
             told = each.title if len(each.rows) == 1 else f"{each.title}: {title}"
             head = row_head(told, group)
             rows.append((head, Cell(title), measured(group, name, measure) if name else Cell()))
-    notes = ("Measures of the runs above compare with these: they are no competitors.",)
+    notes = ("Some measures of the table above compare with these runs, which do not compete.",)
     return TableBlock("Baselines", ("run of", "algorithm", "score"), tuple(rows), notes)
 
 
