@@ -112,7 +112,7 @@ def run(
     or each run by `ranks` processes that train it together. `log` takes `"tensorboard"` and `Tracker` objects.
 
     The runs that the measures need, such as CLiMB's direct fine-tuning, are executed as well; `needs=False` omits
-    them out. Nothing is printed. Ctrl-C saves before it is raised, and the same call resumes.
+    them. Nothing is printed. Ctrl-C saves before it is raised, and the same call resumes.
 
     >>> import tempfile
     >>> record = run("patterns", "replay", scale="tiny", out=tempfile.mkdtemp(), settings={"benchmark.stages": 2})

@@ -2,13 +2,16 @@
 
 import re
 import shlex
+import subprocess
 import sys
 from contextlib import chdir
 from pathlib import Path
 
 import pytest
 
+import holdfast
 from cli.inside import inside
+from processes import environment
 
 PAGES = Path(__file__).parents[2] / "docs"
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -25,7 +28,7 @@ def test_every_block_of_a_page_works(page, tmp_path, monkeypatch):
     for language, text in blocks:
         if language == "python" and (name := re.match(r"# (\w+\.py)\n", text)):
             (tmp_path / name[1]).write_text(text, encoding="utf-8")
-        elif language == "python":
+        elif language == "python" and not text.startswith(">>>"):  # those are doctests
             with chdir(tmp_path):
                 exec(compile(text, f"{page}.md", "exec"), {"__name__": page})
         elif not language:
@@ -36,6 +39,17 @@ def test_every_block_of_a_page_works(page, tmp_path, monkeypatch):
                 assert done.returncode == 0, (line, done.stderr)
                 commands += 1
     assert commands
+
+
+def test_the_script_of_the_page_on_python_works(tmp_path):
+    (text,) = [text for _, text in BLOCK.findall((PAGES / "from-python.md").read_text("utf-8")) if "# compare.py" in text]
+    assert len(text.splitlines()) <= 25
+    (tmp_path / "compare.py").write_text(text, encoding="utf-8")
+    words = [sys.executable, "compare.py"]
+    done = subprocess.run(words, cwd=tmp_path, env=environment(), capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert len(holdfast.load(tmp_path / "runs")) == 9
+    assert (tmp_path / "report/index.html").is_file()
 
 
 def test_pages_and_examples_import_nothing_private():

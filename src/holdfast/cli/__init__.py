@@ -8,6 +8,8 @@ import sys
 from typing import Annotated
 
 import typer
+import typer.core
+import typer.main
 
 from holdfast import registry
 from holdfast.errors import RunError, UserError, printable
@@ -89,6 +91,14 @@ def _register() -> None:
     for family in registry.families():
         if (own := registry.part(family, "commands")) is not None:
             own.register(app)
+
+
+def command_line() -> typer.core.TyperGroup:
+    """All commands as one object, for pages and checks that list them."""
+    _register()
+    group = typer.main.get_command(app)
+    assert isinstance(group, typer.core.TyperGroup)
+    return group
 
 
 def main() -> None:

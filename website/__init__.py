@@ -1,0 +1,1 @@
+"""The website: `python -m website OUT` builds it."""
