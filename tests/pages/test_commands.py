@@ -1,0 +1,134 @@
+"""Every command that a page shows is one that Holdfast accepts, and is run here unless its block is marked."""
+
+import re
+from pathlib import Path
+from unittest import mock
+
+import pytest
+from typer import Exit
+from typer._click.exceptions import UsageError
+from typer.core import TyperGroup
+
+from cli.inside import inside
+from holdfast.cli import command_line
+from holdfast.experiments.plan import graph
+from pages.shown import Block, blocks, inline
+
+BLOCKS = blocks()
+OWN = {f"docs/add-{a}.md" for a in ("a-benchmark", "a-dataset", "a-task", "an-algorithm")} | {
+    "docs/bring-your-data.md",
+    "examples/plugin/README.md",
+}
+"""Pages whose commands have data and code of their own, and tests of their own."""
+NEEDS = re.compile(r"--data (?!data\b)|--device cuda|--scale paper(?!.*--dry-run)|--engine ray|s3:|hf:|[A-Z]{4,}_?\b")
+"""What the tests do not have: official data, weights, a GPU, a cluster."""
+PLACES = {"RUN", "RUN@2"}
+"""Stand for runs, which the test knows."""
+
+
+def accepted(words):
+    """Read a command as the command line does, and stop before it does anything; an option like --help may exit."""
+    command, words = command_line(), list(words)
+    while isinstance(command, TyperGroup) and not words[0].startswith("-"):
+        command = command.commands[words.pop(0)]
+    try:
+        return command.make_context("holdfast", words)
+    except Exit:
+        return True
+
+
+@pytest.mark.parametrize("block", [each for each in BLOCKS if each.commands()], ids=lambda b: b.page)
+def test_every_command_is_accepted(block):
+    for words in block.commands():
+        assert accepted(words), words
+
+
+def test_every_command_in_a_sentence_is_accepted():
+    found = inline()
+    assert len(found) > 100
+    for page, words in found:
+        try:
+            accepted(words)
+        except UsageError as error:
+            assert "Missing" in str(error), (page, words, error)  # `holdfast run folder` stands for the command
+        except KeyError as error:
+            pytest.fail(f"{page}: holdfast {' '.join(words)}: there is no command {error}")
+
+
+def test_the_settings_of_every_run_exist():
+    """Names, settings and their values are checked, without data."""
+    seen = set()
+
+    def resolved(requests, out, options, ranks, jobs, needs, as_json):
+        requests = [request for request in requests if not request.start]
+        seen.update(graph(requests, needs=False, read=False).configs)
+
+    with mock.patch("holdfast.cli.run._run_all", resolved):
+        commands = [(block.page, words) for block in BLOCKS for words in block.commands()] + inline()
+        for page, words in commands:
+            if words[0] == "run" and page not in OWN and not {"folder", "table", "dataset"} & set(words):
+                if any(".py:" in word or "hf:" in word for word in words):
+                    continue
+                done = inside(*words, cwd=Path())
+                assert done.returncode == 0, (page, words, done.stderr)
+    assert len(seen) > 50
+
+
+def test_what_needs_data_or_a_gpu_is_marked():
+    """A block without a title runs anywhere; its title says what another one needs."""
+    for block in BLOCKS:
+        if block.page in OWN:
+            continue
+        assert block.language, f"{block.page}: say the language of the block, such as sh or text:\n{block.text}"
+        if block.language == "sh":
+            needing = [line for line in block.text.splitlines() if NEEDS.search(line.partition(" #")[0])]
+            assert block.title or not needing, f"{block.page}: mark the block by ```sh title=...: {needing}"
+        if block.language == "python" and not block.title and not block.text.startswith(">>>"):
+            assert block.page in OWN | {"docs/from-python.md"}, f"{block.page}: not tested, not marked:\n{block.text}"
+
+
+def pages_that_run():
+    return sorted({block.page for block in BLOCKS if block.commands() and not block.title} - OWN)
+
+
+ONCE = {"watch"}
+"""Commands that wait for somebody."""
+
+
+def small(words):
+    """The same command at its smallest size."""
+    if words[0] == "run" and not {"folder", "table", "dataset"} & set(words):
+        shorter = [] if "mtil" in words and "benchmark.order" in " ".join(words) else []
+        return [*words, "--scale", "tiny", "--seeds", "1", "--set", "train.epochs=1", *shorter]
+    if words[0] == "tune":
+        return [*words, "--scale", "tiny", "--set", "train.epochs=1", "--seeds", "1"]
+    if words[0] == "plan" and "--dry-run" not in words:
+        return [*words, "--scale", "tiny", "--seeds", "1"]
+    return words
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("page", pages_that_run())
+def test_every_command_without_a_mark_runs(page, tmp_path, tiny_cache, monkeypatch):
+    """In the order of the page, in one folder, at the smallest size; RUN is the run made last."""
+    monkeypatch.setenv("HOLDFAST_CACHE", str(tiny_cache if "cache --clean" not in Path(page).read_text() else tmp_path / "cache"))
+    for block in BLOCKS:
+        if block.page != page or block.title:
+            continue
+        write_files(block, tmp_path)
+        for words in block.commands():
+            if words[0] in ONCE:
+                continue
+            runs = sorted((tmp_path / "runs").glob("[0-9a-f]*"), key=lambda path: path.stat().st_mtime)
+            newest = runs[-1].name if runs else "RUN"
+            words = [re.sub(r"\bRUN\b", newest, word) for word in small(words)]
+            done = inside(*words, cwd=tmp_path)
+            allowed = {0, 1} if words[:1] == ["plan"] and "paper" in words or words[:2] == ["papers", "audit"] else {0}
+            assert done.returncode in allowed, (words, done.stdout[-2000:], done.stderr[-2000:])
+
+
+def write_files(block: Block, folder):
+    """A block that begins with the name of a file, as a comment, is that file."""
+    if name := re.match(r"# ([\w-]+\.(?:toml|py))\n", block.text):
+        (folder / name[1]).write_text(block.text, encoding="utf-8")
