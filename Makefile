@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: setup demo quick test check slow install-test gpu format goldens mutants clean
+.PHONY: setup demo quick test check slow install-test docs gpu format goldens mutants clean
 
 setup: .venv/.done
 
@@ -42,6 +42,10 @@ slow: setup
 # Part of `make slow`: the wheel, in a fresh environment with the core only, runs every benchmark.
 install-test: setup
 	$(BIN)/python -m pytest -n 0 -m slow -s --timeout 1800 tests/test_install.py
+
+# The website, in build/site: open build/site/index.html. A broken link is an error.
+docs: setup
+	OMP_NUM_THREADS=1 $(BIN)/python -m website build/site
 
 # Each piece takes less than ten minutes, and may be run alone: make gpu-viscoll.
 GPU_BENCHMARKS := overhead fewshot viscoll epoch models algorithms

@@ -11,16 +11,11 @@ ITEM = re.compile(r"[A-Z]\w+( \w+)?: ")
 def markdown(text: str) -> str:
     """A docstring as Markdown; examples become blocks, and `Paper: ...` a list item.
 
-    >>> print(markdown("One line.\\n\\nPaper: A\\net al.\\nCost: b.\\n\\n>>> 1\\n1"))
+    >>> print(markdown("One line.\\n\\nPaper: A\\net al.\\nCost: b."))
     One line.
     <BLANKLINE>
     - **Paper:** A et al.
     - **Cost:** b.
-    <BLANKLINE>
-    ```pycon
-    >>> 1
-    1
-    ```
     """
     return "\n\n".join(map(_block, inspect.cleandoc(text).split("\n\n"))).replace("```\n\n```pycon\n>>>", "\n>>>")
 

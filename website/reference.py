@@ -22,7 +22,7 @@ ROOMS = ("algorithms", "models", "streams", "tasks", "memory", "metrics", "paper
 KINDS = {
     "algorithms": "What acts against forgetting. `--set NAME.SETTING=VALUE` changes a setting of an algorithm.",
     "models": "`--set model.SETTING=VALUE` changes a setting of the model.",
-    "benchmarks": "What is learned, in which order. `--set benchmark.SETTING=VALUE` changes a setting of the benchmark.",
+    "benchmarks": "What is learned, and in which order. `--set benchmark.SETTING=VALUE` changes a setting of it.",
 }
 
 
@@ -120,8 +120,10 @@ def _signature(name: str, thing: Any) -> str:
         for each in found.parameters.values()
         if each.name != "self"
     ]
-    end = "" if isinstance(thing, type) or found.return_annotation is inspect.Signature.empty else (
-        f" -> {found.return_annotation}"
+    end = (
+        ""
+        if isinstance(thing, type) or found.return_annotation is inspect.Signature.empty
+        else (f" -> {found.return_annotation}")
     )
     kinds = {each.kind for each in raw}
     line = f"{name}{inspect.Signature(raw)}{end}"

@@ -1,14 +1,14 @@
 # %% [markdown]
 # # Your model
 #
-# Any PyTorch module can learn any benchmark. In this tutorial you bring one, see what Holdfast finds in it, and compare
-# algorithms on it, among them adapters that attach to its layers.
+# Any PyTorch module can learn any benchmark. In this tutorial you bring one, see what Holdfast finds in it, and
+# compare algorithms on it, among them adapters that attach to its layers.
 
 # %% [markdown]
 # ## A module
 #
-# Nothing in it is about Holdfast. It returns a vector for each picture; the classifier is left out, since each benchmark
-# adds a head for each of its tasks.
+# Nothing in it is about Holdfast. It returns a vector for each picture; the classifier is left out, since each
+# benchmark adds a head for each of its tasks.
 
 # %%
 from torch import nn
@@ -32,8 +32,8 @@ class Net(nn.Module):
 # %% [markdown]
 # ## What Holdfast finds in it
 #
-# Two rows are passed through the module to see what it returns. `forward` is given the columns that it names, here `image`.
-# Repeated blocks count as its layers; what comes before them is the stem.
+# Two rows are passed through the module to see what it returns. `forward` is given the columns that it names,
+# here `image`. Repeated blocks count as its layers; what comes before them is the stem.
 
 # %%
 import holdfast as hf
@@ -46,8 +46,8 @@ print(sum(p.numel() for p in network.parameters()), "parameters, with the head")
 # %% [markdown]
 # ## Compare algorithms on it
 #
-# The class itself is passed, so each run builds its own module under its seed. The arguments of the constructor are
-# settings: `model.width` and `model.depth`.
+# The class itself is passed, so each run builds its own module under its seed. The arguments of the constructor
+# are settings: `model.width` and `model.depth`.
 
 # %%
 small = {"benchmark.stages": 2, "train.epochs": 4, "model.width": 48}
@@ -57,9 +57,9 @@ runs
 # %% [markdown]
 # ## Adapters on your layers
 #
-# Adapters are small layers between those of a frozen network. They attach to a module by hooks; its code does not change.
-# They need an encoder that knows something already, so we train one first, on all classes at once, and pass the *instance*:
-# then each run starts from a copy of its weights.
+# Adapters are small layers between those of a frozen network. They attach to a module by hooks; its code does not
+# change. They need an encoder that knows something already, so we train one first, on all classes at once, and
+# pass the *instance*: then each run starts from a copy of its weights.
 
 # %%
 learner = hf.train(Net(), "patterns", "joint", scale="tiny", settings={"train.epochs": 8})
@@ -76,6 +76,6 @@ hf.run("patterns", methods, model=trained, seeds=3, scale="tiny", setting="task"
 #
 # ## Where to go from here
 #
-# On the command line, the same module is `--model net.py:Net`. [Add a model](../add-a-model.md) describes the three routes
-# to a model, the columns that `forward` may name, and what adapters, low-rank updates and prefixes attach to. Encoders of
-# Hugging Face need no code: `--model hf:FOLDER`.
+# On the command line, the same module is `--model net.py:Net`. [Add a model](../add-a-model.md) describes the
+# three routes to a model, the columns that `forward` may name, and what adapters, low-rank updates and prefixes
+# attach to. Encoders of Hugging Face need no code: `--model hf:FOLDER`.

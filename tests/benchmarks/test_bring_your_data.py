@@ -15,10 +15,8 @@ from cli.inside import inside
 from holdfast.experiments.plan import graph
 
 PAGE = (Path(__file__).parents[2] / "docs/bring-your-data.md").read_text(encoding="utf-8")
-COMMANDS = [
-    line for block in re.findall(r"```\n(.*?)```", PAGE, re.S) for line in block.splitlines() if "holdfast run" in line
-]
-SCRIPT = "".join(re.findall(r"```python\n(.*?)```", PAGE, re.S))
+COMMANDS = [line for line in PAGE.splitlines() if line.startswith("holdfast run")]
+SCRIPT = "".join(re.findall(r"```python\n(?!>>>)(.*?)```", PAGE, re.S))
 QUICK = ["train.epochs=1", "benchmark.side=32"]
 TINY = ["model.width=16", "model.depth=1", "model.heads=2", "model.hidden=16", "model.weights="]
 

@@ -8,6 +8,7 @@ from contextlib import chdir
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 import holdfast
 from cli.inside import inside
@@ -42,13 +43,31 @@ def test_every_block_of_a_page_works(page, tmp_path, monkeypatch):
 
 
 def test_the_script_of_the_page_on_python_works(tmp_path):
-    (text,) = [text for _, text in BLOCK.findall((PAGES / "from-python.md").read_text("utf-8")) if "# compare.py" in text]
+    (text,) = [
+        text for _, text in BLOCK.findall((PAGES / "from-python.md").read_text("utf-8")) if "# compare.py" in text
+    ]
     assert len(text.splitlines()) <= 25
     (tmp_path / "compare.py").write_text(text, encoding="utf-8")
     words = [sys.executable, "compare.py"]
     done = subprocess.run(words, cwd=tmp_path, env=environment(), capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert len(holdfast.load(tmp_path / "runs")) == 9
+    assert (tmp_path / "report/index.html").is_file()
+
+
+def test_the_script_of_the_readme_works(tmp_path):
+    (text,) = [
+        text for _, text in BLOCK.findall((PAGES.parent / "README.md").read_text("utf-8")) if "# compare.py" in text
+    ]
+    for kind, level in (("cat", 40), ("dog", 90), ("cow", 140), ("hen", 200)):
+        (tmp_path / "photos" / kind).mkdir(parents=True)
+        for number in range(12):
+            Image.new("RGB", (24, 20), (level + number,) * 3).save(tmp_path / "photos" / kind / f"{number}.jpg")
+    short = text.replace("seeds=3, jobs=2", "seeds=1, settings={'train.epochs': 1}")
+    (tmp_path / "compare.py").write_text(short, encoding="utf-8")
+    with chdir(tmp_path):
+        exec(compile(short, "compare.py", "exec"), {"__name__": "readme"})
+    assert len(holdfast.load(tmp_path / "runs")) == 3
     assert (tmp_path / "report/index.html").is_file()
 
 

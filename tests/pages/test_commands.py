@@ -6,13 +6,13 @@ from unittest import mock
 
 import pytest
 from typer import Exit
-from typer._click.exceptions import UsageError
+from typer._click.exceptions import NoArgsIsHelpError, UsageError
 from typer.core import TyperGroup
 
 from cli.inside import inside
 from holdfast.cli import command_line
 from holdfast.experiments.plan import graph
-from pages.shown import Block, blocks, inline
+from pages.shown import blocks, inline
 
 BLOCKS = blocks()
 OWN = {f"docs/add-{a}.md" for a in ("a-benchmark", "a-dataset", "a-task", "an-algorithm")} | {
@@ -22,14 +22,14 @@ OWN = {f"docs/add-{a}.md" for a in ("a-benchmark", "a-dataset", "a-task", "an-al
 """Pages whose commands have data and code of their own, and tests of their own."""
 NEEDS = re.compile(r"--data (?!data\b)|--device cuda|--scale paper(?!.*--dry-run)|--engine ray|s3:|hf:|[A-Z]{4,}_?\b")
 """What the tests do not have: official data, weights, a GPU, a cluster."""
-PLACES = {"RUN", "RUN@2"}
-"""Stand for runs, which the test knows."""
+PLACES = {"NAME", "KIND"}
+"""What stands for the name of a command or of a part."""
 
 
 def accepted(words):
     """Read a command as the command line does, and stop before it does anything; an option like --help may exit."""
     command, words = command_line(), list(words)
-    while isinstance(command, TyperGroup) and not words[0].startswith("-"):
+    while isinstance(command, TyperGroup) and words and not words[0].startswith("-"):
         command = command.commands[words.pop(0)]
     try:
         return command.make_context("holdfast", words)
@@ -44,15 +44,17 @@ def test_every_command_is_accepted(block):
 
 
 def test_every_command_in_a_sentence_is_accepted():
-    found = inline()
+    """A sentence may also name a command without its arguments."""
+    found = [(page, words) for page, words in inline() if not PLACES & set(words)]
     assert len(found) > 100
     for page, words in found:
         try:
             accepted(words)
-        except UsageError as error:
-            assert "Missing" in str(error), (page, words, error)  # `holdfast run folder` stands for the command
         except KeyError as error:
             pytest.fail(f"{page}: holdfast {' '.join(words)}: there is no command {error}")
+        except UsageError as error:
+            if not isinstance(error, NoArgsIsHelpError) and not re.search("Missing|requires an argument", str(error)):
+                pytest.fail(f"{page}: holdfast {' '.join(words)}: {error}")
 
 
 def test_the_settings_of_every_run_exist():
@@ -84,24 +86,25 @@ def test_what_needs_data_or_a_gpu_is_marked():
             needing = [line for line in block.text.splitlines() if NEEDS.search(line.partition(" #")[0])]
             assert block.title or not needing, f"{block.page}: mark the block by ```sh title=...: {needing}"
         if block.language == "python" and not block.title and not block.text.startswith(">>>"):
-            assert block.page in OWN | {"docs/from-python.md"}, f"{block.page}: not tested, not marked:\n{block.text}"
+            assert block.page in OWN | {"docs/from-python.md", "README.md"}, (
+                f"{block.page}: not tested, not marked:\n{block.text}"
+            )
 
 
 def pages_that_run():
     return sorted({block.page for block in BLOCKS if block.commands() and not block.title} - OWN)
 
 
-ONCE = {"watch"}
-"""Commands that wait for somebody."""
+WAITS = "watch"
+"""A command that waits for somebody."""
+FINDS = [("plan", "--scale", "paper"), ("papers", "audit")]
+"""Commands whose status 1 says that they found something: missing files, cells that do not follow."""
 
 
 def small(words):
     """The same command at its smallest size."""
-    if words[0] == "run" and not {"folder", "table", "dataset"} & set(words):
-        shorter = [] if "mtil" in words and "benchmark.order" in " ".join(words) else []
-        return [*words, "--scale", "tiny", "--seeds", "1", "--set", "train.epochs=1", *shorter]
-    if words[0] == "tune":
-        return [*words, "--scale", "tiny", "--set", "train.epochs=1", "--seeds", "1"]
+    if words[0] in ("run", "tune"):
+        return [*words, "--scale", "tiny", "--seeds", "1", "--set", "train.epochs=1"]
     if words[0] == "plan" and "--dry-run" not in words:
         return [*words, "--scale", "tiny", "--seeds", "1"]
     return words
@@ -112,23 +115,17 @@ def small(words):
 @pytest.mark.parametrize("page", pages_that_run())
 def test_every_command_without_a_mark_runs(page, tmp_path, tiny_cache, monkeypatch):
     """In the order of the page, in one folder, at the smallest size; RUN is the run made last."""
-    monkeypatch.setenv("HOLDFAST_CACHE", str(tiny_cache if "cache --clean" not in Path(page).read_text() else tmp_path / "cache"))
-    for block in BLOCKS:
-        if block.page != page or block.title:
-            continue
-        write_files(block, tmp_path)
+    shown = [block for block in BLOCKS if block.page == page and not block.title]
+    cleans = any("--clean" in words for block in shown for words in block.commands())
+    monkeypatch.setenv("HOLDFAST_CACHE", str(tmp_path / "cache" if cleans else tiny_cache))
+    for block in shown:
+        if name := re.match(r"# ([\w-]+\.(?:toml|py))\n", block.text):
+            (tmp_path / name[1]).write_text(block.text, encoding="utf-8")
         for words in block.commands():
-            if words[0] in ONCE:
+            if words[0] == WAITS:
                 continue
             runs = sorted((tmp_path / "runs").glob("[0-9a-f]*"), key=lambda path: path.stat().st_mtime)
             newest = runs[-1].name if runs else "RUN"
-            words = [re.sub(r"\bRUN\b", newest, word) for word in small(words)]
-            done = inside(*words, cwd=tmp_path)
-            allowed = {0, 1} if words[:1] == ["plan"] and "paper" in words or words[:2] == ["papers", "audit"] else {0}
-            assert done.returncode in allowed, (words, done.stdout[-2000:], done.stderr[-2000:])
-
-
-def write_files(block: Block, folder):
-    """A block that begins with the name of a file, as a comment, is that file."""
-    if name := re.match(r"# ([\w-]+\.(?:toml|py))\n", block.text):
-        (folder / name[1]).write_text(block.text, encoding="utf-8")
+            done = inside(*(re.sub(r"\bRUN\b", newest, word) for word in small(words)), cwd=tmp_path)
+            finds = any(set(each) <= set(words) for each in FINDS)
+            assert done.returncode in ((0, 1) if finds else (0,)), (words, done.stdout[-2000:], done.stderr[-2000:])
