@@ -93,6 +93,7 @@ def _register() -> None:
             own.register(app)
 
 
+@functools.cache
 def command_line() -> typer.core.TyperGroup:
     """All commands as one object, for pages and checks that list them."""
     _register()

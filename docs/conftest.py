@@ -1,0 +1,3 @@
+"""The tutorials are scripts: they are executed when the site is built, not imported."""
+
+collect_ignore_glob = ["tutorials/*.py"]
