@@ -14,8 +14,9 @@ setup: .venv/.done
 	touch $@
 
 demo: setup
-	$(BIN)/holdfast run climb --algorithm seqft,er,ewc,adapters --set benchmark.train=400 --out demo
-	$(BIN)/holdfast climb tables demo --table 3
+	$(BIN)/holdfast run climb --algorithm seqft,er,ewc,adapters --order "snli-ve>vqav2" --seeds 5 --jobs 2 \
+	  --set benchmark.train=2000 --set benchmark.scored=500 --set train.epochs=4 --out demo
+	$(BIN)/holdfast figures demo --out demo/figures
 	$(BIN)/holdfast report demo --out demo/report
 
 # Four tiers, which docs/design.md explains: quick (a minute), check (ten; what CI runs), slow, gpu.

@@ -35,7 +35,7 @@ def test_markdown_latex_csv_and_json(store):
     assert "| lwf · class | 20.00 (9.11) |" in holdfast("compare", store, "--format", "markdown").stdout
     latex = holdfast("compare", store, "--format", "latex").stdout
     assert r"lwf $\cdot$ class & 20.00 (9.11)" in latex
-    assert latex.count(r"\begin{table}") == latex.count("does not reproduce") + 1  # all but that of patterns say so
+    assert latex.count(r"\begin{table") == latex.count("does not reproduce") + 1  # all but that of patterns say so
     text = holdfast("compare", store, "--format", "csv", "--benchmark", "cfst").stdout
     tables = [list(csv.DictReader(io.StringIO(part))) for part in text.strip().split("\n\n")]
     row = next(row for row in tables[1] if row["method · setting"] == "lwf · class")

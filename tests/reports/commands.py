@@ -3,11 +3,11 @@
 import typer
 from typer.testing import CliRunner
 
-from holdfast.cli import compare, figures, listing, report, watch
+from holdfast.cli import compare, figures, leaderboard, listing, report, watch
 from holdfast.errors import UserError
 
 APP = typer.Typer(pretty_exceptions_enable=False)
-for command in (report, compare, figures, watch, listing):
+for command in (report, compare, figures, leaderboard, watch, listing):
     command.register(APP)
 
 

@@ -38,6 +38,7 @@ def compare(
     """
     from holdfast.cli.screen import print_grid, print_json
     from holdfast.reports.compare import tables
+    from holdfast.reports.ending import ending
     from holdfast.reports.exchange import load_all
     from holdfast.reports.formats import FORMATS, as_json_values, latex
     from holdfast.reports.runs import Runs
@@ -45,7 +46,8 @@ def compare(
     if form not in ("text", *FORMATS):
         raise UserError(f"there is no format {form!r}: {nearest(form, ('text', *FORMATS))}")
     runs = load_all(stores)
-    found = tables(Runs([run for run in runs if run.benchmark.startswith(benchmark)], runs.path))
+    chosen = Runs([run for run in runs if run.benchmark.startswith(benchmark)], runs.path)
+    found = tables(chosen)
     left_out = [run for run in runs if run.status in ("broken", "failed")]
     if as_json:
         print_json([as_json_values(table) for table in found])
@@ -59,13 +61,15 @@ def compare(
             if there
             else f"{where} has no finished run: `holdfast run --out {shlex.quote(str(stores[0]))}` makes one"
         )
-    chosen = ["--benchmark", benchmark] if benchmark else []
-    command = shlex.join(["holdfast", "compare", *map(str, stores), "--format", form, *chosen])
+    only = ["--benchmark", benchmark] if benchmark else []
+    command = shlex.join(["holdfast", "compare", *map(str, stores), "--format", form, *only])
     for table in found:
         if form == "text":
             print_grid(_in_terminal(table))
         else:
             typer.echo(latex(table, command) if form == "latex" else FORMATS[form](table))
+    if form == "text" and (last := ending(chosen.records)):
+        typer.echo(f"\n{last}")
     _say(left_out)
 
 

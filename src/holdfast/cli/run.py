@@ -166,6 +166,7 @@ def _run_all(
     from holdfast.experiments.schedule import finish
     from holdfast.experiments.setups import Setups
     from holdfast.experiments.store import Store
+    from holdfast.reports.ending import ending
     from holdfast.reports.tables import comparison
 
     place, store, setups = find_device(options.device), Store(out), Setups()
@@ -188,6 +189,8 @@ def _run_all(
         print_json([record.to_json() for record in records])
     elif records:
         print_grid(comparison(records))
+        if last := ending(records):
+            typer.echo(f"\n{last}\n")
         console = Console(stderr=True, highlight=False, soft_wrap=True)
         store_flag = "" if out == Path("runs") else f" --out {shlex.quote(str(out))}"
         if len(records) > FEW:

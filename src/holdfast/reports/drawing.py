@@ -23,7 +23,7 @@ KINDS = ("pdf", "svg")
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#000000", "#e69f00", "#56b4e9", "#777777")
 """Okabe and Ito's palette, with grey in place of yellow, which is hard to see on paper."""
 MARKERS, DASHES = "osD^vPXh", ("-", "--", ":", "-.")
-STYLE = {
+STYLE: Any = {
     "font.family": "DejaVu Sans",  # comes with matplotlib
     "font.size": 7.5,
     "axes.labelsize": 7.5,

@@ -27,7 +27,7 @@ def write(runs: Runs, out: Path, command: str) -> list[Path]:
     """Write every figure into a folder of its experiment or benchmark; return the files without their endings."""
     if out.is_file():
         raise UserError(f"{out} is a file, and figures go into a folder: give another name with --out")
-    written = []
+    written: list[Path] = []
     for place, records, blocks in _groups(runs):
         folder, found = out / name_of(place), [block for block in blocks if drawable(block)]
         for block in found:
@@ -46,7 +46,7 @@ def write(runs: Runs, out: Path, command: str) -> list[Path]:
             (folder / "measures.tex").write_text(table, encoding="utf-8")
     if not written:
         raise UserError(
-            f"{runs.path} has no finished run with a figure: figures need runs of two stages or more, or of two algorithms"
+            f"{runs.path} has no finished run with a figure: figures need runs of two stages or more, or two algorithms"
         )
     return written
 
@@ -101,8 +101,8 @@ def data_of(records: Sequence[Record]) -> str:
 def name_of(title: str) -> str:
     """A file's or folder's name.
 
-    >>> name_of("climb · small")
-    'climb-small'
+    >>> name_of("patterns · small")
+    'patterns-small'
     >>> len(name_of("a" * 300))
     80
     """
