@@ -17,7 +17,6 @@ from __future__ import annotations
 import difflib
 import fcntl
 import json
-import math
 import os
 import shlex
 import socket
@@ -31,10 +30,10 @@ from typing import IO, Any
 import numpy as np
 
 from holdfast import checksums
-from holdfast.benchmarks.base import Measure
 from holdfast.checksums import DamagedError, sealed
 from holdfast.errors import RunError, Stopped, UserError, nearest, printable
 from holdfast.experiments.drawn import Drawn
+from holdfast.experiments.wellformed import is_config, wrong_part
 from holdfast.files import Bounds, FileError, open_inside, open_own, open_regular, read_inside
 from holdfast.types import Array, Score
 
@@ -42,8 +41,6 @@ SCHEMA = 2
 """The version of a record's layout. This one and all earlier ones can be read; from 2 on, a file has a checksum."""
 MOST_FAILURE = 8000
 """How many bytes of the end of a traceback are shown."""
-MOST_STAGES = 10**5
-"""Scores after more stages than this are rejected: tables have a row for each stage."""
 FEW = 10
 """The most ids of runs that one message lists."""
 
@@ -96,7 +93,7 @@ class Record(Drawn):
                 f"{where} was written by a newer holdfast (schema {schema}; this one reads up to {SCHEMA}): "
                 "upgrade holdfast to read it"
             )
-        wrong = _wrong(value) if isinstance(schema, int) else "all of it"
+        wrong = wrong_part(value) if isinstance(schema, int) else "all of it"
         try:
             if not wrong:
                 value = {name: part for name, part in value.items() if name != checksums.FIELD}
@@ -205,7 +202,7 @@ class RunFolder:
         if not path.exists() and (record := self.record()) is not None:
             return dict(record.config)
         config: dict[str, Any] = _opened(read_json(path), path)
-        if not _is_config(config):
+        if not is_config(config):
             raise UserError(f"{path} is not a configuration of a run: delete its folder if it should not be there")
         return dict(_plain(config))
 
@@ -409,87 +406,6 @@ def read_json(path: Path) -> Any:
         raise UserError(f"{path} cannot be read: {error.strerror}") from None
     except (ValueError, RecursionError) as error:  # not JSON, not text, a number too long, brackets nested too deeply
         raise UserError(f"{path} is broken ({error}): delete its folder and run again") from None
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300
-
-
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str)
-
-
-def _of(right: Callable[[Any], bool]) -> Callable[[Any], bool]:
-    """Check for a mapping from names to valid values."""
-    return lambda value: isinstance(value, dict) and all(map(right, value.values()))
-
-
-def _is_cost(value: Any) -> bool:
-    names = ("steps", "seconds", "examples_forward", "examples_backward", "memory_bytes", "parameters")
-    return value == {} or (_of(_is_number)(value) and all(name in value for name in names))  # imported: not known
-
-
-def _is_score(value: Any) -> bool:
-    kinds = {"stage": int, "step": int, "count": int, "name": str, "split": str, "score": int | float}
-    right = isinstance(value, dict) and all(isinstance(value.get(name), kind) for name, kind in kinds.items())
-    return right and 0 <= value["stage"] <= MOST_STAGES and abs(value["score"]) != math.inf
-
-
-def _is_share(value: Any) -> bool:
-    if not isinstance(value, dict) or len(value) != 3:
-        return False
-    numbers = _is_number(value.get("change")) and _is_number(value.get("base"))
-    return numbers and _is_text(value.get("doubt")) and (value["base"] > 0 or value["doubt"] != "")
-
-
-def _is_measure(value: Any) -> bool:
-    try:
-        return isinstance(Measure.from_json(value), Measure)
-    except TypeError:
-        return False
-
-
-def _is_config(value: Any) -> bool:
-    """Whether it has the entries of every run's configuration, of the right types."""
-    if not isinstance(value, dict) or not value.get("training"):
-        return False
-    kinds = {"benchmark": dict, "model": dict, "algorithms": list, "transforms": list, "training": list, "seed": int}
-    return (
-        all(isinstance(value.get(name), kind) for name, kind in kinds.items())
-        and all(isinstance(part, dict) for part in [*value["algorithms"], *value["training"]])
-        and all(
-            isinstance(part.get("name"), str) for part in [value["benchmark"], value["model"], *value["algorithms"]]
-        )
-        and all(isinstance(word, str) for word in value["transforms"])
-    )
-
-
-_PARTS: dict[str, Callable[[Any], bool]] = {
-    "id": _is_text,
-    "config": _is_config,
-    "environment": lambda value: isinstance(value, dict) and isinstance(value.get("command", ""), str),
-    "summary": _of(lambda value: value is None or _is_number(value)),
-    "reasons": _of(_is_text),
-    "scores": lambda value: isinstance(value, list) and all(map(_is_score, value)),
-    "cost": _is_cost,
-    "chance": _of(_is_number),
-    "dropped": lambda value: isinstance(value, int),
-    "problems": lambda value: isinstance(value, list) and all(map(_is_text, value)),
-    "others": _of(_is_text),
-    "shares": _of(_of(_is_share)),
-    "tuning": lambda value: isinstance(value, dict),
-    "measures": _of(_is_measure),
-    "spent": lambda value: isinstance(value, list) and all(len(e) == 5 and all(map(_is_number, e)) for e in value),
-}
-"""The check for each field of a record."""
-_LATER = ("chance", "dropped", "problems", "others", "shares", "tuning", "measures", "spent")
-"""Fields that the first records do not have."""
-
-
-def _wrong(value: dict[str, Any]) -> str:
-    """The first field of a record that is wrong; empty if all are right."""
-    good = (name in _LATER if name not in value else right(value[name]) for name, right in _PARTS.items())
-    return next((name for name, right in zip(_PARTS, good, strict=True) if not right), "")
 
 
 def _try_lock(file: IO[bytes], kind: int = fcntl.LOCK_EX) -> bool:
