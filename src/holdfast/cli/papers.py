@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from holdfast.cli.options import Json
+from holdfast.errors import UserError
+
+if TYPE_CHECKING:
+    from holdfast.papers.matrix import PrintedCheck
 
 Paper = Annotated[
     str | None, typer.Argument(metavar="PAPER", help="A paper's name: see `holdfast papers list`. Default: all.")
@@ -18,6 +25,7 @@ def register(app: typer.Typer) -> None:
     """Add the commands."""
     group = typer.Typer(no_args_is_help=True, help="Show the papers' tables and audit their arithmetic.")
     group.command()(audit)
+    group.command("audit-matrix")(audit_matrix)
     group.command()(table)
     group.command("list")(list_)
     app.add_typer(group, name="papers")
@@ -77,6 +85,94 @@ def audit(
             notes,
         )
     )
+
+
+def audit_matrix(
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="The scores: a row for each stage, a column for each task.")
+    ],
+    values: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--printed", metavar="NAME=VALUE", help="Check a printed value, such as bwt=-5.1; repeat for more."
+        ),
+    ] = None,
+    decimals: Annotated[
+        int | None, typer.Option(metavar="N", min=0, max=9, help="The decimals that the scores were rounded to.")
+    ] = None,
+    transpose: Annotated[bool, typer.Option("--transpose", help="Rows are tasks and columns are stages.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Compute every measure of a score matrix.
+
+    Reads CSV, JSON, npy, a record, and the logs of Avalanche and PILOT; prints each measure with its definition and,
+    given a paper's values, which of them do not follow from the matrix.
+    """
+    from holdfast.cli.screen import print_grid, print_json
+    from holdfast.papers import matrix as matrices
+    from holdfast.papers.matrix_files import read_matrix
+    from holdfast.reports.tables import Grid
+
+    printed = dict(map(_printed, values or []))
+    found = read_matrix(file, decimals, transpose)
+    computed, checks = matrices.measures(found), matrices.audit_matrix(found, printed)
+    if as_json:
+        shown = [{name: value for name, value in asdict(each).items() if value == value} for each in computed]
+        print_json({"measures": shown, "printed": [asdict(check) for check in checks], "notes": found.notes})
+        return
+    places = 1 if found.unit == 100 else 3
+    places = max(places, found.decimals or 0)
+    rows = tuple(
+        (
+            matrices.MEASURES[each.name].title,
+            "–" if each.reason else f"{each.value:.{places}f}",
+            "" if each.reason or each.low == each.high else f"{each.low:.{places + 1}f} to {each.high:.{places + 1}f}",
+        )
+        for each in computed
+    )
+    size = f"{len(found.scores)} stages and tasks"
+    rounded = "exact" if found.decimals is None else f"rounded to {found.decimals} decimals"
+    notes = [*found.notes, f"Scores are taken as {rounded}: --decimals N changes that."]
+    notes += [f"No {matrices.MEASURES[each.name].title}: {each.reason}." for each in computed if each.reason]
+    notes += [f"No {name}: {why}." for name, why in matrices.NEEDS_MORE.items()]
+    if found.curve:
+        mean = sum(found.curve) / len(found.curve)
+        notes.append(
+            f"The log's own curve over all classes has a mean of {mean:.{places}f} and ends at {found.curve[-1]:g}."
+        )
+    unit = ", in percent" if found.unit == 100 else ""
+    print_grid(Grid(f"measures of {size}{unit}", ("measure", "value", "can be"), rows, tuple(notes)))
+    lines = tuple((measure.title, measure.definition) for measure in matrices.MEASURES.values())
+    print_grid(Grid("definitions, with R_ij the score on task j after stage i", ("measure", "definition"), lines))
+    if checks:
+        print_grid(Grid("printed values", ("measure", "printed", "computed", "follows"), *_verdicts(checks, places)))
+
+
+def _verdicts(checks: Sequence[PrintedCheck], places: int) -> tuple[tuple[tuple[str, ...], ...], tuple[str, ...]]:
+    """The rows of a table of printed values, and a note for each that does not follow."""
+    from holdfast.papers.matrix import MEASURES
+
+    rows, notes = [], []
+    for check in checks:
+        title = MEASURES[check.name].title
+        value = "–" if check.value.reason else f"{check.value.value:.{places}f}"
+        rows.append((title, f"{check.printed:g}", value, "yes" if check.follows else "no"))
+        if not check.follows:
+            others = ", ".join(MEASURES[name].title for name in check.others)
+            notes.append(
+                f"{title} {check.printed:g} is not what these scores give" + (f"; {others} is." if others else ".")
+            )
+    wrong = sum(not check.follows for check in checks)
+    return tuple(rows), (f"{wrong} of {len(checks)} printed values do not follow from the matrix.", *notes)
+
+
+def _printed(word: str) -> tuple[str, tuple[float, int | None]]:
+    """A measure's name, its printed value and the decimals that were printed."""
+    name, equals, text = word.partition("=")
+    match = re.fullmatch(r"\s*([+-]?\d+(?:\.(\d*))?)\s*%?\s*", text)
+    if not equals or match is None:
+        raise UserError(f"--printed {word!r}: write it as NAME=VALUE, such as forgetting=12.3")
+    return name.strip(), (float(match[1]), len(match[2] or ""))
 
 
 def table(

@@ -28,6 +28,12 @@ from holdfast.metrics.phrases import (
 )
 from holdfast.metrics.power import detectable, pairs_needed, power
 from holdfast.metrics.retrieval import recalls
+from holdfast.metrics.sequences import (
+    average_incremental_accuracy,
+    average_over_stages,
+    drop_from_best,
+    zero_shot_transfer,
+)
 from holdfast.metrics.statistics import (
     PairedBootstrap,
     Summary,
@@ -62,6 +68,8 @@ __all__ = [
     "aligned_bleu",
     "anytime_area",
     "anytime_curve",
+    "average_incremental_accuracy",
+    "average_over_stages",
     "backward_transfer",
     "bleu",
     "caption_words",
@@ -73,6 +81,7 @@ __all__ = [
     "confusion",
     "corpus_bleu",
     "detectable",
+    "drop_from_best",
     "exact_match",
     "final_accuracy",
     "forgetting",
@@ -108,6 +117,7 @@ __all__ = [
     "vqa_accuracy",
     "vqa_score",
     "vqa_scores",
+    "zero_shot_transfer",
 ]
 
 

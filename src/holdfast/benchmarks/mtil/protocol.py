@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast import metrics
 from holdfast.benchmarks.base import Measure, score_matrix
 from holdfast.metrics import Undefined
 from holdfast.types import Score
@@ -33,9 +34,7 @@ def transfer(matrix: NDArray[np.float64]) -> float:
     >>> transfer(np.array([[9, 1, 2], [9, 9, 4], [9, 9, 9]], float))
     2.0
     """
-    if len(matrix) < 2:
-        return Undefined("needs two datasets at least")
-    return float(np.mean([matrix[:stage, stage].mean() for stage in range(1, len(matrix))]))
+    return metrics.zero_shot_transfer(matrix)
 
 
 def average(matrix: NDArray[np.float64]) -> float:
