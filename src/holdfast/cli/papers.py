@@ -131,8 +131,10 @@ def audit_matrix(
         for each in computed
     )
     size = f"{len(found.scores)} stages and tasks"
-    rounded = "exact" if found.decimals is None else f"rounded to {found.decimals} decimals"
-    notes = [*found.notes, f"Scores are taken as {rounded}: --decimals N changes that."]
+    rounded = "exact" if found.decimals is None else f"rounded to {found.decimals} decimal(s)"
+    notes = ["With R_ij, the score on task j of N after stage i:"]
+    notes += [f"  {measure.title}: {measure.definition}" for measure in matrices.MEASURES.values()]
+    notes += [*found.notes, f"Scores are taken as {rounded}: --decimals N changes that."]
     notes += [f"No {matrices.MEASURES[each.name].title}: {each.reason}." for each in computed if each.reason]
     notes += [f"No {name}: {why}." for name, why in matrices.NEEDS_MORE.items()]
     if found.curve:
@@ -142,8 +144,6 @@ def audit_matrix(
         )
     unit = ", in percent" if found.unit == 100 else ""
     print_grid(Grid(f"measures of {size}{unit}", ("measure", "value", "can be"), rows, tuple(notes)))
-    lines = tuple((measure.title, measure.definition) for measure in matrices.MEASURES.values())
-    print_grid(Grid("definitions, with R_ij the score on task j after stage i", ("measure", "definition"), lines))
     if checks:
         print_grid(Grid("printed values", ("measure", "printed", "computed", "follows"), *_verdicts(checks, places)))
 

@@ -222,8 +222,8 @@ def measures(matrix: ScoreMatrix) -> list[MatrixValue]:
         way = np.where(measure.rises(len(table)), half, -half)
         low, high = (measure.of(_shares(table + sign * way), before) for sign in (-1, 1))
         rest = half if name == "forward_transfer" else 0.0  # the scores before training are rounded as well
-        numbers = (round(each * unit, NOISE) for each in (value, low - rest, high + rest))
-        found.append(MatrixValue(name, *numbers))
+        value, low, high = (round(each * unit, NOISE) for each in (value, low - rest, high + rest))
+        found.append(MatrixValue(name, value, low, high))
     return found
 
 
