@@ -264,6 +264,23 @@ def _item(given: Any, measure: str, runs: Mapping[str, Any], where: str) -> Quan
     return Quantity(match["runs"], named, int(match["stage"]) if match["stage"] else None, match["task"] or "")
 
 
+def to_table(claim: PaperClaim) -> dict[str, Any]:
+    """A claim as in a file, so that it can be read without that file."""
+    items = [str(item) if item.runs else item.constant for item in claim.of]
+    table = {name: getattr(claim, name) for name in ("id", "says", "where", "statistic", "margin", "less")}
+    return {**table, "of": items}
+
+
+def from_table(table: Mapping[str, Any], name: str, where: str) -> PaperClaim:
+    """A claim from such a table, under its full name."""
+    paper, _, own = name.partition("/")
+    items = [str(each).partition("/")[0].partition("@")[0] for each in table["of"]]
+    found = _claim(table, paper, {name: {} for name in items}, Path(where), where)
+    if found.id != own:
+        raise ValueError(f"the definition of {name} has another id")
+    return found
+
+
 def every_item(claim: PaperClaim) -> Iterator[Quantity]:
     """The items of a claim that are taken from runs."""
     return (item for item in claim.of if item.runs)

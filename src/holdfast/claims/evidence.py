@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from holdfast.claims.definition import PaperClaim
+from holdfast.claims.definition import PaperClaim, from_table, to_table
 from holdfast.claims.verdicts import Verdict, judge
 from holdfast.errors import UserError
 
@@ -55,8 +55,11 @@ class Evidence:
 
 def to_json(found: Evidence) -> dict[str, Any]:
     """Plain JSON values, from which the verdict follows: without seeds beyond the look that decided."""
+    claim = found.claim
+    own = {} if not claim.file else {"definition": to_table(claim)}
     return {
-        "claim": found.claim.name,
+        "claim": claim.name,
+        **own,
         "scale": found.scale,
         "synthetic": found.synthetic,
         "orders": found.orders,
@@ -70,9 +73,14 @@ def to_json(found: Evidence) -> dict[str, Any]:
 
 
 def from_json(value: Any, claims: Mapping[str, PaperClaim], where: str) -> Evidence | None:
-    """Evidence from JSON values; None if its claim is gone, or is now about other values."""
+    """Evidence from JSON values; None if its claim is gone, or is now about other values.
+
+    A claim from a file of one's own is in the values themselves, and is used if that file is not among the `claims`.
+    """
     try:
         claim = claims.get(value["claim"])
+        if claim is None and "definition" in value:
+            claim = from_table(value["definition"], str(value["claim"]), where)
         if claim is None or [each["of"] for each in value["values"]] != [str(each) for each in claim.contrasts]:
             return None
         series = tuple({int(s): float(v) for s, v in each["seeds"].items()} for each in value["values"])

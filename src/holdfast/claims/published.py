@@ -89,11 +89,11 @@ def text(papers: Sequence[Claims], found: Sequence[Evidence], out: str) -> str:
     if any(each.synthetic for each in found):
         lines += ["", f"**{SYNTHETIC}**"]
     lines += ["", "## Verdicts", "", *_tally(papers, found)]
-    groups = by_paper(papers, found)
+    groups = by_paper(found)
     for paper in papers:
         lines += ["", f"## {paper.title}"]
         for (of, data), own in groups.items():
-            if of is paper:
+            if of == paper.name:
                 lines += ["", f"### On {data} data: {counted(own)}", "", *_table(own)]
         missing = [claim for claim in paper.claims if all(each.claim is not claim for each in found)]
         if missing:
@@ -104,9 +104,10 @@ def text(papers: Sequence[Claims], found: Sequence[Evidence], out: str) -> str:
 
 def _tally(papers: Sequence[Claims], found: Sequence[Evidence]) -> list[str]:
     rows = ["| paper | data | " + " | ".join(OUTCOMES) + " |", "|---|---|" + "---:|" * len(OUTCOMES)]
-    for (paper, data), own in by_paper(papers, found).items():
+    titles = {paper.name: paper.title for paper in papers}
+    for (paper, data), own in by_paper(found).items():
         outcomes = [each.verdict.outcome for each in own]
-        rows.append(f"| {paper.title} | {data} | " + " | ".join(str(outcomes.count(o)) for o in OUTCOMES) + " |")
+        rows.append(f"| {titles[paper]} | {data} | " + " | ".join(str(outcomes.count(o)) for o in OUTCOMES) + " |")
     return rows if len(rows) > 2 else ["No claim has runs yet."]
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 
-from holdfast.claims.definition import STATISTICS, Claims, PaperClaim
+from holdfast.claims.definition import STATISTICS, PaperClaim
 from holdfast.claims.evidence import Evidence
 from holdfast.claims.verdicts import LOOKS, OUTCOMES, ContrastEstimate
 
@@ -78,14 +78,11 @@ def counted(found: Iterable[Evidence]) -> str:
     return ", ".join(f"{outcomes.count(outcome)} {outcome}" for outcome in OUTCOMES)
 
 
-def by_paper(papers: Sequence[Claims], found: Sequence[Evidence]) -> dict[tuple[Claims, str], list[Evidence]]:
-    """Evidence by paper and data, in the order of the papers."""
-    groups: dict[tuple[Claims, str], list[Evidence]] = {}
-    names: Mapping[str, Claims] = {paper.name: paper for paper in papers}
-    for paper in papers:
-        for each in found:
-            if names[each.claim.paper] is paper:
-                groups.setdefault((paper, each.data), []).append(each)
+def by_paper(found: Iterable[Evidence]) -> dict[tuple[str, str], list[Evidence]]:
+    """Evidence by the name of the paper and the data, in order of first occurrence."""
+    groups: dict[tuple[str, str], list[Evidence]] = {}
+    for each in found:
+        groups.setdefault((each.claim.paper, each.data), []).append(each)
     return groups
 
 

@@ -392,10 +392,11 @@ def _print_verdicts(
         for e in evidence:
             typer.echo("\n".join(details(e, out)))
         return
-    for (paper, data), own in by_paper(papers, evidence).items():
+    titles = {paper.name: paper.title for paper in papers}
+    for (paper, data), own in by_paper(evidence).items():
         rows = tuple((e.claim.id, e.verdict.outcome, interval(e.verdict.decisive), repeated(e)) for e in own)
         columns = ("claim", "verdict", "effect, 95 %", "seeds")
-        print_grid(Grid(f"{paper.title}, on {data} data: {counted(own)}", columns, rows))
+        print_grid(Grid(f"{titles[paper]}, on {data} data: {counted(own)}", columns, rows))
     notes = [METHOD, "Effect: the contrast that decides. Seeds: 5 x 3 is five seeds of three orders."]
     if any(e.synthetic for e in evidence):
         notes.append(SYNTHETIC)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from holdfast.experiments.planfile import PlanSearch
     from holdfast.experiments.ray import RunResources
     from holdfast.experiments.remote import Remote
+    from holdfast.experiments.request import Request
     from holdfast.experiments.schedule import PlanResult
     from holdfast.experiments.store import Store
     from holdfast.experiments.tune import Trial
@@ -71,6 +72,12 @@ def plan(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only list the runs and what they cost; no data is made.")
     ] = False,
+    power: Annotated[
+        float | None,
+        typer.Option(
+            metavar="D", min=0, help="Only say how many seeds a difference of D needs, from runs in the store."
+        ),
+    ] = None,
     scale: Annotated[
         str | None, typer.Option(metavar="SCALE", help="In place of the plan's: tiny, small, large or paper.")
     ] = None,
@@ -123,6 +130,9 @@ def plan(
     _refuse_unknown(searches)
     remote = Remote(out) if is_remote(out) else None
     store = local_copy(out) if remote else Store(out)
+    if power is not None:
+        _print_power(requests, store, power, as_json)
+        return
     with Console(stderr=True, highlight=False).status(f"planning {len(requests)} runs"):
         found = graph(requests, needs, read=not dry_run)
     if dry_run:
@@ -147,6 +157,26 @@ def plan(
         result = _local(found, store, options, jobs, tries, remote)
     chosen = _choose(searches, found, store, remote)
     _tell(result, store, out, as_json, chosen)
+
+
+def _print_power(requests: Sequence[Request], store: Store, difference: float, as_json: bool) -> None:
+    """Print how many seeds a difference needs, from the runs of the store on the benchmarks of a plan."""
+    from dataclasses import asdict
+
+    from holdfast.cli.screen import print_grid, print_json
+    from holdfast.experiments.config import resolve
+    from holdfast.reports.power import spreads, table
+    from holdfast.reports.runs import load
+
+    kinds = {(c.names["benchmark"], getattr(c.benchmark, "scale", None)) for c in map(resolve, requests)}
+    records = load(store.path).records if store.path.is_dir() else []
+    own = [r for r in records if (r.config["benchmark"]["name"], r.config["benchmark"].get("scale")) in kinds]
+    if not spreads(own):
+        raise UserError(
+            f"{store.path} has no pilot: two algorithms with the same two seeds on a benchmark of this plan and its "
+            "scale; run the plan with --seeds 2 first"
+        )
+    print_json([asdict(each) for each in spreads(own)]) if as_json else print_grid(table(own, difference))
 
 
 def _refuse_unknown(searches: Sequence[PlanSearch]) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from holdfast.errors import UserError
 from holdfast.experiments.store import Record, RunFolder
-from holdfast.reports import charts, overview
+from holdfast.reports import charts, claims, overview
 from holdfast.reports.attached import attached
 from holdfast.reports.beside import caution
 from holdfast.reports.blocks import Block, Cell, Curves, Note, Series, TableBlock, mean_cell
@@ -77,17 +77,18 @@ def write(runs: Runs, out: Path, title: str = "") -> Written:
         raise UserError(f"{out} is a file, and a report is a folder: give another name with --out")
     made = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())
     shared = {"made": made, "version": __version__}
-    pages = {"index.html": _index(runs, title, shared)}
+    tested = claims.pages(runs.path, shared)
+    pages = {"index.html": _index(runs, title, shared, [*tested]), **tested}
     for run in runs:
         pages[f"runs/{page_name(run.id)}"] = _run_page(run, shared)
     pages |= {name: str(asset(name)) for name in ("report.css", "report.js")}
     (out / "runs").mkdir(parents=True, exist_ok=True)
     for name, text in pages.items():
         (out / name).write_text(text, encoding="utf-8")
-    return Written(out / "index.html", len(runs) + 1, sum(len(text.encode()) for text in pages.values()))
+    return Written(out / "index.html", len(runs) + len(tested) + 1, sum(len(text.encode()) for text in pages.values()))
 
 
-def _index(runs: Runs, title: str, shared: Mapping[str, str]) -> str:
+def _index(runs: Runs, title: str, shared: Mapping[str, str], further: Sequence[str] = ()) -> str:
     found = experiments(runs.records)
     families: dict[str, list[Experiment]] = {}
     for each in found:
@@ -99,6 +100,7 @@ def _index(runs: Runs, title: str, shared: Mapping[str, str]) -> str:
         title=title or f"Holdfast: {store}",
         subtitle=_subtitle(runs, store if title else ""),
         store=store,
+        claims=claims.NAME if claims.NAME in further else "",
         parts=parts,
         answers=[(part.title, part.key, part.main.answer.text) for part in parts if part.main],
         problems=_problems(runs),
