@@ -1,6 +1,7 @@
 """`holdfast claims`, as a person uses it: from an empty store to a verdict that repeats to the digit."""
 
 import json
+import statistics
 
 import pytest
 
@@ -143,6 +144,26 @@ def test_a_page_follows_from_its_values(tested, folder):
     damaged = inside("claims", "page", "page.json", "--paper", "mine.toml", "--out", "page.md", cwd=folder)
     assert damaged.returncode == 2
     assert "cannot be trusted" in damaged.stderr
+
+
+def test_the_report_has_a_page_of_verdicts(tested, folder):
+    assert inside("report", "runs", "--out", "report", cwd=folder).returncode == 0
+    page = (folder / "report" / "claims.html").read_text()
+    assert "replay-does-wonders" in page
+    assert "contradicted" in page
+    assert "do not reproduce a paper" in page
+    assert 'href="claims.html"' in (folder / "report" / "index.html").read_text()
+
+
+def test_a_plan_says_how_many_seeds_a_difference_needs(tested, folder):
+    (folder / "plan.toml").write_text('[[experiment]]\nalgorithms = ["er", "finetune"]\nscale = "tiny"\n')
+    found = inside("plan", "plan.toml", "--power", 5, "--json", cwd=folder)
+    (spread,) = [each for each in json.loads(found.stdout) if each["pairs"] == 1]
+    series = next(each for each in tested if each["claim"] == "mine/replay-helps")["values"][0]["seeds"]
+    assert spread["largest"] == pytest.approx(statistics.stdev(series.values()))
+    assert "needs" in inside("plan", "plan.toml", "--power", 5, cwd=folder).stdout
+    empty = inside("plan", "plan.toml", "--power", 5, "--out", "nothing", cwd=folder)
+    assert (empty.returncode, "has no pilot" in empty.stderr) == (2, True)
 
 
 def test_the_plan_knows_what_is_decided_and_how_many_seeds_a_difference_needs(tested, folder):

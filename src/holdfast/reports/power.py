@@ -1,4 +1,4 @@
-"""How many seeds a difference between the rows of an experiment needs, from the spread over the seeds that there are."""
+"""How many seeds a difference between two rows of an experiment needs, from the spread over the seeds so far."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from holdfast import metrics
 from holdfast.experiments.store import Record
 from holdfast.reports.groups import Experiment, experiments
 from holdfast.reports.marks import by_seed
-from holdfast.reports.overview import headline
-from holdfast.reports.tables import Grid
+from holdfast.reports.tables import Grid, headline
 
 COLUMNS = ("experiment", "measure", "pairs", "sd", "needs", "largest sd", "needs")
 
@@ -54,14 +53,21 @@ def _common(first: Mapping[int, float], second: Mapping[int, float]) -> list[flo
 def table(records: Sequence[Record], difference: float) -> Grid:
     """How many seeds a difference needs, in the units of the tables, at 5 % with a power of 80 %."""
     rows = tuple(
-        (each.title, each.measure, str(each.pairs), f"{each.typical:.3g}", _seeds(difference, each.typical))
-        + (f"{each.largest:.3g}", _seeds(difference, each.largest))
+        (
+            each.title,
+            each.measure,
+            str(each.pairs),
+            f"{each.typical:.3g}",
+            _seeds(difference, each.typical),
+            f"{each.largest:.3g}",
+            _seeds(difference, each.largest),
+        )
         for each in spreads(records)
     )
     notes = (
-        f"Needs: the seeds with which a paired t-test at 5 % finds a true difference of {difference:g} with a probability "
-        "of 80 %, for a pair of rows with the typical spread, and for the pair with the largest. Sd: the standard "
-        "deviation of the difference over seeds.",
+        f"Needs: the seeds with which a paired t-test at 5 % finds a true difference of {difference:g} with a "
+        "probability of 80 %, for a pair of rows with the typical spread, and for the pair with the largest. Sd: the "
+        "standard deviation of the difference over seeds.",
     )
     return Grid(f"seeds to find a difference of {difference:g}", COLUMNS, rows, notes)
 
