@@ -75,7 +75,7 @@ def to_json(found: Evidence) -> dict[str, Any]:
 def from_json(value: Any, claims: Mapping[str, PaperClaim], where: str) -> Evidence | None:
     """Evidence from JSON values; None if its claim is gone, or is now about other values.
 
-    A claim from a file of one's own is in the values themselves, and is used if that file is not among the `claims`.
+    The definition of a claim that does not come with the library is among the values, for when `claims` lacks it.
     """
     try:
         claim = claims.get(value["claim"])
