@@ -113,6 +113,7 @@ def as_json_values(table: TableBlock) -> dict[str, Any]:
 FORMATS: dict[str, Callable[[TableBlock], str]] = {"markdown": markdown, "latex": latex, "csv": as_csv}
 """How a table is written to a file; `text` is drawn by the terminal."""
 
+
 def _cell_of_markdown(text: str) -> str:
     return re.sub(r"([\\|*_<>`])", r"\\\1", text).replace("\n", " ")
 

@@ -48,7 +48,9 @@ def tables_of(grid: Grid, width: int) -> list[Table]:
     columns = [[head, *cells] for head, *cells in zip(grid.columns, *rows, strict=True)]
     least = [max(map(_least, column)) for column in columns]
     found = []
-    for number, block in enumerate(in_blocks([each + PADDING for each in least], _naming(rows, least, width), width - 1)):
+    for number, block in enumerate(
+        in_blocks([each + PADDING for each in least], _naming(rows, least, width), width - 1)
+    ):
         table = _empty(grid.title if not number else None)
         room = width - _total(least[each] for each in block[1:]) - PADDING
         for place in block:
