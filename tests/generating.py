@@ -128,3 +128,45 @@ def gpt2(folder: Path) -> Path:
     GPT2LMHeadModel(GPT2Config(**TOKENS, **off, n_positions=64, n_embd=16, n_layer=2, n_head=2)).save_pretrained(folder)
     words(folder)
     return folder
+
+
+CHAT = (
+    "{% for m in messages %}{{ m.role }}: {% for c in m.content %}{% if c.type == 'image' %}<image>"
+    "{% else %} {{ c.text }}{% endif %}{% endfor %}\n{% endfor %}bot: "
+)
+SEES = {"hidden_size": 16, "num_hidden_layers": 3, "num_attention_heads": 2, "intermediate_size": 20}
+SEES |= {"image_size": SIDE, "patch_size": 4}
+LAYERS = {**TEXT, "vocab_size": 304}
+IMAGE_TOKENS = ("<image>", "<fake_token_around_image>", "<global-img>")
+
+
+def llava(folder: Path) -> Path:
+    """A tiny random LLaVA: CLIP's image tower, a projector, and Llama."""
+    from transformers import CLIPVisionConfig, LlamaConfig, LlavaConfig, LlavaForConditionalGeneration
+
+    torch.manual_seed(3)
+    config = LlavaConfig(vision_config=CLIPVisionConfig(**SEES), text_config=LlamaConfig(**LAYERS), image_token_index=3)
+    return _with_images(folder, LlavaForConditionalGeneration(config))
+
+
+def smolvlm(folder: Path) -> Path:
+    """A tiny random SmolVLM, which joins four of the image's vectors into one."""
+    from transformers import SmolVLMConfig, SmolVLMForConditionalGeneration
+
+    torch.manual_seed(3)
+    config = SmolVLMConfig(
+        vision_config=SEES,
+        text_config={**LAYERS, "model_type": "llama"},
+        scale_factor=2,
+        image_token_id=3,
+        pad_token_id=2,
+    )
+    return _with_images(folder, SmolVLMForConditionalGeneration(config))
+
+
+def _with_images(folder: Path, model: object) -> Path:
+    model.save_pretrained(folder)
+    words(folder, *IMAGE_TOKENS, chat_template=CHAT)
+    seen = {"size": {"height": SIDE, "width": SIDE}, "image_mean": [0.5, 0.4, 0.3], "image_std": [0.2, 0.3, 0.4]}
+    (folder / "preprocessor_config.json").write_text(json.dumps(seen))
+    return folder

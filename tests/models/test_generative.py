@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import torch
 from torch.nn import functional
-from transformers import AutoModelForCausalLM
+from transformers import AutoModelForCausalLM, AutoModelForImageTextToText
 
-from generating import PLACE, gpt2, llama
+from generating import PLACE, gpt2, llama, llava, smolvlm
 from holdfast.errors import UserError
 from holdfast.experiments.request import Request
 from holdfast.models.decoding import left_padded
@@ -23,7 +23,9 @@ HEADS = {"text": Head("generate", 304)}
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory):
     base = tmp_path_factory.mktemp("generative")
-    return {"llama": llama(base / "llama"), "gpt2": gpt2(base / "gpt2")}
+    return {"llama": llama(base / "llama"), "gpt2": gpt2(base / "gpt2"), "llava": llava(base / "llava")} | {
+        "smolvlm": smolvlm(base / "smolvlm")
+    }
 
 
 def ready(model, algorithm="finetune", **settings):
@@ -51,22 +53,59 @@ def test_loss_and_logits_are_those_of_transformers(name, folders):
         torch.testing.assert_close(theirs.loss.double(), losses[row], rtol=0, atol=1e-6)
 
 
-@pytest.mark.parametrize("name", ["llama", "gpt2"])
-def test_writes_what_transformers_generates(name, folders):
-    learner, _ = trained(ready(f"hf:{folders[name]}", train__epochs=12, train__learning_rate=1e-2))
+@pytest.mark.parametrize("name", ["llava", "smolvlm"])
+def test_images_count_as_in_transformers(name, folders):
+    """The library's model gets the prompt that our template gives, and pixels that its processor would make."""
+    learner = make_learner(ready(f"hf:{folders[name]}", benchmark__images=True))
+    model = AutoModelForImageTextToText.from_pretrained(folders[name]).double()
+    given = batch(learner)
+    part, (output,) = given.parts[0], learner.outputs(given)
+    losses = learner.losses(given, (output,))
+    mean, deviation = (torch.tensor(each).view(3, 1, 1) for each in ([0.5, 0.4, 0.3], [0.2, 0.3, 0.4]))
+    pixels = ((part.inputs["image"] / 255 - mean) / deviation).double()
+    for row in range(len(losses)):
+        text = part.inputs["text"][row, : part.inputs["text_length"][row]].long()
+        assert (text == 3).sum() == (16 if name == "llava" else 4)
+        answer = part.inputs["answer"][row][part.inputs["answer"][row] >= 0].long()
+        labels = torch.cat([torch.full_like(text, -100), answer])[None]
+        shown = pixels[row : row + 1] if name == "llava" else pixels[row : row + 1, None]
+        theirs = model(input_ids=torch.cat([text, answer])[None], pixel_values=shown, labels=labels)
+        torch.testing.assert_close(theirs.logits[0, len(text) - 1 : -1], output[row, : len(answer)], rtol=0, atol=1e-6)
+        torch.testing.assert_close(theirs.loss.double(), losses[row], rtol=0, atol=1e-6)
+
+
+@pytest.fixture(scope="module")
+def learned(folders):
+    """Models that have learned a little, so that answers differ and some end."""
+    return {
+        name: trained(ready(f"hf:{folders[name]}", **{"train__epochs": 12, "train__learning_rate": 1e-2, **images}))[0]
+        for name, images in {"llama": {}, "gpt2": {}, "llava": {"benchmark__images": True, "train__epochs": 30}}.items()
+    }
+
+
+@pytest.mark.parametrize("name", ["llama", "gpt2", "llava"])
+@pytest.mark.parametrize("beams", [1, 2, 4])
+def test_writes_what_transformers_generates(name, beams, learned):
+    learner = learned[name]
     given = batch(learner, range(16))
     learner.model.eval()
-    model = learner.model.encoder.language.model
-    part = given.parts[0]
+    encoder = learner.model.encoder
+    model = encoder.model if name == "llava" else encoder.language.model
+    inputs = dict(given.parts[0].inputs)
+    shown = {"pixel_values": encoder.pixels(inputs["image"].double() / 255)} if name == "llava" else {}
+    inputs["write"] = torch.tensor([[8, beams]])
+    del inputs["answer"]
     with torch.inference_mode():
-        (ours,) = learner.answers(given)
-        tokens, present = left_padded(part.inputs["text"], part.inputs["text_length"])
-        theirs = model.generate(tokens, attention_mask=present.long(), max_new_tokens=8, do_sample=False)
+        ours = learner.model(inputs, "text").long()
+        tokens, present = left_padded(inputs["text"], inputs["text_length"], 1)
+        options = {"max_new_tokens": 8, "num_beams": beams, "do_sample": False}
+        theirs = model.generate(tokens, attention_mask=present.long(), **options, **shown)
     theirs = theirs[:, tokens.shape[1] :]
     theirs = functional.pad(theirs, (0, 8 - theirs.shape[1]), value=2)
     ended = (theirs == 1).cumsum(1) > 0
-    assert ours.long().tolist() == theirs.masked_fill(ended, -1).tolist()
+    assert ours.tolist() == theirs.masked_fill(ended, -1).tolist()
     assert ended.any(), "some answers end"
+    assert len({tuple(row) for row in ours.tolist()}) > 1, "and not all are the same"
 
 
 def test_the_likeliest_choice_is_that_of_whole_passes(folders):

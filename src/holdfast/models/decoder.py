@@ -53,19 +53,22 @@ class Decoder(Encoder):
 
     def forward(self, inputs: Mapping[str, Tensor]) -> Tensor:
         """The state of each text's last token: (rows, width)."""
-        tokens, present = left_padded(inputs["text"], inputs["text_length"])
+        tokens, present = left_padded(inputs["text"], inputs["text_length"], self.end)
         return self.states(tokens, present, inputs)[:, -1]
 
     def forced(self, inputs: Mapping[str, Tensor], answer: Tensor) -> Tensor:
         """The logits of the tokens of an answer (rows, length, vocabulary), each given those before it."""
-        tokens, present = left_padded(inputs["text"], inputs["text_length"])
+        tokens, present = left_padded(inputs["text"], inputs["text_length"], self.end)
         before = answer[:, :-1].long()
-        tokens, present = torch.cat([tokens, before.clamp(min=0)], 1), torch.cat([present, before >= 0], 1)
+        tokens, present = (
+            torch.cat([tokens, before.where(before >= 0, self.end)], 1),
+            torch.cat([present, before >= 0], 1),
+        )
         return self.continued(tokens, present, answer.shape[1], None, inputs)
 
     def opened(self, inputs: Mapping[str, Tensor], room: int) -> tuple[Tensor, Past]:
         """The logits of the first token of an answer (rows, vocabulary), and what continues from there."""
-        tokens, present = left_padded(inputs["text"], inputs["text_length"])
+        tokens, present = left_padded(inputs["text"], inputs["text_length"], self.end)
         cache = self.cache(len(tokens), tokens.shape[1] + room)
         return self.continued(tokens, present, 1, cache, inputs)[:, -1], Past(self, present, cache)
 

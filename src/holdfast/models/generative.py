@@ -16,11 +16,14 @@ import torch
 from torch import nn
 
 from holdfast.errors import UserError
+from holdfast.models import image_text as images
 from holdfast.models import library, places, weights
 from holdfast.models.adapters import Attachable
 from holdfast.models.causal import LibraryCausal
+from holdfast.models.columns import trial
 from holdfast.models.decoder import Decoder
-from holdfast.models.prefix_lm import PrefixDecoder, check_context
+from holdfast.models.pixels import Pixels, side_of
+from holdfast.models.prefix_decoder import PrefixDecoder, check_context
 from holdfast.types import Inputs
 
 Kind: TypeAlias = Literal["text", "image"]
@@ -53,7 +56,7 @@ def refused(folder: Path, config: Mapping[str, Any]) -> UserError:
 
 def image_text(folder: Path, config: Mapping[str, Any]) -> str:
     """What stands for an image in a prompt; empty for a model of text."""
-    return ""
+    return images.image_text(folder) if kind_of(config) == "image" else ""
 
 
 def decoder(folder: Path, inputs: Inputs, checkpointing: bool = False) -> Decoder:
@@ -62,7 +65,9 @@ def decoder(folder: Path, inputs: Inputs, checkpointing: bool = False) -> Decode
     kind = kind_of(config)
     if kind is None:
         raise refused(folder, config)
-    if kind == "text" and inputs.image is not None:
+    if kind == "image":
+        return _of_images(folder, config, inputs, checkpointing)
+    if inputs.image is not None:
         raise UserError(
             f"{folder} holds a model of text, and this benchmark has images: choose prefix-lm with "
             f"--set model.language={folder}"
@@ -72,14 +77,39 @@ def decoder(folder: Path, inputs: Inputs, checkpointing: bool = False) -> Decode
     return PrefixDecoder(language, inputs.end, places=blocks)
 
 
-def causal(folder: Path, inputs: Inputs, checkpointing: bool = False) -> tuple[LibraryCausal, Sequence[Attachable]]:
-    """The causal language model of a folder, and the places in its layers."""
-    model, _ = library.loaded(folder, "AutoModelForCausalLM")
+def _of_images(folder: Path, config: Mapping[str, Any], inputs: Inputs, checkpointing: bool) -> Decoder:
+    """The model of images and text of a folder."""
+    model, _ = library.loaded(folder, "AutoModelForImageTextToText")
+    _check_tokens(model, folder, inputs)
+    if checkpointing:
+        model.gradient_checkpointing_enable({"use_reentrant": False})
+    layers = places.repeated(model.get_decoder())
+    found = images.ImageTextDecoder(model, layers, Pixels(folder, side_of(folder, config)), inputs.end)
+    check_context(found.context, 0, inputs, "choose a model that reads more")
+    found.eval()
+    columns = trial(Inputs(inputs.image), rows=1)
+    shown = model.config.image_token_id if inputs.image else inputs.end
+    tokens = torch.full((1, images.image_tokens(model.config, folder)), shown)
+    tokens = torch.cat([tokens, torch.full((1, 2), inputs.end)], 1)
+    found.places = nn.ModuleList(
+        attachable(found, layers, lambda: found.continued(tokens, tokens >= 0, 1, None, columns))
+    )
+    return found
+
+
+def _check_tokens(model: Any, folder: Path, inputs: Inputs) -> None:
+    """Raise a UserError if the tokenizer has tokens that the model does not know."""
     rows = model.get_input_embeddings().weight.shape[0]
     if inputs.vocabulary > rows:
         raise UserError(
             f"{folder} knows {rows} tokens, and the tokenizer has {inputs.vocabulary}: give the model its own tokenizer"
         )
+
+
+def causal(folder: Path, inputs: Inputs, checkpointing: bool = False) -> tuple[LibraryCausal, Sequence[Attachable]]:
+    """The causal language model of a folder, and the places in its layers."""
+    model, _ = library.loaded(folder, "AutoModelForCausalLM")
+    _check_tokens(model, folder, inputs)
     layers = places.repeated(model.base_model)
     language = LibraryCausal(model, layers, checkpointing)
     tokens = torch.zeros(2, 3, dtype=torch.long)

@@ -28,18 +28,17 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from holdfast.errors import UserError
-from holdfast.files import refuse_strange
 from holdfast.models import generative, library, places, weights
 from holdfast.models.base import Encoder, Model, Network
 from holdfast.models.heads import HiddenLayerClassifier
 from holdfast.models.module import WrappedEncoder
+from holdfast.models.pixels import Pixels, side_of
 from holdfast.models.transformer import lengths_to_present
 from holdfast.models.vilt import Vilt, tiled
 from holdfast.types import Head, Inputs, Wants
 
 logger = logging.getLogger("holdfast")
 
-SETTING = "model.weights"
 READ = (
     weights.TOKENIZER,
     "tokenizer_config.json",
@@ -114,7 +113,7 @@ class HuggingFace(Model):
             )
         writes = generative.kind_of(config) is not None
         return Wants(
-            side=_side(folder, config),
+            side=side_of(folder, config),
             vocabulary=tokenizer,
             length=_length(folder, config),
             speaks=folder if writes else None,
@@ -127,32 +126,12 @@ class HuggingFace(Model):
         return weights.digest(self._folder(), *READ)
 
     def _folder(self) -> Path:
-        if not self.weights:
-            raise UserError(
-                "a Hugging Face model needs a folder, or a name in the local cache: write hf:FOLDER or hf:NAME"
-            )
-        folder = weights.locate(self.weights, SETTING, download=False)
-        refuse_strange(folder)
-        return folder
+        return library.folder(self.weights)
 
 
 def _tokenizer(folder: Path) -> Path | None:
     """The file of a folder's tokenizer or word pieces, if there is one."""
     return next((folder / name for name in (weights.TOKENIZER, weights.VOCABULARY) if (folder / name).is_file()), None)
-
-
-def _side(folder: Path, config: Mapping[str, Any]) -> int | None:
-    """The side of a model's images; None for a model without images."""
-    own, found = config.get("vision_config") or config, _processor(folder)
-    sizes = [found.get("crop_size"), found.get("size"), own.get("image_size")]
-    if "num_attention_heads" in own and not str(own.get("model_type")).startswith("dino"):
-        sizes.reverse()  # its positions are for images of one size
-    size = next((each for each in sizes if each is not None), None)
-    if isinstance(size, Mapping):
-        size = size.get("height") or size.get("shortest_edge")
-    if isinstance(size, list):
-        size = size[0]
-    return size if isinstance(size, int) else None
 
 
 def _length(folder: Path, config: Mapping[str, Any]) -> int | None:
@@ -166,21 +145,6 @@ def _length(folder: Path, config: Mapping[str, Any]) -> int | None:
     known = [] if positions is None else [positions - OFFSET.get(own.get("model_type", ""), 0)]
     known += [int(most)] if isinstance(most, int | float) and most < 1e6 else []  # 1e30 means that no number was given
     return min(known, default=None)
-
-
-def _processor(folder: Path) -> Mapping[str, Any]:
-    """How images are prepared, according to the folder."""
-    for name in (weights.PROCESSOR, "processor_config.json"):
-        if (folder / name).is_file():
-            found = weights.read_json(folder / name)
-            inner = found.get("image_processor", found)
-            if isinstance(inner, Mapping) and ("image_mean" in inner or "size" in inner):
-                for key in ("image_mean", "image_std"):
-                    value = inner.get(key, [])
-                    if not isinstance(value, list) or not all(isinstance(each, int | float) for each in value):
-                        raise UserError(f"{folder / name}: its {key} is {value!r:.40}, not a list of numbers")
-                return inner
-    return {}
 
 
 def pretrained(folder: Path, inputs: Inputs) -> Pretrained:
@@ -217,22 +181,13 @@ def _encoder_of(model: Any) -> Any:
 class Pretrained(nn.Module, ABC):
     """A model of the library that takes our columns."""
 
-    mean: Tensor
-    scale: Tensor
-
     def __init__(self, model: Any, folder: Path, inputs: Inputs, pools: bool) -> None:
         super().__init__()
         self.model, self.pools, self.config = model, pools, model.config
-        raw, found = weights.read_json(folder / "config.json"), _processor(folder)
+        raw = weights.read_json(folder / "config.json")
         self.pad = next((each for each in (self._of_text("pad_token_id"),) if each is not None), 0)
-        self.side = None if "pixel_mask" in inspect.signature(model.forward).parameters else _side(folder, raw)
-        """The side to which images are resized; None to leave them as they are, since their padding is masked."""
-        factor = 255 * found.get("rescale_factor", 1 / 255) if found.get("do_rescale", True) else 255.0
-        plain = not found.get("do_normalize", True)
-        mean = torch.tensor([0.0] * 3 if plain else found.get("image_mean", [0.5] * 3))
-        deviation = torch.tensor([1.0] * 3 if plain else found.get("image_std", [0.5] * 3))
-        self.register_buffer("mean", (mean / factor).view(-1, 1, 1), persistent=False)
-        self.register_buffer("scale", (factor / deviation).view(-1, 1, 1), persistent=False)
+        masked = "pixel_mask" in inspect.signature(model.forward).parameters  # images stay as they are then
+        self.seen = Pixels(folder, None if masked else side_of(folder, raw))
         pieces = self._of_text("vocab_size")
         if inputs.text and pieces is not None and not isinstance(self, ImageModule):
             if inputs.vocabulary > pieces:
@@ -251,13 +206,6 @@ class Pretrained(nn.Module, ABC):
     def _of_text(self, name: str) -> Any:
         """An entry of the text model's configuration."""
         return getattr(getattr(self.config, "text_config", self.config), name, None)
-
-    def seen(self, image: Tensor) -> Tensor:
-        """Resize and normalise pixels in [0, 1] as the processor does."""
-        image = image.expand(-1, len(self.mean), -1, -1)
-        if self.side is not None and image.shape[-2:] != (self.side, self.side):
-            image = functional.interpolate(image, (self.side, self.side), mode="bicubic", antialias=True).clamp(0, 1)
-        return (image - self.mean) * self.scale
 
     def read(self, text: Tensor, text_length: Tensor, token_type_ids: Tensor | None = None) -> dict[str, Tensor]:
         """Word pieces as the model takes them, the mask of padding, and the segments if it knows them."""

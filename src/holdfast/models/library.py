@@ -14,6 +14,7 @@ from holdfast.errors import UserError, missing_extra
 from holdfast.files import refuse_strange
 from holdfast.models import weights
 
+SETTING = "model.weights"
 SAFELY: Mapping[str, Any] = {"local_files_only": True, "trust_remote_code": False}
 """How the library reads a folder: it downloads nothing, and does not ask whether to execute code that lies there."""
 
@@ -25,6 +26,15 @@ def found() -> Any:
     except ImportError:
         raise missing_extra("hf: needs the library transformers", "hf") from None
     return transformers
+
+
+def folder(name: str) -> Path:
+    """The folder of a model: a local one, or one of the local cache."""
+    if not name:
+        raise UserError("a Hugging Face model needs a folder, or a name in the local cache: write hf:FOLDER or hf:NAME")
+    place = weights.locate(name.removeprefix("hf:"), SETTING, download=False)
+    refuse_strange(place)
+    return place
 
 
 def loaded(folder: Path, kind: str, optional: str = "") -> tuple[Any, list[str]]:

@@ -6,94 +6,19 @@ come from folders in Hugging Face's format.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar
 
 import torch
-from torch import Tensor, nn
 
 from holdfast.errors import UserError
-from holdfast.models.adapters import Attachable
+from holdfast.models import generative, library
 from holdfast.models.base import Encoder, Model
-from holdfast.models.causal import Causal, CausalBlocks
-from holdfast.models.decoder import Cache, Decoder
+from holdfast.models.causal import CausalBlocks
+from holdfast.models.huggingface import HuggingFace
+from holdfast.models.prefix_decoder import PrefixDecoder, check_context
 from holdfast.models.vit import Vit
 from holdfast.types import Between, Inputs, Wants
-
-
-class PrefixDecoder(Decoder):
-    """A causal language model, with an image tower and a projector before it if there are images."""
-
-    def __init__(
-        self,
-        language: Causal,
-        end: int,
-        tower: Encoder | None = None,
-        cells: int = 0,
-        places: Sequence[Attachable] | None = None,
-    ) -> None:
-        super().__init__()
-        self.language, self.tower, self.cells, self.end = language, tower, cells, end
-        self.width = language.width
-        self.projector: nn.Module | None = None
-        if tower is not None:
-            self.projector = nn.Sequential(
-                nn.Linear(tower.width, self.width), nn.GELU(), nn.Linear(self.width, self.width)
-            )
-        self.places = None if places is None else nn.ModuleList(places)
-
-    def stem(self) -> Sequence[nn.Module]:
-        """What turns tokens and images into vectors."""
-        image = [] if self.tower is None else [self.tower]
-        return [*image, *([] if self.projector is None else [self.projector]), *self.language.stem()]
-
-    def layers(self) -> Sequence[nn.Module]:
-        """Those of the language model."""
-        return self.language.layers()
-
-    def towers(self) -> Sequence[nn.Module]:
-        """The image tower."""
-        return [] if self.tower is None else [self.tower]
-
-    def blocks(self) -> Sequence[Attachable]:
-        """The places in the language model."""
-        found = self.language.layers() if self.places is None else self.places
-        return [each for each in found if isinstance(each, Attachable)]
-
-    def grid(self, images: Tensor) -> Tensor:
-        """The image tower's."""
-        return super().grid(images) if self.tower is None else self.tower.grid(images)
-
-    def word_embedding(self) -> nn.Embedding:
-        """The table of tokens."""
-        return self.language.embedding()
-
-    def cache(self, rows: int, length: int) -> Cache:
-        """One with room for the prefix."""
-        return self.language.cache(rows, self.cells + length)
-
-    def states(self, tokens: Tensor, present: Tensor, inputs: Mapping[str, Tensor]) -> Tensor:
-        """The last states of the prompt, after those of the prefix."""
-        return self.language.states(self._vectors(tokens, inputs), self._seen(present))
-
-    def continued(
-        self, tokens: Tensor, present: Tensor, keep: int, cache: Cache | None, inputs: Mapping[str, Tensor] | None
-    ) -> Tensor:
-        """The logits of the language model."""
-        return self.language.read(self._vectors(tokens, inputs), self._seen(present), keep, cache)
-
-    def _vectors(self, tokens: Tensor, inputs: Mapping[str, Tensor] | None) -> Tensor:
-        x: Tensor = self.language.embedding()(tokens)
-        if inputs is None or self.tower is None or self.projector is None:
-            return x
-        prefix = self.projector(self.tower.grid(inputs["image"]).flatten(2).transpose(1, 2))
-        return torch.cat([prefix.to(x.dtype), x], 1)
-
-    def _seen(self, present: Tensor) -> Tensor:
-        if not self.cells:
-            return present
-        return torch.cat([present.new_ones(len(present), self.cells), present], 1)
 
 
 @dataclass(frozen=True)
@@ -101,6 +26,8 @@ class PrefixLm(Model):
     """A causal language model, 12 x 768, after a prefix of image features if there are images."""
 
     version: ClassVar[int] = 1
+    places: ClassVar[frozenset[str]] = frozenset({"language", "tower"})
+    _cells: ClassVar[int] = 14
 
     width: Annotated[int, Between(1)] = 768
     """The width of the hidden states."""
@@ -120,6 +47,14 @@ class PrefixLm(Model):
     """The dropout in every part."""
     checkpointing: bool = False
     """Whether the activations within each block are computed again in the backward pass, to save memory."""
+    language: str = ""
+    """The folder of a causal language model in Hugging Face's format, in place of ours, or its name in the local
+    cache."""
+    template: str = ""
+    """How a prompt is written for such a model, with {} for its text; empty: by its chat template, or the text alone
+    on a line."""
+    tower: str = ""
+    """The folder of an image encoder in Hugging Face's format, in place of ours, or its name in the local cache."""
 
     def encoder(self, inputs: Inputs) -> Encoder:
         """A language model for these texts.
@@ -132,6 +67,11 @@ class PrefixLm(Model):
         if self.width % self.heads:
             raise UserError(f"model.width is {self.width}, which is not a multiple of model.heads, {self.heads}")
         tower, cells = self._tower(inputs)
+        if self.language:
+            with torch.random.fork_rng(devices=[]):
+                language, blocks = generative.causal(library.folder(self.language), inputs, self.checkpointing)
+            check_context(language.context, cells, inputs, "choose a language model that reads more")
+            return PrefixDecoder(language, inputs.end, tower, cells, blocks)
         check_context(self.context, cells, inputs, "set model.context higher")
         sizes = (self.context, self.width, self.depth, self.heads, self.hidden, self.dropout, self.checkpointing)
         return PrefixDecoder(CausalBlocks(inputs.vocabulary, *sizes), inputs.end, tower, cells)
@@ -140,6 +80,10 @@ class PrefixLm(Model):
         """The image tower, and the length of its prefix."""
         if inputs.image is None:
             return None, 0
+        if self.tower:
+            found = HuggingFace(self.tower).encoder(Inputs(inputs.image))
+            with torch.no_grad():
+                return found, found.grid(torch.zeros(1, *inputs.image)).flatten(2).shape[-1]
         head = self.width // self.heads
         sizes = (self.patch, self.width, self.tower_depth, self.heads, head, self.hidden, self.dropout)
         tower = Vit(*sizes).encoder(inputs)
@@ -147,26 +91,24 @@ class PrefixLm(Model):
         return tower, (height // self.patch) * (width // self.patch)
 
     def wants(self) -> Wants:
-        """Images of 14x14 patches."""
-        return Wants(side=14 * self.patch)
+        """Images of 14x14 patches, or of the image encoder's size, and the language model's tokens."""
+        side = HuggingFace(self.tower).wants().side if self.tower else None
+        spoken = Wants(side=side or self._cells * self.patch)
+        if not self.language:
+            return spoken
+        own = HuggingFace(self.language, template=self.template).wants()
+        return replace(spoken, length=own.length, speaks=own.speaks, template=own.template)
 
-
-def check_context(context: int | None, cells: int, inputs: Inputs, advice: str) -> None:
-    """Raise a UserError if prompt and answer do not fit into a model's context."""
-    needed = cells + inputs.text + inputs.answer
-    if context is not None and needed > context:
-        parts = (
-            f"{cells} of the image, " * bool(cells) + f"{inputs.text} of the prompt and {inputs.answer} of the answer"
-        )
-        raise UserError(
-            f"the model reads {context} tokens, and a sequence needs {needed}: {parts}. Set a shorter "
-            f"benchmark.length or benchmark.longest, or {advice}"
-        )
+    def source(self) -> str:
+        """A hash of the weights that it starts from."""
+        return " ".join(HuggingFace(each).source() for each in (self.language, self.tower) if each)
 
 
 @dataclass(frozen=True)
 class TinyPrefixLm(PrefixLm):
-    """A causal language model, 3 x 64, for two CPU cores."""
+    """A causal language model, 3 x 64, for two CPU cores; images have 4x4 patches."""
+
+    _cells: ClassVar[int] = 4
 
     width: Annotated[int, Between(1)] = 64
     depth: Annotated[int, Between(1)] = 3
@@ -176,7 +118,3 @@ class TinyPrefixLm(PrefixLm):
     patch: Annotated[int, Between(1)] = 8
     tower_depth: Annotated[int, Between(1)] = 2
     dropout: Annotated[float, Between(0, 1)] = 0.0
-
-    def wants(self) -> Wants:
-        """Images of 4x4 patches."""
-        return Wants(side=4 * self.patch)

@@ -68,15 +68,24 @@ class Prefix(nn.Module):
         return found if len(found) == rows else found.repeat_interleave(rows // len(found), 0)
 
     def before(self, key: Tensor, value: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor, Tensor | None]:
-        """Keys and values (rows, heads, length, width), and the mask of attention, with the prefix before them."""
+        """Keys and values (rows, heads, length, width), and the mask of attention, with the prefix before them.
+
+        Heads that share keys (grouped queries) share those of the prefix.
+        """
         more = [
-            (found if x.ndim == 3 else found.unflatten(-1, (x.shape[1], -1)).transpose(1, 2)).to(x)
+            (found if x.ndim == 3 else _in_heads(found, x)).to(x)
             for found, x in zip(self(len(key)), (key, value), strict=True)
         ]
         if mask is not None:
             mask = mask.expand(*mask.shape[:-1], key.shape[-2])
             mask = functional.pad(mask, (more[0].shape[-2], 0), value=float(mask.dtype == torch.bool))
         return torch.cat([more[0], key], -2), torch.cat([more[1], value], -2), mask
+
+
+def _in_heads(found: Tensor, like: Tensor) -> Tensor:
+    """Vectors (rows, length, all heads' widths) as (rows, heads, length, width)."""
+    heads = found.view(*found.shape[:2], -1, like.shape[-1]).transpose(1, 2)
+    return heads if heads.shape[1] == like.shape[1] else heads.repeat_interleave(like.shape[1] // heads.shape[1], 1)
 
 
 Active: TypeAlias = Callable[[], Any]

@@ -1,0 +1,102 @@
+"""A causal language model as a decoder, which reads an image as a prefix of vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import torch
+from torch import Tensor, nn
+
+from holdfast.errors import UserError
+from holdfast.models.adapters import Attachable
+from holdfast.models.base import Encoder
+from holdfast.models.causal import Causal
+from holdfast.models.decoder import Cache, Decoder
+from holdfast.types import Inputs
+
+
+class PrefixDecoder(Decoder):
+    """A causal language model, with an image tower and a projector before it if there are images."""
+
+    def __init__(
+        self,
+        language: Causal,
+        end: int,
+        tower: Encoder | None = None,
+        cells: int = 0,
+        places: Sequence[Attachable] | None = None,
+    ) -> None:
+        super().__init__()
+        self.language, self.tower, self.cells, self.end = language, tower, cells, end
+        self.width = language.width
+        self.projector: nn.Module | None = None
+        if tower is not None:
+            self.projector = nn.Sequential(
+                nn.Linear(tower.width, self.width), nn.GELU(), nn.Linear(self.width, self.width)
+            )
+        self.places = None if places is None else nn.ModuleList(places)
+
+    def stem(self) -> Sequence[nn.Module]:
+        """What turns tokens and images into vectors."""
+        image = [] if self.tower is None else [self.tower]
+        return [*image, *([] if self.projector is None else [self.projector]), *self.language.stem()]
+
+    def layers(self) -> Sequence[nn.Module]:
+        """Those of the language model."""
+        return self.language.layers()
+
+    def towers(self) -> Sequence[nn.Module]:
+        """The image tower."""
+        return [] if self.tower is None else [self.tower]
+
+    def blocks(self) -> Sequence[Attachable]:
+        """The places in the language model."""
+        found = self.language.layers() if self.places is None else self.places
+        return [each for each in found if isinstance(each, Attachable)]
+
+    def grid(self, images: Tensor) -> Tensor:
+        """The image tower's."""
+        return super().grid(images) if self.tower is None else self.tower.grid(images)
+
+    def word_embedding(self) -> nn.Embedding:
+        """The table of tokens."""
+        return self.language.embedding()
+
+    def cache(self, rows: int, length: int) -> Cache:
+        """One with room for the prefix."""
+        return self.language.cache(rows, self.cells + length)
+
+    def states(self, tokens: Tensor, present: Tensor, inputs: Mapping[str, Tensor]) -> Tensor:
+        """The last states of the prompt, after those of the prefix."""
+        return self.language.states(self._vectors(tokens, inputs), self._seen(present))
+
+    def continued(
+        self, tokens: Tensor, present: Tensor, keep: int, cache: Cache | None, inputs: Mapping[str, Tensor] | None
+    ) -> Tensor:
+        """The logits of the language model."""
+        return self.language.read(self._vectors(tokens, inputs), self._seen(present), keep, cache)
+
+    def _vectors(self, tokens: Tensor, inputs: Mapping[str, Tensor] | None) -> Tensor:
+        x: Tensor = self.language.embedding()(tokens)
+        if inputs is None or self.tower is None or self.projector is None:
+            return x
+        prefix = self.projector(self.tower.grid(inputs["image"]).flatten(2).transpose(1, 2))
+        return torch.cat([prefix.to(x.dtype), x], 1)
+
+    def _seen(self, present: Tensor) -> Tensor:
+        if not self.cells:
+            return present
+        return torch.cat([present.new_ones(len(present), self.cells), present], 1)
+
+
+def check_context(context: int | None, cells: int, inputs: Inputs, advice: str) -> None:
+    """Raise a UserError if prompt and answer do not fit into a model's context."""
+    needed = cells + inputs.text + inputs.answer
+    if context is not None and needed > context:
+        parts = (
+            f"{cells} of the image, " * bool(cells) + f"{inputs.text} of the prompt and {inputs.answer} of the answer"
+        )
+        raise UserError(
+            f"the model reads {context} tokens, and a sequence needs {needed}: {parts}. Set a shorter "
+            f"benchmark.length or benchmark.longest, or {advice}"
+        )
