@@ -12,9 +12,12 @@ import torch
 from tokenizers import Tokenizer as Backend
 from tokenizers import decoders, models, pre_tokenizers, trainers
 
+from holdfast import registry
 from holdfast.benchmarks.base import Benchmark, Setup
 from holdfast.benchmarks.writing import Exchange, language_for, write
 from holdfast.data.table import Data, Table
+from holdfast.experiments.request import Request
+from holdfast.settings import fields
 from holdfast.tasks import Generate
 from holdfast.types import EvaluationSet, Protocol, Stage, Stream, Training, Wants
 
@@ -26,6 +29,8 @@ FACTS = {
     for name, pairs in {"opposites": OPPOSITES, "sounds": SOUNDS}.items()
 }
 SIDE = 16
+SMALL = {"ewc.samples": 3, "mas.samples": 3, "l2p.pool": 4, "coda-prompt.pool": 4, "replay.capacity": 6}
+SMALL |= {"agem.capacity": 6, "gem.capacity": 6, "mir.capacity": 8, "derpp.capacity": 6}
 
 
 @dataclass(frozen=True)
@@ -77,6 +82,18 @@ class Facts(Benchmark):
             Protocol(sets),
             book.inputs((3, side, side) if self.images else None),
         )
+
+
+def request(algorithm: str, folder: Path, **settings: object) -> Request:
+    """A run of a model with pictures, of six steps."""
+    kinds = [registry.ALGORITHMS[name].load() for name in algorithm.split("+") if name in registry.ALGORITHMS]
+    known = {
+        f"{name}.{field}" for name, kind in zip(algorithm.split("+"), kinds, strict=False) for field in fields(kind)
+    }
+    small = {"benchmark.images": True, "train.epochs": 1, "train.learning_rate": 1e-2}
+    small |= {name: value for name, value in SMALL.items() if name in known}
+    small |= {name.replace("__", "."): value for name, value in settings.items()}
+    return Request(PLACE, algorithm, f"hf:{folder}", precision="float64", settings=small)
 
 
 def words(folder: Path, *special: str, **config: object) -> None:

@@ -2,7 +2,9 @@
 
 import pytest
 import torch
+from transformers import ViTConfig, ViTModel
 
+from generating import llama
 from holdfast.errors import UserError
 from holdfast.models.decoder import Decoder
 from holdfast.models.prefix_lm import PrefixLm, TinyPrefixLm
@@ -87,3 +89,27 @@ def test_reports_what_does_not_fit():
 def test_prefers_images_of_its_patches():
     assert PrefixLm(**SMALL).wants().side == 112
     assert TinyPrefixLm(patch=4).wants().side == 16
+
+
+def test_joins_an_image_encoder_and_a_language_model_of_hugging_face(tmp_path):
+    """The prefix comes from the encoder's map, and what follows is the language model's own."""
+    language = llama(tmp_path / "llama")
+    torch.manual_seed(1)
+    sizes = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 8}
+    ViTModel(ViTConfig(**sizes, image_size=16, patch_size=8)).save_pretrained(tmp_path / "vit")
+    recipe = PrefixLm(language=f"hf:{language}", tower=str(tmp_path / "vit"), template="Q: {} A: ")
+    wants = recipe.wants()
+    assert (wants.side, wants.speaks, wants.template, wants.image_text) == (16, language, "Q: {} A: ", "")
+    assert len(recipe.source().split()) == 2
+    inputs = Inputs((3, 16, 16), text=6, vocabulary=304, answer=4, end=1)
+    model = recipe.build(inputs, {"text": Head("generate", 304)}).double()
+    given = columns(inputs)
+    output = model(given, "text")
+    encoder = model.encoder
+    prefix = encoder.projector(encoder.tower.grid(given["image"]).flatten(2).transpose(1, 2))
+    tokens = torch.cat([given["text"][0], given["answer"][0, :3]])
+    x = torch.cat([prefix[0], encoder.language.embedding()(tokens)])
+    theirs = encoder.language.model(inputs_embeds=x[None]).logits[0, -4:]
+    torch.testing.assert_close(output[0], theirs, rtol=0, atol=1e-9)
+    assert len(encoder.blocks()) == 2
+    assert encoder.towers() == [encoder.tower]

@@ -22,7 +22,7 @@ from holdfast.models.adapters import Attachable
 from holdfast.models.causal import LibraryCausal
 from holdfast.models.columns import trial
 from holdfast.models.decoder import Decoder
-from holdfast.models.pixels import Pixels, side_of
+from holdfast.models.pixels import PreparedPixels, side_of
 from holdfast.models.prefix_decoder import PrefixDecoder, check_context
 from holdfast.types import Inputs
 
@@ -84,7 +84,7 @@ def _of_images(folder: Path, config: Mapping[str, Any], inputs: Inputs, checkpoi
     if checkpointing:
         model.gradient_checkpointing_enable({"use_reentrant": False})
     layers = places.repeated(model.get_decoder())
-    found = images.ImageTextDecoder(model, layers, Pixels(folder, side_of(folder, config)), inputs.end)
+    found = images.ImageTextDecoder(model, layers, PreparedPixels(folder, side_of(folder, config)), inputs.end)
     check_context(found.context, 0, inputs, "choose a model that reads more")
     found.eval()
     columns = trial(Inputs(inputs.image), rows=1)

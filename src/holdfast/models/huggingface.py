@@ -32,7 +32,7 @@ from holdfast.models import generative, library, places, weights
 from holdfast.models.base import Encoder, Model, Network
 from holdfast.models.heads import HiddenLayerClassifier
 from holdfast.models.module import WrappedEncoder
-from holdfast.models.pixels import Pixels, side_of
+from holdfast.models.pixels import PreparedPixels, side_of
 from holdfast.models.transformer import lengths_to_present
 from holdfast.models.vilt import Vilt, tiled
 from holdfast.types import Head, Inputs, Wants
@@ -187,7 +187,7 @@ class Pretrained(nn.Module, ABC):
         raw = weights.read_json(folder / "config.json")
         self.pad = next((each for each in (self._of_text("pad_token_id"),) if each is not None), 0)
         masked = "pixel_mask" in inspect.signature(model.forward).parameters  # images stay as they are then
-        self.seen = Pixels(folder, None if masked else side_of(folder, raw))
+        self.seen = PreparedPixels(folder, None if masked else side_of(folder, raw))
         pieces = self._of_text("vocab_size")
         if inputs.text and pieces is not None and not isinstance(self, ImageModule):
             if inputs.vocabulary > pieces:

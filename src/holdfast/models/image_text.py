@@ -13,7 +13,7 @@ from holdfast.models import library
 from holdfast.models.adapters import Attachable
 from holdfast.models.causal import context_of, given, library_cache
 from holdfast.models.decoder import Cache, Decoder
-from holdfast.models.pixels import Pixels
+from holdfast.models.pixels import PreparedPixels
 
 IMAGE = "<image>"
 AROUND, WHOLE = "<fake_token_around_image>", "<global-img>"
@@ -50,7 +50,7 @@ def image_text(folder: Path) -> str:
 class ImageTextDecoder(Decoder):
     """A model of images and text of `transformers`; each prompt has one image."""
 
-    def __init__(self, model: Any, layers: Sequence[nn.Module], pixels: Pixels, end: int) -> None:
+    def __init__(self, model: Any, layers: Sequence[nn.Module], pixels: PreparedPixels, end: int) -> None:
         super().__init__()
         self.model, self.pixels, self.end = model, pixels, end
         self.several = model.config.model_type != "llava"

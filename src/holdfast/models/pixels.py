@@ -14,7 +14,7 @@ from holdfast.errors import UserError
 from holdfast.models import weights
 
 
-class Pixels(nn.Module):
+class PreparedPixels(nn.Module):
     """Images of bytes as a model of the library takes them."""
 
     mean: Tensor
