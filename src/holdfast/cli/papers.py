@@ -14,6 +14,7 @@ from holdfast.cli.options import Json
 from holdfast.errors import UserError
 
 if TYPE_CHECKING:
+    from holdfast.papers.across import Quotation
     from holdfast.papers.matrix import PrintedCheck
 
 Paper = Annotated[
@@ -34,12 +35,19 @@ def register(app: typer.Typer) -> None:
 def audit(
     paper: Paper = None,
     every: Annotated[bool, typer.Option("--all", help="Also list the consistent cells.")] = False,
+    across: Annotated[
+        bool,
+        typer.Option("--across", help="List where papers print different values for one method, data and protocol."),
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """List cells that do not follow from the others.
 
     Recomputes every derived cell of the papers' tables, and lists those that are inconsistent with the printed scores.
     """
+    if across:
+        _across(paper, as_json)
+        return
     from holdfast.cli.screen import print_grid, print_json
     from holdfast.papers.audit import RULES, summary
     from holdfast.papers.audit import audit as checks_of
@@ -85,6 +93,42 @@ def audit(
             notes,
         )
     )
+
+
+def _across(paper: str | None, as_json: bool) -> None:
+    """Different values of one quantity in two papers, and rows that one paper prints for two sets of data."""
+    from holdfast.cli.screen import print_grid, print_json
+    from holdfast.papers import tables
+    from holdfast.papers.across import copies, disagreements
+    from holdfast.reports.tables import Grid
+
+    wanted = {table.paper for table in tables(paper)}
+    found = [each for each in disagreements() if {value.paper for value in each.values} & wanted]
+    copied = [each for each in copies() if each.paper in wanted]
+    if as_json:
+        print_json({"different": [asdict(each) for each in found], "copied": [asdict(each) for each in copied]})
+        return
+    rows = []
+    for each in found:
+        heads = [", ".join(map(str, each.keys)), each.column.replace("_", " ")]
+        for number, value in enumerate(each.values):
+            rows.append((*(("", "") if number else heads), *_quoted(value)))
+    notes = (f"{len(found)} quantities. Rounding is allowed for; a protocol includes the pre-training and the buffer.",)
+    print_grid(
+        Grid("values that differ between papers", ("of", "what", "value", "paper and table"), tuple(rows), notes)
+    )
+    alike = []
+    for copy in copied:
+        places = (f"{data} (table {number})" for data, number in zip(copy.data, copy.tables, strict=True))
+        alike.append((copy.paper, str(copy.method), *places, ", ".join(f"{value:g}" for value in copy.values)))
+    if alike:
+        columns = ("paper", "method", "data", "other data", "the same numbers")
+        print_grid(Grid("rows that a paper prints for different data", columns, tuple(alike)))
+
+
+def _quoted(value: Quotation) -> tuple[str, str]:
+    number = f"{value.value:g}" if value.decimals is None else f"{value.value:.{value.decimals}f}"
+    return number, f"{value.paper} {value.table}" + (f", {value.said}" if value.said else "")
 
 
 def audit_matrix(

@@ -14,7 +14,8 @@ from holdfast.errors import UserError, nearest
 Cell = str | float | int | None
 Kind = Literal["key", "value", "text"]
 
-PAPERS = ("climb", "climb-v1", "viscoll", "clvqa", "cfst", "zscl", "o-lora")
+PAPERS: tuple[str, ...] = ("climb", "climb-v1", "viscoll", "clvqa", "cfst", "zscl", "o-lora")
+PAPERS += ("l2p", "l2p-pytorch", "esn", "nsp2", "vq-prompt", "mcitlib")
 ALIASES = {"greco": "clvqa"}
 
 
@@ -129,7 +130,8 @@ def papers() -> tuple[str, ...]:
     """The papers whose tables are included.
 
     >>> papers()
-    ('climb', 'climb-v1', 'viscoll', 'clvqa', 'cfst', 'zscl', 'o-lora')
+    ('climb', 'climb-v1', 'viscoll', 'clvqa', 'cfst', 'zscl', 'o-lora', 'l2p', 'l2p-pytorch',
+     'esn', 'nsp2', 'vq-prompt', 'mcitlib')
     """
     return PAPERS
 

@@ -24,6 +24,8 @@ RULES = {
     "row-total": "the number of questions of one type, as in most tables of the paper: all use the same test set",
     "mean-per-task": "the instances of all splits together / tasks; the paper does not say which splits it means",
     "released-length": "the mean number of masked words in the released validation and test phrases",
+    "difference": "the upper bound of a network minus the accuracy of a method",
+    "backward-transfer": "the mean after the last task minus the mean after each, times tasks / (tasks - 1)",
     "repeated": "the same quantity in an earlier table",
 }
 _RELEASED_LENGTHS = {"coco-shift": (2.492, 2.500), "flickr-shift": (2.373, 2.385)}
@@ -259,6 +261,110 @@ def _mean(*values: float) -> float:
     return sum(values) / len(values)
 
 
+def l2p(library: Library) -> Iterator[Check]:
+    """The distances from the upper bound in L2P, and the results that it prints twice.
+
+    >>> from holdfast.papers import tables
+    >>> checks = list(l2p({each.number: each for each in tables("l2p")}))
+    >>> len(checks), [check.keys for check in checks if not check.consistent]
+    (10, [])
+    """
+    table = library["2"]
+    for row in _having(table, "diff"):
+        (best,) = table.select(method="upper-bound", backbone=row["backbone"])
+        inputs = _cell(table, best, "accuracy"), _cell(table, row, "accuracy")
+        yield _derived(table, row, "diff", "difference", _minus, *inputs)
+    first = library["1"]
+    for row in table.select(backbone="vit-b/16"):
+        for column in ("accuracy", "accuracy_deviation"):
+            if row[column] is not None:
+                yield _repeated(table, row, column, first, method=row["method"], data="cifar100")
+    for row in library["4"].select(method="upper-bound"):
+        yield _repeated(library["4"], row, "accuracy", first, method="upper-bound", data="cifar100")
+    for row in library["4"].select(method="gdumb"):  # it learns from the buffer alone, whatever the stream
+        again: dict[str, Cell] = {"method": "gdumb", "data": "cifar100"}
+        again["protocol"] = "10 tasks, 50 kept of each class, ImageNet-21k"
+        yield _repeated(library["4"], row, "accuracy", first, **again)
+    yield from _not_ablated(library["5"], first, method="l2p", data="5-datasets")
+
+
+def esn(library: Library) -> Iterator[Check]:
+    """The results that ESN prints twice.
+
+    >>> from holdfast.papers import tables
+    >>> [check.consistent for check in esn({each.number: each for each in tables("esn")})]
+    [True, True]
+    """
+    yield from _not_ablated(library["5"], library["1"], method="esn")
+
+
+def _not_ablated(table: PublishedTable, first: PublishedTable, **keys: Cell) -> Iterator[Check]:
+    for row in table.select(ablated="none"):
+        for column in ("accuracy", "forgetting"):
+            yield _repeated(table, row, column, first, **keys)
+
+
+def nsp2(library: Library) -> Iterator[Check]:
+    """The results that NSP2 prints twice: those with all of its components.
+
+    >>> from holdfast.papers import tables
+    >>> checks = list(nsp2({each.number: each for each in tables("nsp2")}))
+    >>> len(checks), all(check.consistent for check in checks)
+    (8, True)
+    """
+    table = library["3"]
+    for row in table.select(components="B1 B2 LN"):
+        for column in ("accuracy", "forgetting"):
+            keys = {name: row[name] for name in ("data", "protocol")}
+            yield _repeated(table, row, column, library["2"], method="vpt-nsp2", **keys)
+
+
+def vq_prompt(library: Library) -> Iterator[Check]:
+    """The results that VQ-Prompt prints twice: in the tables, and beside its Figure 3.
+
+    >>> from holdfast.papers import tables
+    >>> checks = list(vq_prompt({each.number: each for each in tables("vq-prompt")}))
+    >>> [(check.table, check.keys[0][1], check.printed, check.mid) for check in checks if not check.consistent]
+    [('fig3', 'vq-prompt-s', 78.05, 78.0), ('fig3', 'vq-prompt', 78.83, 78.71)]
+    """
+    for number, first in (("5", library["1"]), ("fig3", library["5"])):
+        table = library[number]
+        there = {row["method"] for row in first}
+        for row in table:
+            if row["method"] in there:
+                for column in (each.name for each in table.columns if each.kind == "value"):
+                    yield _repeated(table, row, column, first, **{name: row[name] for name in table.keys})
+
+
+def mcitlib(library: Library) -> Iterator[Check]:
+    """The means over tasks of UCIT, and the backward transfer that follows from them.
+
+    >>> from holdfast.papers import tables
+    >>> checks = list(mcitlib({each.number: each for each in tables("mcitlib")}))
+    >>> [(check.column, check.consistent) for check in checks]
+    [('mft', True), ('mfn', True), ('bwt', True)]
+    """
+    table = library["3a"]
+    tasks = [column.name for column in table.columns if column.kind == "value"][:-4]
+    for row in table:
+        scores = [_cell(table, row, name) for name in tasks]
+        # one model for each task has no last stage: its scores are those of each task once it is learned
+        yield _derived(table, row, "mft" if row["mfn"] is None else "mfn", "mean", _mean, *scores)
+        if row["bwt"] is not None:
+            inputs = (_cell(table, row, "mfn"), _cell(table, row, "mft"))
+            yield _derived(
+                table, row, "bwt", "backward-transfer", lambda a, b: (a - b) * len(tasks) / (len(tasks) - 1), *inputs
+            )
+
+
+def _minus(best: float, other: float) -> float:
+    return best - other
+
+
+def _nothing(library: Library) -> Iterator[Check]:
+    return iter(())
+
+
 BY_PAPER: Mapping[str, Callable[[Library], Iterable[Check]]] = {
     "climb": climb,
     "climb-v1": climb,
@@ -267,6 +373,12 @@ BY_PAPER: Mapping[str, Callable[[Library], Iterable[Check]]] = {
     "cfst": cfst,
     "zscl": zscl,
     "o-lora": o_lora,
+    "l2p": l2p,
+    "l2p-pytorch": _nothing,
+    "esn": esn,
+    "nsp2": nsp2,
+    "vq-prompt": vq_prompt,
+    "mcitlib": mcitlib,
 }
 
 

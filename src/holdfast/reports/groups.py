@@ -130,7 +130,7 @@ def distinct(titles: Sequence[str], settings: Sequence[Mapping[str, Any]], names
         if len({_text([each.get(name) for name in chosen]) for each in flat}) == len(flat):
             differing = chosen  # the versions of parts follow from these
         for place, each in zip(places, flat, strict=True):
-            told = ", ".join(f"{_last(name)}={each.get(name)}" for name in differing)
+            told = ", ".join(_setting(name, each.get(name)) for name in differing)
             short = 0 < len(differing) <= MOST and len(told) <= 60
             found[place] = f"{title} ({told if short else names[place]})"
     return found if len(set(found)) == len(found) else [f"{t} ({n})" for t, n in zip(titles, names, strict=True)]
@@ -200,6 +200,13 @@ def _flat(value: Any, name: str = "") -> Iterable[tuple[str, Any]]:
             yield from _flat(each, f"{name}.{number}")
     else:
         yield name, value
+
+
+def _setting(name: str, value: Any) -> str:
+    """A setting as a title says it."""
+    if name.startswith("budget."):
+        return "no budget" if value is None else f"{_last(name)}={value:g}"
+    return f"{_last(name)}={value}"
 
 
 def _last(name: str) -> str:
