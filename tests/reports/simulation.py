@@ -7,7 +7,7 @@ import numpy as np
 from holdfast.experiments.store import Record
 from holdfast.reports import overview
 from holdfast.reports.groups import experiments
-from holdfast.reports.sentences import conclusions
+from holdfast.reports.sentences import conclude
 from holdfast.reports.significance import leaders
 from reports.stores import ALGORITHMS, record
 
@@ -75,15 +75,20 @@ def false_claims(values: np.ndarray, forgetting: np.ndarray, names: list[str], e
         for row in range(values.shape[1])
         for seed in range(values.shape[2])
     ]
-    wrong = 0
-    for scores, lost in zip(
-        values.reshape(len(values), -1).tolist(), forgetting.reshape(len(values), -1).tolist(), strict=True
-    ):
+    wrong, (table,) = 0, experiments(made)
+    flat = (each.reshape(len(each), -1).tolist() for each in (values, forgetting))
+    for scores, lost in zip(*flat, strict=True):
         for each, score, loss in zip(made, scores, lost, strict=True):
             each.summary.clear()
             each.summary.update(final_accuracy=score, forgetting=loss)
-        ((_, found),) = conclusions(made)
-        alike = set(names[:equal])
+        found, alike = conclude(table.rows), set(names[:equal])
         wrong += any({claim.test.first, claim.test.second} <= alike for claim in found.claims)
         assert found.claims or not {"less", "more", "lower", "higher"} & set(found.text.split()), found.text
     return 100 * wrong / len(values)
+
+
+def sentences(kind: str, rows: int, seeds: int, stores: int, plain: bool = True) -> float:
+    """The rate of false claims in simulated stores, with plain fine-tuning among the rows or without it."""
+    names = [name for name in ALGORITHMS if name != "joint"][not plain :]
+    both = draw(kind, rows, seeds, 2 * stores)
+    return false_claims(both[:stores], 1 - both[stores:], names, 2 if kind == "two at the top" else rows)

@@ -9,9 +9,9 @@ from playwright import sync_api
 
 import holdfast
 from holdfast.reports.report import write
+from reports.screens import CHROMIUM
 from reports.stores import ALGORITHMS, put, record
 
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 pytestmark = [
     pytest.mark.thorough,
     pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here: apt install chromium"),

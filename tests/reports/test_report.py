@@ -13,6 +13,7 @@ import pytest
 
 import holdfast
 from holdfast.errors import UserError
+from holdfast.reports import report
 from holdfast.reports.report import write
 from reports.stores import many, put, record
 
@@ -159,6 +160,42 @@ def test_five_hundred_runs_take_less_than_five_seconds_and_five_megabytes(tmp_pa
     assert time.process_time() - began < 5
     assert written.bytes < 5_000_000
     assert written.pages == 501
+
+
+def test_a_large_store_has_its_list_of_runs_on_a_page_of_its_own(tmp_path, monkeypatch):
+    monkeypatch.setattr(report, "MANY", 30)
+    many(tmp_path / "store", 40)
+    pages = build(tmp_path / "store", tmp_path / "out")
+    assert "all-runs.html" in pages[tmp_path / "out" / "index.html"].links
+    listed = [link for link in pages[tmp_path / "out" / "all-runs.html"].links if link.startswith("runs/")]
+    assert len(listed) == 40
+
+
+def test_the_table_at_the_top_has_the_best_rows_of_many(tmp_path):
+    for rate in range(15):
+        value = record(algorithm="replay", run=f"{rate:012x}", summary={"final_accuracy": 0.5 + rate / 100})
+        value["config"]["algorithms"][0]["capacity"] = rate
+        put(tmp_path, value)
+    page = report.write(holdfast.load(tmp_path), tmp_path / "out").index.read_text()
+    lead, rest = page.split('<div class="lead">')[1].split('<details class="more">', 1)
+    assert lead.count('<th scope="row"') == report.LEAD + 15, "the picture has the numbers of all rows"
+    assert "The 12 best means of final acc. among 15 rows" in lead
+    assert "All measures" in rest
+    assert "15 settings of 1 algorithm" in page
+
+
+def test_the_first_thing_said_follows_from_the_tests_and_what_failed_is_beside_it(tmp_path):
+    for algorithm, lost in (("finetune", 0.17), ("replay", 0.05)):
+        for seed in range(5):
+            put(tmp_path, record(algorithm=algorithm, seed=seed, lost=lost))
+    failed = put(tmp_path, record(run="bbbbbbbbbbbb", algorithm="ewc"))
+    (failed / "record.json").unlink()
+    (failed / "failure.txt").write_text("RuntimeError: out of memory")
+    page = report.write(holdfast.load(tmp_path), tmp_path / "out").index.read_text()
+    main = page[page.index('<main id="main">') :]
+    places = [main.index(text) for text in ("1 run failed.", "Compared with finetune, replay forgets", "<svg", "Bold")]
+    assert places == sorted(places)
+    assert main.index("RuntimeError: out of memory") < places[1]
 
 
 def test_reports_and_load_need_no_torch(real_store, tmp_path):

@@ -29,7 +29,7 @@ def test_cfst_puts_a_run_into_the_papers_row_and_leaves_the_others():
     table = sections.section("cfst", runs)[0]
     found = rows(table)
     assert len(found) == len(papers.table("cfst", 1))
-    assert list(found)[0] == "joint (multitask) · class"
+    assert next(iter(found)) == "joint (multitask) · class"
     assert "joint · task" in found, "the paper's name is given once"
     ours = found["replay (er) · class"]
     assert (ours["Acon ↑"].number, ours["Acon ↑"].paper) == (pytest.approx(20.0), 19.78)

@@ -5,6 +5,7 @@ import pytest
 from holdfast.experiments.store import Record
 from holdfast.reports.groups import baselines, experiments
 from holdfast.reports.sentences import conclude, conclusions, listed
+from reports import simulation
 from reports.stores import record
 
 
@@ -66,6 +67,13 @@ def test_many_rows_are_one_clause_with_the_largest_difference():
     assert len(found.claims) == 12
 
 
+def test_what_differs_in_one_measure_alone_is_not_said_to_differ_in_the_other():
+    scores = [(51, 10), (50, 11), (49, 12), (50, 9), (51, 13)]
+    text = said(rows(finetune=PLAIN, replay=scores)).text
+    assert text.startswith("Compared with finetune, replay forgets 29 points less (95 % interval 25 to 33, 5 seeds)")
+    assert text.endswith(", but is not distinguishable in final acc.")
+
+
 def test_without_fine_tuning_the_best_mean_is_the_reference_and_every_pair_counts():
     found = said(rows(replay=BETTER, ewc=PLAIN, si=PLAIN[::-1]))
     assert found.text.startswith("Compared with replay, which has the best mean final acc., si and ewc forget more")
@@ -122,3 +130,23 @@ def test_runs_that_others_compare_with_are_no_experiment_of_their_own():
 def test_no_score_no_sentence():
     assert conclude({}).text == "No run has a score."
     assert listed(list("abcd")) == "a, b, c and d"
+
+
+@pytest.mark.parametrize("plain", [True, False])
+def test_equal_algorithms_are_rarely_said_to_differ(plain):
+    assert simulation.sentences("normal", 3, 3, 400, plain) <= 7  # 4 %, and three standard errors of 400 stores
+
+
+@pytest.mark.slow
+def test_at_most_one_sentence_in_twenty_claims_a_difference_that_is_chance(capsys):
+    """Two thousand stores for each number of algorithms and seeds and kind of noise: `-s` prints the rates."""
+    rates = {}
+    for plain in (True, False):
+        for rows, seeds in simulation.COUNTS:
+            for kind in simulation.KINDS[: 4 + (rows > 2)]:
+                rates[plain, rows, seeds, kind] = simulation.sentences(kind, rows, seeds, simulation.STORES, plain)
+            own = [f"{rate:4.1f}" for (*key, _), rate in rates.items() if key == [plain, rows, seeds]]
+            with capsys.disabled():
+                print(f"{'with' if plain else 'without'} fine-tuning, {rows} algorithms, {seeds} seeds:", *own)
+    assert sum(rates.values()) / len(rates) <= 5
+    assert max(rates.values()) <= 5 + 3 * (5 * 95 / simulation.STORES) ** 0.5  # each rate is drawn

@@ -8,14 +8,14 @@ from holdfast.benchmarks.base import Measure
 from holdfast.reports.blocks import Cell, Curves, Distribution, Point, Scatter, TableBlock
 from holdfast.reports.groups import Experiment
 from holdfast.reports.marks import measured
-from holdfast.reports.overview import LINES, over_stages, row_head
+from holdfast.reports.overview import LINES, capital, over_stages, row_head
 from holdfast.reports.sentences import compared_measures
 from holdfast.reports.significance import LEAST
 from holdfast.reports.tables import headline, shown_measures
 
 FEW = 8
 """The most rows drawn as lines in the picture at the top: more are points, of score and forgetting."""
-MAIN = 5
+MAIN = 4
 """The most measures of the table at the top."""
 
 
@@ -52,8 +52,9 @@ def _against_forgetting(experiment: Experiment) -> list[Scatter]:
         points.append(Point(title, x.number, y.number, told, *widths))
     if len(points) < 2:
         return []
-    title = f"{_capital(measure)} against {forgetting.title}"
-    notes = _left_out(experiment, "The lines are 95 % t-intervals over the seeds.")
+    title = f"{capital(measure)} against {forgetting.title}"
+    lines = ["The lines are 95 % t-intervals over the seeds."] if any(point.y_width for point in points) else []
+    notes = _left_out(experiment, *lines)
     return [Scatter(title, forgetting.head, measure.head, tuple(points), notes=notes)]
 
 
@@ -69,7 +70,7 @@ def distributions(experiment: Experiment) -> list[Distribution]:
             widths = tuple(cell.interval if len(cell.values) >= LEAST else None for cell in known.values())
             values = tuple(cell.values for cell in known.values())
             notes = _left_out(experiment)
-            charts.append(Distribution(_capital(measure), measure.head, tuple(known), values, widths, notes))
+            charts.append(Distribution(capital(measure), measure.head, tuple(known), values, widths, notes))
     return charts
 
 
@@ -84,10 +85,6 @@ def baselines_table(found: Sequence[Experiment]) -> TableBlock:
             rows.append((head, Cell(title), measured(group, name, measure) if name else Cell()))
     notes = ("Some measures of the table above compare with these runs, which do not compete.",)
     return TableBlock("Baselines", ("run of", "algorithm", "score"), tuple(rows), notes)
-
-
-def _capital(measure: Measure) -> str:
-    return measure.title[:1].upper() + measure.title[1:]
 
 
 def _left_out(experiment: Experiment, *notes: str) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast import metrics, papers
-from holdfast.benchmarks.base import score_matrix
+from holdfast.benchmarks.base import Measure, score_matrix
 from holdfast.experiments.store import Record
 from holdfast.reports.blocks import Block, Cell, Curves, Heatmap, Note, Point, Scatter, Series, TableBlock, mean_cell
 from holdfast.reports.groups import Experiment, is_bound
@@ -72,6 +72,11 @@ def row_head(title: str, group: Sequence[Record]) -> Cell:
     if len(group) == 1:
         return Cell(title, run=group[0].id)
     return Cell(title, seeds=tuple((record.config["seed"], record.id) for record in group[:SEEDS]))
+
+
+def capital(measure: Measure) -> str:
+    """A measure's title at the start of a line."""
+    return measure.title[:1].upper() + measure.title[1:]
 
 
 def learned_matrix(record: Record) -> tuple[list[str], Matrix]:
@@ -198,7 +203,7 @@ def cost_plots(experiment: Experiment) -> list[Scatter]:
             spread = positive and max(p.x for p in points) / min(p.x for p in points) > 20
             front = pareto(points, measure.higher, bounds)
             notes = (FRONT, *_left_out(experiment)) if front else _left_out(experiment)
-            title = f"{measure.title} against {short}"
+            title = f"{capital(measure)} against {short}"
             plots.append(Scatter(title, label, measure.title, tuple(points), spread, notes, front))
     return plots
 
@@ -251,7 +256,7 @@ def significance(experiment: Experiment) -> list[Block]:
             "Detectable: the true difference that these seeds find at 5 %, uncorrected, with a probability of 80 %.",
             *_left_out(experiment),
         )
-        blocks.append(TableBlock(f"{measure.title}: is the difference more than chance?", columns, rows, notes))
+        blocks.append(TableBlock(f"{capital(measure)}: is the difference more than chance?", columns, rows, notes))
     if not blocks and len(experiment.rows) > 1:
         blocks.append(
             Note(f"No pair of algorithms has {LEAST} seeds in common: --seeds {LEAST} makes them comparable.")

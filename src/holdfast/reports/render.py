@@ -180,7 +180,8 @@ def _parted(table: TableBlock) -> list[TableBlock]:
 def _told(value: float | None, width: float | None) -> str:
     if value is None:
         return MISSING
-    return f"{value:.4g}" + (f" ±{width:.2g}" if width else "")
+    number = f"{value:.4g}" if abs(value) < 10_000 else f"{value:.0f}"
+    return number + (f" ±{width:.2g}" if width else "")
 
 
 def _runs_of_figures(blocks: Sequence[Block]) -> list[tuple[bool, list[Block]]]:

@@ -23,6 +23,10 @@ from holdfast.reports.sentences import Conclusion, conclude
 from holdfast.reports.tables import headline, shown_measures
 from holdfast.version import __version__
 
+MANY = 1000
+"""The number of runs above which the list of all runs is a page of its own."""
+LEAD = 12
+"""The most rows of the table at the top of an experiment: the best means of the headline measure, if there are more."""
 DRAWN = 8
 """The number of a benchmark's experiments, those with the most runs, that have figures; the others are tables."""
 LINES = 12
@@ -81,11 +85,15 @@ def write(runs: Runs, out: Path, title: str = "") -> Written:
     pages = {"index.html": _index(runs, title, shared, [*tested]), **tested}
     for run in runs:
         pages[f"runs/{page_name(run.id)}"] = _run_page(run, shared)
+    if len(runs) > MANY:
+        heading = f"All {len(runs):,} runs"
+        pages["all-runs.html"] = render("runs.html", title=heading, runs=[runs_table(runs)], **shared)
     pages |= {name: str(asset(name)) for name in ("report.css", "report.js")}
     (out / "runs").mkdir(parents=True, exist_ok=True)
     for name, text in pages.items():
         (out / name).write_text(text, encoding="utf-8")
-    return Written(out / "index.html", len(runs) + len(tested) + 1, sum(len(text.encode()) for text in pages.values()))
+    made_pages = sum(name.endswith(".html") for name in pages)
+    return Written(out / "index.html", made_pages, sum(len(text.encode()) for text in pages.values()))
 
 
 def _index(runs: Runs, title: str, shared: Mapping[str, str], further: Sequence[str] = ()) -> str:
@@ -105,7 +113,8 @@ def _index(runs: Runs, title: str, shared: Mapping[str, str], further: Sequence[
         answers=[(part.title, part.key, part.main.answer.text) for part in parts if part.main],
         problems=_problems(runs),
         failures=_failures(runs),
-        runs=[runs_table(runs)],
+        runs=[runs_table(runs)] if len(runs) <= MANY else [],
+        count=len(runs),
         css=asset("report.css"),
         js=asset("report.js"),
         **shared,
@@ -126,25 +135,42 @@ def _part(family: str, found: Sequence[Experiment]) -> BenchmarkSection:
 
 def _section(experiment: Experiment, found: Sequence[Experiment], needed: Sequence[Experiment]) -> ExperimentSection:
     main = charts.main_measures(experiment)
-    table = replace(overview.comparison(experiment, main), title="Main measures")
+    table = _best_rows(replace(overview.comparison(experiment, main), title="Main measures"), experiment)
     drawn = charts.picture(experiment)
     compared = {other for record in experiment.records for other in record.others.values()}
     below = [each for each in needed if compared & {record.id for record in each.records}]
-    groups = _groups(experiment, drawn, len(main) < len(shown_measures(experiment.records)))
+    more = len(main) < len(shown_measures(experiment.records)) or len(experiment.rows) > LEAD
+    groups = _groups(experiment, drawn, more)
     groups += [BlockGroup("Baselines", [charts.baselines_table(below)])] if below else []
     lead = [table] if drawn is None else [drawn, table]
     answer = conclude(experiment.rows)
     return ExperimentSection(experiment.title, experiment.key, _where(experiment), answer, lead, groups)
 
 
+def _best_rows(table: TableBlock, experiment: Experiment) -> TableBlock:
+    """A table with its first rows, by the mean of its first measure; the note says so."""
+    if len(table.rows) <= LEAD:
+        return table
+    found = headline(experiment.records)
+    sign = -1.0 if found and found[1].higher is False else 1.0
+    known = sorted(
+        (row for row in table.rows if row[1].number is not None), key=lambda row: -sign * (row[1].number or 0.0)
+    )
+    title = found[1].title if found else ""
+    note = f"The {LEAD} best means of {title} among {len(table.rows)} rows; all of them are in All measures."
+    return replace(table, rows=tuple(known[:LEAD]), notes=(note, *table.notes))
+
+
 def _where(experiment: Experiment) -> str:
     """The conditions of an experiment, and how much was run."""
     seeds, rows = {len(group) for group in experiment.rows.values()}, len(experiment.rows)
+    names = len({group[0].algorithm for group in experiment.rows.values()})
+    what = _count(names, "algorithm") if names == rows else f"{rows} settings of {_count(names, 'algorithm')}"
     data = ["synthetic data"] if experiment.world and experiment.benchmark != "patterns" else []
     spans = f"{min(seeds)} to {max(seeds)} seeds" if len(seeds) > 1 else _count(max(seeds), "seed")
     plain = ":" not in experiment.benchmark  # the heading already names it
     title = experiment.title.removeprefix(f"{experiment.benchmark} · ") if plain else experiment.title
-    return " · ".join([title, *data, _count(rows, "algorithm"), spans])
+    return " · ".join([title, *data, what, spans])
 
 
 def _count(number: int, what: str) -> str:

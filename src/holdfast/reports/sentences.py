@@ -157,7 +157,8 @@ def _sentence(reference: str, others: Sequence[str], compared: Sequence[_Column]
     spans = f"{seeds[0]}" if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]}"
     basis = f"Student's paired t over {spans} seeds, Holm's correction for {count} test{'s' * (count != 1)}."
     kept = tuple(claim for claim in claims if claim.test.first not in doubtful)
-    return Conclusion(f"Compared with {reference}{why}, {'; '.join(parts)}.", kept, basis)
+    text = f"Compared with {reference}{why}, {'; '.join(parts)}"
+    return Conclusion(f"{text.removesuffix('.')}.", kept, basis)
 
 
 def _claim(each: _Column, title: str) -> Claim | None:
@@ -226,7 +227,10 @@ def _differ(titles: Sequence[str], claims: Sequence[Claim], compared: Sequence[_
         parts.append(f"{told} {interval}" if len(own) == 1 else f"{told}, {top.test.first} by {size} {interval}")
         seen.append(top.better)
     joint = f"{', ' if len(titles) > 1 else ' '}{'and' if len(set(seen)) == 1 else 'but'} "
-    return f"{listed(titles)} {joint.join(parts)}"
+    claimed = {claim.measure for claim in claims}
+    same = [c.measure.title for c in compared if c.name not in claimed and set(titles) <= c.tests.keys()]
+    rest = f", but {_be(titles)} not distinguishable in {' or '.join(same)}" if same else ""
+    return f"{listed(titles)} {joint.join(parts)}{rest}"
 
 
 def _keeps_all(cell: Cell) -> bool:

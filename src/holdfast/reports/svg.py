@@ -93,6 +93,8 @@ def curves(block: Curves) -> Markup:
     # A band of two or three seeds may be wider than all values: it is clipped, and does not widen the axis.
     room = max(high - low, 1e-9)
     low, high = max(min(ys, default=low), low - room), min(max(ys, default=high), high + room)
+    if "%" in block.y_label and means and min(means) >= 0 and max(means) <= 100:
+        low, high = max(low, 0.0), min(high, 100.0)
     low = min(low, 0.0) if block.from_zero else low
     vertical = _vertical(low, high, within=(0.0, 100.0) if "%" in block.y_label else None)
     xs = [0.0, len(block.ticks) - 1.0] if block.ticks else [s.x[i] for s, i in points] or [0.0, 1.0]

@@ -51,10 +51,15 @@
     const apply = () => {
       const words = input.value.toLowerCase().split(/\s+/).filter(Boolean);
       let left = 0;
-      rows.forEach((row, i) => { row.hidden = !words.every((word) => texts[i].includes(word)); left += !row.hidden; });
+      rows.forEach((row, i) => {
+        const out = !words.every((word) => texts[i].includes(word));
+        if (row.hidden !== out) row.hidden = out;
+        left += !out;
+      });
       count.textContent = `${left} of ${rows.length}`;
     };
-    input.addEventListener("input", apply);
+    let wait = 0;
+    input.addEventListener("input", () => { clearTimeout(wait); wait = setTimeout(apply, rows.length > 1000 ? 250 : 0); });
     apply();
   }
 
