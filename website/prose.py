@@ -17,7 +17,8 @@ def markdown(text: str) -> str:
     - **Paper:** A et al.
     - **Cost:** b.
     """
-    return "\n\n".join(map(_block, inspect.cleandoc(text).split("\n\n"))).replace("```\n\n```pycon\n>>>", "\n>>>")
+    first, *blocks = inspect.cleandoc(text).split("\n\n")
+    return "\n\n".join([first, *map(_block, blocks)]).replace("```\n\n```pycon\n>>>", "\n>>>")
 
 
 def _block(block: str) -> str:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import re
 import sys
 import types
-from collections.abc import Iterator
+import typing
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+from numpy.typing import ArrayLike
 from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
 import holdfast
@@ -61,7 +64,8 @@ def _thing(room: str, name: str, thing: Any) -> str:
     if isinstance(thing, types.ModuleType):
         return "\n\n".join([*text, markdown(thing.__doc__ or "")])
     if not callable(thing):
-        return "\n\n".join([*text, f"```python\n{room}.{name} = {thing!r}\n```" if len(repr(thing)) < 500 else ""])
+        value = sorted(thing) if isinstance(thing, Mapping | set | frozenset) else thing
+        return "\n\n".join([*text, f"```python\n{name}: {value!r}\n```" if len(repr(value)) < 500 else ""])
     text += [_signature(f"{room}.{name}", thing), markdown(_own_doc(thing))]
     if isinstance(thing, type):
         if dataclasses.is_dataclass(thing) and (known := _fields(thing)):
@@ -76,10 +80,12 @@ def _own_doc(thing: Any) -> str:
 
 
 def _fields(thing: type) -> str:
+    """A table of the fields that explain themselves; of other classes, the signature says as much."""
     try:
-        return settings(settings_of(thing))
+        found = settings_of(thing)
     except Exception:  # fields that are not settings, such as tensors
         return ""
+    return settings(found) if any(each.meaning for each in found) else ""
 
 
 def _methods(thing: type) -> Iterator[tuple[str, Any]]:
@@ -101,13 +107,25 @@ def _indented(text: str) -> str:
 
 
 class _Raw:
-    """An annotation as it stands in the source."""
+    """An annotation as it stands in the source, without the range of a setting, which its table has."""
 
-    def __init__(self, text: str) -> None:
-        self.text = text
+    def __init__(self, annotation: Any) -> None:
+        text = annotation if isinstance(annotation, str) else _type(annotation)
+        self.text = re.sub(r"Annotated\[([^,\[\]]+), Between\([^)]*\)\]", r"\1", text)
 
     def __repr__(self) -> str:
         return self.text
+
+
+def _type(annotation: Any) -> str:
+    """A type as its source names it, where only the type itself is left."""
+    if annotation == ArrayLike:
+        return "ArrayLike"
+    if isinstance(annotation, type) and not typing.get_args(annotation):
+        return annotation.__name__
+    text = str(annotation).replace(str(ArrayLike), "ArrayLike")
+    text = re.sub(r"numpy\.ndarray\[.*?, numpy\.dtype\[(.*?)\]\]", r"NDArray[\1]", text)
+    return re.sub(r"\b(?:typing|collections\.abc|numpy|holdfast(?:\.\w+)*)\.", "", text)
 
 
 def _signature(name: str, thing: Any) -> str:
@@ -116,14 +134,14 @@ def _signature(name: str, thing: Any) -> str:
     except ValueError:
         return ""
     raw = [
-        each.replace(annotation=_Raw(each.annotation) if isinstance(each.annotation, str) else each.annotation)
+        each if each.annotation is inspect.Parameter.empty else each.replace(annotation=_Raw(each.annotation))
         for each in found.parameters.values()
         if each.name != "self"
     ]
     end = (
         ""
         if isinstance(thing, type) or found.return_annotation is inspect.Signature.empty
-        else (f" -> {found.return_annotation}")
+        else (f" -> {_Raw(found.return_annotation)}")
     )
     kinds = {each.kind for each in raw}
     line = f"{name}{inspect.Signature(raw)}{end}"
@@ -144,12 +162,12 @@ def _signature(name: str, thing: Any) -> str:
 
 def settings(found: tuple[Setting, ...]) -> str:
     """A table of settings."""
-    rows = [[f"`{each.name}`", each.values, _default(each), each.meaning] for each in found]
-    return table(["setting", "values", "default", "meaning"], rows) if rows else ""
+    rows = [[f"`{each.name}`", f"{each.meaning} *{each.values}; {_default(each)}*".strip()] for each in found]
+    return table(["setting", "meaning"], rows) if rows else ""
 
 
 def _default(setting: Setting) -> str:
-    return "none: set it" if setting.required else f"`{written(setting.default)}`"
+    return "no default: set it" if setting.required else f"default `{written(setting.default)}`"
 
 
 def training() -> str:
@@ -214,11 +232,11 @@ def _command(path: str, command: TyperCommand) -> str:
     context = command.make_context(path, [], resilient_parsing=True)
     usage = " ".join([path, *command.collect_usage_pieces(context)])
     rows = [
-        [_option(each), "" if isinstance(each.default, bool) else written_default(each.default), each.help or ""]
+        [_option(each), f"{each.help or ''}{_default_of(each)}"]
         for each in command.params
         if isinstance(each, TyperOption | TyperArgument) and each.name != "help"
     ]
-    options = table(["option", "default", "meaning"], rows) if rows else ""
+    options = table(["option", "meaning"], rows) if rows else ""
     return "\n\n".join(filter(None, [f"```text\n{usage}\n```", markdown(command.help or ""), options]))
 
 
@@ -229,6 +247,7 @@ def _option(option: TyperOption | TyperArgument) -> str:
     return ", ".join(f"`{word}{value}`" for word in [*option.opts, *option.secondary_opts])
 
 
-def written_default(default: object) -> str:
+def _default_of(option: TyperOption | TyperArgument) -> str:
     """The default of an option, if it has one that is not empty."""
-    return "" if default in (None, "", (), []) else f"`{written(default)}`"
+    value = option.default
+    return "" if isinstance(value, bool) or value in (None, "", (), []) else f" *Default `{written(value)}`*"
