@@ -88,5 +88,5 @@ def plugin() -> str:
     text = [page((folder / "README.md").read_text(encoding="utf-8"), Path("examples/plugin/README.md"))]
     for path in [folder / "pyproject.toml", *sorted(folder.glob("src/*/*.py"))]:
         if source := path.read_text(encoding="utf-8").strip():
-            text += [f"## {path.name}", f"```{path.suffix[1:].replace('py', 'python')}\n{source}\n```"]
+            text += [f"## `{path.name}`", f"```{path.suffix[1:].replace('py', 'python')}\n{source}\n```"]
     return "\n\n".join(text).replace("```pythonproject", "```python")

@@ -50,7 +50,7 @@ print(sum(p.numel() for p in network.parameters()), "parameters, with the head")
 # are settings: `model.width` and `model.depth`.
 
 # %%
-small = {"benchmark.stages": 2, "train.epochs": 4, "model.width": 48}
+small = {"benchmark.stages": 2, "train.epochs": 12, "model.width": 48}
 runs = hf.run("patterns", ["finetune", "er"], model=Net, seeds=3, settings=small)
 runs
 
@@ -62,14 +62,14 @@ runs
 # pass the *instance*: then each run starts from a copy of its weights.
 
 # %%
-learner = hf.train(Net(), "patterns", "joint", scale="tiny", settings={"train.epochs": 8})
+learner = hf.train(Net(), "patterns", "joint", settings={"train.epochs": 3})
 trained = Net()
 weights = learner.model.encoder.state_dict()
 trained.load_state_dict({name.removeprefix("module."): value for name, value in weights.items()})
 
-small = {"benchmark.stages": 2, "train.epochs": 4}
+small = {"benchmark.stages": 2, "train.epochs": 3, "train.learning_rate": 0.003}
 methods = ["finetune", "frozen-encoder", "adapters"]
-hf.run("patterns", methods, model=trained, seeds=3, scale="tiny", setting="task", settings=small)
+hf.run("patterns", methods, model=trained, seeds=3, setting="task", settings=small)
 
 # %% [markdown]
 # (This encoder has seen all classes, so the numbers show how the parts fit together, and nothing about adapters.)
