@@ -32,6 +32,7 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -181,7 +182,9 @@ def chosen(found: Sequence[Claims], only: Sequence[str] = ()) -> list[PaperClaim
 def _named(word: str, every: Mapping[str, PaperClaim]) -> list[str]:
     names = [name for name, claim in every.items() if word in (name, claim.id)]
     if not names:
-        raise UserError(f"there is no claim {word!r}: {nearest(word, every)}; `holdfast claims` lists them")
+        close = get_close_matches(word, [*every, *(claim.id for claim in every.values())], n=3)
+        meant = f"did you mean {' or '.join(close)}? " if close else ""
+        raise UserError(f"there is no claim {word!r}: {meant}`holdfast claims` lists them")
     if len(names) > 1:
         raise UserError(f"the claim {word!r} is ambiguous: write {' or '.join(names)}")
     return names

@@ -83,10 +83,10 @@ def plan(
     difference: Difference = None,
     as_json: Json = False,
 ) -> None:
-    """List the runs that claims need, their cost, and how many seeds a difference needs.
+    """List the runs that claims need, and their cost.
 
-    Claims come in the order of testing: the likeliest verdict for the time of its runs first. Nothing is run, and no
-    data is made.
+    Also how many seeds a difference needs, by the spread over the seeds that are there. Claims come in the order of
+    testing: the likeliest verdict for the time of its runs first. Nothing is run, and no data is made.
     """
     from holdfast.claims.definition import chosen, read_claims
     from holdfast.claims.planning import ClaimTest
@@ -112,7 +112,7 @@ def run(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only list the runs and what they cost.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Test claims: make the runs that they need, and print a verdict on each.
+    """Make the runs that claims need; print verdicts.
 
     A claim is tested with five seeds and, while it is undecided, with 10, 20 and 40, up to --seeds. Finished runs are
     not repeated; if this is stopped, the same command goes on, and `holdfast claims verdicts` shows what is known.
@@ -152,9 +152,10 @@ def verdicts(
     only: Only = None,
     as_json: Json = False,
 ) -> None:
-    """Print the verdicts that the runs of stores and exported files give, without running anything.
+    """Print the verdicts that finished runs give.
 
-    With --only, everything about them: the value of each seed, and the command that repeats the verdict.
+    Nothing is run. With --only, everything about them: the value of each seed, and the command that repeats the
+    verdict.
     """
     from holdfast.claims.definition import chosen, read_claims
 
@@ -169,9 +170,10 @@ def page(
     out: Annotated[Path, typer.Option(metavar="FILE", help="The Markdown file to write.")] = Path("claims.md"),
     paper: Paper = None,
 ) -> None:
-    """Write the verdicts as a page, with the values behind them in a .json file beside it.
+    """Write the verdicts as a page in Markdown.
 
-    Give that .json file as a source, too, to keep verdicts whose runs are elsewhere: newer runs replace its values.
+    The values behind them are in a .json file beside it. Give that file as a source, too, to keep verdicts whose runs
+    are elsewhere: newer runs replace its values.
     """
     from holdfast.claims.definition import chosen, read_claims
     from holdfast.claims.published import write
