@@ -1,6 +1,7 @@
 """The adapter library: which set answers, against a brute-force choice, and that earlier sets stay."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -85,6 +86,19 @@ def test_each_example_is_answered_by_the_set_of_its_stage(library):
                 expected = head(model.encoder, inputs)
             model.active = before
             torch.testing.assert_close(found[chosen == number], expected[chosen == number])
+
+
+def test_an_example_alone_is_answered_as_in_a_batch(library):
+    ready, learner, _ = library
+    ids = held_out(ready)[1][:3]
+    together = answers(learner, ids)
+    for row in range(3):
+        torch.testing.assert_close(answers(learner, ids[row : row + 1]), together[row : row + 1])
+
+
+def test_what_is_seen_of_an_example_is_the_mean_over_its_images():
+    model = SimpleNamespace(bare=lambda inputs: torch.tensor([[[1.0, 2.0], [3.0, 6.0]]]))
+    assert seen(model, {}).tolist() == [[2.0, 4.0]]
 
 
 def test_earlier_stages_are_answered_the_same_to_the_last_bit(library):
