@@ -34,7 +34,7 @@ LINES = 12
 
 
 @dataclass(frozen=True)
-class Written:
+class WrittenReport:
     """A written report: its first page, and the number of pages and bytes."""
 
     index: Path
@@ -75,7 +75,7 @@ class BenchmarkSection:
     left: str = ""
 
 
-def write(runs: Runs, out: Path, title: str = "") -> Written:
+def write(runs: Runs, out: Path, title: str = "") -> WrittenReport:
     """Write the report of these runs into the folder `out`: index.html and runs/<id>.html."""
     if out.is_file():
         raise UserError(f"{out} is a file, and a report is a folder: give another name with --out")
@@ -93,7 +93,7 @@ def write(runs: Runs, out: Path, title: str = "") -> Written:
     for name, text in pages.items():
         (out / name).write_text(text, encoding="utf-8")
     made_pages = sum(name.endswith(".html") for name in pages)
-    return Written(out / "index.html", made_pages, sum(len(text.encode()) for text in pages.values()))
+    return WrittenReport(out / "index.html", made_pages, sum(len(text.encode()) for text in pages.values()))
 
 
 def _index(runs: Runs, title: str, shared: Mapping[str, str], further: Sequence[str] = ()) -> str:

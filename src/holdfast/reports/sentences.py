@@ -31,7 +31,7 @@ PLURAL = re.compile(r"(er|or)s$")
 
 
 @dataclass(frozen=True)
-class Claim:
+class SupportedDifference:
     """A difference between two rows that the statistics support."""
 
     measure: str
@@ -47,12 +47,12 @@ class Conclusion:
     """What a table shows, as a sentence, with the claims that it makes and the tests behind them."""
 
     text: str
-    claims: tuple[Claim, ...] = ()
+    claims: tuple[SupportedDifference, ...] = ()
     basis: str = ""
 
 
 @dataclass(frozen=True)
-class _Column:
+class _Measured:
     """A measure of the rows: their cells, and the test of each against the reference that could be made."""
 
     name: str
@@ -88,7 +88,7 @@ def conclude(rows: Rows) -> Conclusion:
         return _estimate(rows, competing, measures)
     tests = family([test for each in raw.values() for test in each.values()], others * len(measures))
     corrected = iter(tests)
-    compared = [_Column(n, measures[n], cells[n], {t: next(corrected) for t in raw[n]}) for n in measures]
+    compared = [_Measured(n, measures[n], cells[n], {t: next(corrected) for t in raw[n]}) for n in measures]
     rest = [title for title in competing if title != reference]
     return _sentence(reference, rest, compared, others > 0, len(tests) + others * len(measures))
 
@@ -129,7 +129,9 @@ def _tests(cells: Mapping[str, Cell], reference: str) -> dict[str, PairedDiffere
     }
 
 
-def _sentence(reference: str, others: Sequence[str], compared: Sequence[_Column], best: bool, count: int) -> Conclusion:
+def _sentence(
+    reference: str, others: Sequence[str], compared: Sequence[_Measured], best: bool, count: int
+) -> Conclusion:
     """The sentence: rows that differ from the reference, those that are not distinguishable, and those not compared."""
     claims = [claim for each in compared for title in others if (claim := _claim(each, title)) is not None]
     tested = [title for title in others if any(title in each.tests for each in compared)]
@@ -138,7 +140,7 @@ def _sentence(reference: str, others: Sequence[str], compared: Sequence[_Column]
     for title in (title for title in tested if title not in doubtful):
         own = tuple((c.measure, c.test.difference > 0) for c in claims if c.test.first == title)
         alike.setdefault(own, []).append(title)
-    said = _Said()
+    said = _Explained()
     parts = [
         _differ(titles, [c for c in claims if c.test.first in titles], compared, said)
         for pattern, titles in sorted(alike.items(), key=lambda each: -len(each[0]))
@@ -161,15 +163,15 @@ def _sentence(reference: str, others: Sequence[str], compared: Sequence[_Column]
     return Conclusion(f"{text.removesuffix('.')}.", kept, basis)
 
 
-def _claim(each: _Column, title: str) -> Claim | None:
+def _claim(each: _Measured, title: str) -> SupportedDifference | None:
     test = each.tests.get(title)
     if test is None or test.corrected >= MARK_LEVEL or not test.difference:
         return None
     higher = each.measure.higher
-    return Claim(each.name, test, None if higher is None else (test.difference > 0) == higher)
+    return SupportedDifference(each.name, test, None if higher is None else (test.difference > 0) == higher)
 
 
-def _unlearned(each: _Column, title: str) -> bool:
+def _unlearned(each: _Measured, title: str) -> bool:
     """Whether a row seems to do better only because it learned nothing, or its better score is that of guessing."""
     claim, cell = _claim(each, title), each.cells.get(title)
     if claim is None or cell is None or not claim.better:
@@ -180,7 +182,7 @@ def _unlearned(each: _Column, title: str) -> bool:
     return guessed or not cell.learned
 
 
-class _Said:
+class _Explained:
     """What a sentence has explained so far: that intervals have 95 %, and over how many seeds."""
 
     def __init__(self) -> None:
@@ -196,13 +198,15 @@ class _Said:
         places = _places(test, measure)
         return f"({'95 % interval ' * first}{low:.{places}f} to {high:.{places}f}{seeds})"
 
-    def seeds(self, compared: Sequence[_Column]) -> str:
+    def seeds(self, compared: Sequence[_Measured]) -> str:
         """The number of seeds behind a sentence without differences."""
         counts = sorted({test.seeds for each in compared for test in each.tests.values()})
         return f" ({counts[0]}{f' to {counts[-1]}' if len(counts) > 1 else ''} seeds)"
 
 
-def _differ(titles: Sequence[str], claims: Sequence[Claim], compared: Sequence[_Column], said: _Said) -> str:
+def _differ(
+    titles: Sequence[str], claims: Sequence[SupportedDifference], compared: Sequence[_Measured], said: _Explained
+) -> str:
     """What distinguishes these rows, which differ from the reference in the same measures and directions."""
     parts, seen = [], list[bool | None]()
     size_of = {claim.test.first: abs(claim.test.difference) for claim in reversed(claims)}
