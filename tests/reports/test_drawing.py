@@ -6,7 +6,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from holdfast.reports.blocks import Bars, Curves, Heatmap, Point, Scatter, Series
+from holdfast.reports.blocks import Bars, Curves, Distribution, Heatmap, Point, Scatter, Series
 from holdfast.reports.drawing import COLOURS, WIDTHS, draw
 
 ODD = "_a$b$ & <i>%{\\"
@@ -16,7 +16,10 @@ BLOCKS = {
     "many": Curves("t", "step", "score", LINES * 5, ("1", "2", "3"), from_zero=True),
     "steps": Curves("t", "step", "score", (Series("er", (1.0, 10.0), (0.5, 0.5)),), logarithmic=True),
     "bars": Bars("t", "%", ("sys", ODD, "pro"), LINES),
-    "scatter": Scatter("t", "seconds", "ACC", (Point("er", 1.0, 2.0), Point(ODD, 50.0, 3.0)), logarithmic=True),
+    "scatter": Scatter(
+        "t", "seconds", "ACC", (Point("er", 1.0, 2.0, "", 0.1, 0.2), Point(ODD, 50.0, 3.0)), True, (), (0, 1)
+    ),
+    "seeds": Distribution("t", "ACC", ("er", ODD), ({0: 1.0, 1: 2.0}, {0: 3.0}), (0.5, None)),
     "heatmap": Heatmap("t", ("after 1", ODD), ("a", "b"), ((90.0, None), (20.0, 80.0)), corner="stage"),
 }
 

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from holdfast.errors import missing_extra, printable
-from holdfast.reports.blocks import Bars, Block, Curves, Heatmap, Scatter
+from holdfast.reports.blocks import Bars, Block, Curves, Distribution, Heatmap, Scatter
+from holdfast.reports.svg import short
 
 WIDTHS = {"single": 3.25, "double": 6.75}
 """The widths of one and of two columns, in inches."""
@@ -51,12 +52,12 @@ MARKED = 40
 """The most points of a line that have markers."""
 LONGEST = 42
 """The most letters of a name in a legend."""
-Drawn: TypeAlias = Curves | Bars | Scatter | Heatmap
+Drawn: TypeAlias = Curves | Bars | Scatter | Distribution | Heatmap
 
 
 def drawable(block: Block) -> bool:
     """Whether a block is a figure."""
-    return isinstance(block, Curves | Bars | Scatter | Heatmap)
+    return isinstance(block, Drawn)
 
 
 def draw(block: Drawn, path: Path, columns: str) -> list[Path]:
@@ -83,7 +84,7 @@ def draw(block: Drawn, path: Path, columns: str) -> list[Path]:
 
 
 def _height(block: Drawn, columns: str) -> float:
-    if isinstance(block, Heatmap):
+    if isinstance(block, Heatmap | Distribution):
         return 0.7 + min(0.28 * len(block.rows), 6.0)
     names = len(block.points if isinstance(block, Scatter) else block.series)
     return HEIGHTS[columns] + 0.07 * max(names - 6, 0)
@@ -148,13 +149,43 @@ def _bars(axes: Any, block: Bars) -> list[str]:
 
 
 def _scatter(axes: Any, block: Scatter) -> list[str]:
+    if len(block.front) > 1:
+        front = [block.points[place] for place in block.front]
+        axes.plot(
+            [p.x for p in front], [p.y for p in front], color="#999999", linewidth=0.8, linestyle=":", marker="None"
+        )
     for number, point in enumerate(block.points):
+        widths = (point.x_width, point.y_width)
+        if any(widths):
+            colour = _look(number)["color"]
+            x, y = ([width] if width else None for width in widths)
+            axes.errorbar([point.x], [point.y], y, x, fmt="none", ecolor=colour, elinewidth=0.7, alpha=0.6)
         axes.plot([point.x], [point.y], **{**_look(number), "linestyle": "none"}, markersize=5.5, clip_on=False)
     if block.logarithmic and all(point.x > 0 for point in block.points):
         axes.set_xscale("log")
+    else:
+        axes.xaxis.set_major_formatter(lambda value, _: short(round(value, 9)))
     axes.margins(0.08)
     axes.set(xlabel=printable(block.x_label), ylabel=printable(block.y_label))
     return [point.name for point in block.points]
+
+
+def _distribution(axes: Any, block: Distribution) -> list[str]:
+    """A line for each row: its seeds as points, and their mean with its interval."""
+    for number, (values, width) in enumerate(zip(block.values, block.widths, strict=True)):
+        place, look = len(block.rows) - 1 - number, _look(number)
+        seeds = list(values.values())
+        axes.plot(
+            seeds, [place] * len(seeds), color=look["color"], marker="o", markersize=2.5, alpha=0.45, linestyle="none"
+        )
+        mean = [sum(seeds) / len(seeds)]
+        spread = None if width is None else [width]
+        axes.errorbar(mean, [place], xerr=spread, fmt=look["marker"], color=look["color"], elinewidth=0.9, capsize=2)
+    axes.set_yticks(range(len(block.rows)), [printable(name[:LONGEST]) for name in block.rows[::-1]])
+    axes.set_ylim(-0.6, len(block.rows) - 0.4)
+    axes.set_xlabel(printable(block.x_label))
+    axes.grid(axis="y", visible=False)
+    return []
 
 
 def _heatmap(axes: Any, block: Heatmap) -> list[str]:
@@ -177,7 +208,13 @@ def _heatmap(axes: Any, block: Heatmap) -> list[str]:
     return []
 
 
-_DRAW: Mapping[type, Any] = {Curves: _curves, Bars: _bars, Scatter: _scatter, Heatmap: _heatmap}
+_DRAW: Mapping[type, Any] = {
+    Curves: _curves,
+    Bars: _bars,
+    Scatter: _scatter,
+    Distribution: _distribution,
+    Heatmap: _heatmap,
+}
 
 
 def _look(number: int) -> dict[str, Any]:

@@ -8,11 +8,11 @@ from pathlib import Path
 
 from holdfast.errors import UserError
 from holdfast.experiments.store import Record
-from holdfast.reports import overview
-from holdfast.reports.blocks import Bars, Block, Curves, Heatmap, Scatter
+from holdfast.reports import charts, overview
+from holdfast.reports.blocks import Bars, Block, Curves, Distribution
 from holdfast.reports.drawing import WIDTHS, Drawn, draw, drawable
 from holdfast.reports.formats import latex
-from holdfast.reports.groups import experiments
+from holdfast.reports.groups import Experiment, baselines, experiments
 from holdfast.reports.latex import escape_latex, slug
 from holdfast.reports.runs import Runs, on_world
 from holdfast.reports.sections import section, stands_alone
@@ -31,7 +31,7 @@ def write(runs: Runs, out: Path, command: str) -> list[Path]:
     for place, records, blocks in _groups(runs):
         folder, found = out / name_of(place), [block for block in blocks if drawable(block)]
         for block in found:
-            assert isinstance(block, Curves | Bars | Scatter | Heatmap)
+            assert isinstance(block, Drawn)
             folder.mkdir(parents=True, exist_ok=True)
             path = _new(folder / name_of(block.title), written)
             for columns in WIDTHS:
@@ -54,13 +54,22 @@ def write(runs: Runs, out: Path, command: str) -> list[Path]:
 def _groups(runs: Runs) -> Iterator[tuple[str, Sequence[Record], Sequence[Block]]]:
     """The blocks of each experiment, and of each family's own section, with the records behind them."""
     found = experiments(runs.records)
-    for each in (each for each in found if stands_alone(each.benchmark)):
-        maps = [overview.heatmap(group, f"Scores after each stage: {title}") for title, group in each.rows.items()]
-        drawn = [block for block in maps if block is not None and len(block.rows) > 1]
-        yield each.title, each.records, [*overview.over_stages(each), *overview.cost_plots(each), *drawn]
+    needed = {each.key for each in baselines(found)}
+    for each in (each for each in found if stands_alone(each.benchmark) and each.key not in needed):
+        yield each.title, each.records, charts_of(each)
     for family in dict.fromkeys(each.benchmark.partition(":")[0] for each in found):
         own = [r for each in found if each.benchmark.partition(":")[0] == family for r in each.records]
         yield family, own, section(family, own)
+
+
+def charts_of(experiment: Experiment) -> list[Block]:
+    """The charts that the report has of an experiment, the one at its top first."""
+    first = charts.picture(experiment)
+    found: list[Block] = [] if first is None else [first]
+    rest = [*overview.over_stages(experiment), *charts.distributions(experiment), *overview.cost_plots(experiment)]
+    found += [block for block in rest if block != first]
+    maps = [overview.heatmap(group, f"Scores after each stage: {title}") for title, group in experiment.rows.items()]
+    return found + [block for block in maps if block is not None and len(block.rows) > 1]
 
 
 def caption(block: Drawn, place: str, records: Sequence[Record]) -> str:
@@ -83,7 +92,9 @@ def caption(block: Drawn, place: str, records: Sequence[Record]) -> str:
 def _intervals(block: Drawn) -> list[str]:
     if isinstance(block, Curves | Bars) and any(w is not None for each in block.series for w in each.band):
         return [f"{'Bands' if isinstance(block, Curves) else 'Whiskers'} are 95 % t-intervals over the seeds."]
-    return [f"Intervals need {LEAST} seeds."] if isinstance(block, Curves | Bars) else []
+    if isinstance(block, Distribution) and any(width is not None for width in block.widths):
+        return ["Points are seeds; the means have their 95 % t-intervals."]
+    return [f"Intervals need {LEAST} seeds."] if isinstance(block, Curves | Bars | Distribution) else []
 
 
 def data_of(records: Sequence[Record]) -> str:
