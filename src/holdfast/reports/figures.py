@@ -66,10 +66,15 @@ def charts_of(experiment: Experiment) -> list[Block]:
     """The charts that the report has of an experiment, the one at its top first."""
     first = charts.picture(experiment)
     found: list[Block] = [] if first is None else [first]
-    rest = [*overview.over_stages(experiment), *charts.distributions(experiment), *overview.cost_plots(experiment)]
+    rest: list[Block] = [
+        *overview.over_stages(experiment),
+        *charts.distributions(experiment),
+        *overview.cost_plots(experiment),
+    ]
     found += [block for block in rest if block != first]
     maps = [overview.heatmap(group, f"Scores after each stage: {title}") for title, group in experiment.rows.items()]
-    return found + [block for block in maps if block is not None and len(block.rows) > 1]
+    found += [block for block in maps if block is not None and len(block.rows) > 1]
+    return found
 
 
 def caption(block: Drawn, place: str, records: Sequence[Record]) -> str:
