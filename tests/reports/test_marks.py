@@ -246,7 +246,7 @@ def test_every_format_shows_the_same_marks_and_the_rule(tmp_path):
     page = report.write(hf.load(tmp_path), tmp_path / "page").index.read_text()
     assert page.count('class="best"') == page.count('<span class="best">') >= 2
     assert f"<b>Bold</b>: {RULE}." in page
-    assert "Compared with finetune, replay" in page
+    assert "Compared with finetune: replay" in page
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 """The sentence at the top of a report: what it says, and how often it claims a difference that is chance."""
 
+import re
+
 import pytest
 
 from holdfast.experiments.store import Record
@@ -36,7 +38,7 @@ BETTER = [(71, 10), (74, 11), (70, 12), (75, 9), (70, 13)]
 def test_differences_are_claimed_with_their_interval_and_the_rest_is_not_distinguishable():
     found = said(rows(finetune=PLAIN, replay=BETTER, ewc=[(51, 39), (50, 41), (49, 42), (50, 40), (51, 39)]))
     assert found.text == (
-        "Compared with finetune, replay forgets 29 points less (95 % interval 25 to 33, 5 seeds) and is 22 points "
+        "Compared with finetune: replay forgets 29 points less (95 % interval 25 to 33, 5 seeds) and is 22 points "
         "higher in final acc. (20 to 24); ewc is not distinguishable."
     )
     assert [(c.test.first, c.test.second, c.measure, c.better) for c in found.claims] == [
@@ -50,11 +52,19 @@ def test_rows_that_forget_nothing_and_rows_that_are_worse_are_named_as_such():
     worse = [(a - 20 + n, f + 11 + n % 2) for n, (a, f) in enumerate(PLAIN)]
     found = said(rows(finetune=PLAIN, adapters=adapters, si=worse))
     assert found.text == (
-        "Compared with finetune, adapters forget nothing: 40 points less (95 % interval 37 to 43, 5 seeds) and are 30 "
+        "Compared with finetune: adapters forget nothing, 40 points less (95 % interval 37 to 43, 5 seeds), and are 30 "
         "points higher in final acc. (in each of 5 seeds); si forgets 11.4 points more (10.7 to 12.1) and is 18 points "
         "lower in final acc. (16 to 20)."
     )
     assert [claim.better for claim in found.claims] == [True, False, True, False]
+
+
+def test_rows_that_forget_nothing_are_not_merged_with_rows_that_forget_less():
+    kept = [(a + 10 - n % 2, 0) for n, (a, _) in enumerate(PLAIN)]
+    found = said(rows(finetune=PLAIN, replay=BETTER, adapters=kept))
+    assert re.fullmatch(
+        r".*: replay forgets \d+ points less .*; adapters forget nothing, 40 points less .*", found.text
+    )
 
 
 def test_many_rows_are_one_clause_with_the_largest_difference():
@@ -62,7 +72,7 @@ def test_many_rows_are_one_clause_with_the_largest_difference():
     several = {name: [(a - n, f + n) for a, f in BETTER] for n, name in enumerate(names)}
     found = said(rows(finetune=PLAIN, **several))
     assert found.text.startswith(
-        "Compared with finetune, replay, derpp, gem and 3 more forget less, replay by 29 points (95 % interval 25 to 33"
+        "Compared with finetune: replay, derpp, gem and 3 more forget less, replay by 29 points (95 % interval 25 to 33"
     )
     assert len(found.claims) == 12
 

@@ -136,9 +136,10 @@ def _sentence(
     claims = [claim for each in compared for title in others if (claim := _claim(each, title)) is not None]
     tested = [title for title in others if any(title in each.tests for each in compared)]
     doubtful = [title for title in tested if any(_unlearned(each, title) for each in compared)]
-    alike: dict[tuple[tuple[str, bool], ...], list[str]] = {}
+    alike: dict[tuple[tuple[str, bool, bool], ...], list[str]] = {}
+    whole = {t for each in compared if each.forgets for t, cell in each.cells.items() if _keeps_all(cell)}
     for title in (title for title in tested if title not in doubtful):
-        own = tuple((c.measure, c.test.difference > 0) for c in claims if c.test.first == title)
+        own = tuple((c.measure, c.test.difference > 0, title in whole) for c in claims if c.test.first == title)
         alike.setdefault(own, []).append(title)
     said = _Explained()
     parts = [
@@ -159,7 +160,8 @@ def _sentence(
     spans = f"{seeds[0]}" if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]}"
     basis = f"Student's paired t over {spans} seeds, Holm's correction for {count} test{'s' * (count != 1)}."
     kept = tuple(claim for claim in claims if claim.test.first not in doubtful)
-    text = f"Compared with {reference}{why}, {'; '.join(parts)}"
+    end = "," if len(others) == 1 or why else ":"  # a comma would add the reference to a list of rows
+    text = f"Compared with {reference}{why}{end} {'; '.join(parts)}"
     return Conclusion(f"{text.removesuffix('.')}.", kept, basis)
 
 
@@ -221,8 +223,8 @@ def _differ(
         word = way[top.test.difference > 0]
         if each.forgets:
             verb = "forget" if _plural(titles) else "forgets"
-            if len(own) == 1 and _keeps_all(each.cells[top.test.first]):
-                told = f"{verb} nothing: {size} {word}"
+            if _keeps_all(each.cells[top.test.first]):
+                told = f"{verb} nothing, {size} {word}" if len(own) == 1 else f"{verb} nothing"
             else:
                 told = f"{verb} {size} {word}" if len(own) == 1 else f"{verb} {word}"
         else:
@@ -230,7 +232,8 @@ def _differ(
         interval = said.interval(top.test, each.measure)
         parts.append(f"{told} {interval}" if len(own) == 1 else f"{told}, {top.test.first} by {size} {interval}")
         seen.append(top.better)
-    joint = f"{', ' if len(titles) > 1 else ' '}{'and' if len(set(seen)) == 1 else 'but'} "
+    apart = len(titles) > 1 or any(_keeps_all(each.cells[titles[0]]) for each in compared if each.forgets)
+    joint = f"{', ' if apart else ' '}{'and' if len(set(seen)) == 1 else 'but'} "
     claimed = {claim.measure for claim in claims}
     same = [c.measure.title for c in compared if c.name not in claimed and set(titles) <= c.tests.keys()]
     rest = f", but {_be(titles)} not distinguishable in {' or '.join(same)}" if same else ""
