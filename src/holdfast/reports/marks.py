@@ -51,7 +51,7 @@ def by_seed(group: Sequence[Record], name: str) -> dict[int, float]:
     for record in group:
         if (value := record.summary.get(name)) is not None:
             found.setdefault(record.config["seed"], []).append(value)
-    return {seed: metrics.mean(values) for seed, values in found.items()}
+    return {seed: values[0] if len(values) == 1 else metrics.mean(values) for seed, values in found.items()}
 
 
 def chance_of(group: Sequence[Record], name: str, measure: Measure) -> float | None:

@@ -55,14 +55,22 @@ def _renamed(text: str, told: set[str] | None = None) -> str:
     """A text with registered names; `told` has the papers' names that were given, and None gives none."""
 
     def name(found: re.Match[str]) -> str:
-        own = _names()[found[0].lower()]
-        if told is None or own in told:
-            return own
+        own = _registered(found[0].lower())
+        if own == found[0].lower() or told is None or own in told:
+            return found[0] if own == found[0].lower() else own
         told.add(own)
         return f"{own} ({found[0]})"
 
-    pattern = "|".join(map(re.escape, sorted(_names(), key=len, reverse=True)))
-    return re.sub(rf"(?<![\w-])(?:{pattern})(?![\w-])", name, text, flags=re.IGNORECASE)
+    return re.sub(r"[A-Za-z][\w-]*", name, text)
+
+
+def _registered(word: str) -> str:
+    """The registered name behind a paper's, which a row may extend: er-text-only."""
+    names = _names()
+    stem = next((each for each in sorted(names, key=len, reverse=True) if word.startswith(f"{each}-")), "")
+    if word in names or not stem or word in registry.ALGORITHMS:
+        return names.get(word, word)
+    return names[stem] + word.removeprefix(stem)
 
 
 @cache
