@@ -28,6 +28,8 @@ class Evidence:
     """The ids of the runs."""
     orders: int = 1
     """How many orders of the tasks the runs have."""
+    made: tuple[str, ...] = ()
+    """What made the runs: versions and devices, with which the last digits may change."""
 
     @cached_property
     def verdict(self) -> Verdict:
@@ -69,6 +71,7 @@ def to_json(found: Evidence) -> dict[str, Any]:
         ],
         "gaps": list(found.gaps),
         "runs": list(found.runs),
+        "made": list(found.made),
     }
 
 
@@ -86,7 +89,8 @@ def from_json(value: Any, claims: Mapping[str, PaperClaim], where: str) -> Evide
         series = tuple({int(s): float(v) for s, v in each["seeds"].items()} for each in value["values"])
         if not all(math.isfinite(number) for each in series for number in each.values()):
             raise ValueError("a value is not finite")
-        gaps, runs = tuple(map(str, value["gaps"])), tuple(map(str, value["runs"]))
-        return Evidence(claim, str(value["scale"]), bool(value["synthetic"]), series, gaps, runs, int(value["orders"]))
+        gaps, runs, made = (tuple(map(str, value[name])) for name in ("gaps", "runs", "made"))
+        data = str(value["scale"]), bool(value["synthetic"])
+        return Evidence(claim, *data, series, gaps, runs, int(value["orders"]), made)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise UserError(f"{where} is not the evidence of claims ({error}): `holdfast claims page` writes it") from None

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from holdfast import metrics
 from holdfast.benchmarks.base import Measure, score_matrix
@@ -81,7 +82,7 @@ def _evidence(
         scored[runs] = configs[0].benchmark.measures
     if not all(seeds for own in cells.values() for seeds in own):
         return None
-    values, gaps, used = [], list[str](), dict[str, None]()
+    values, gaps, used, made = [], list[str](), dict[str, None](), dict[str, None]()
     for contrast in claim.contrasts:
         own = [cell for item in _items(contrast) for cell in cells[item.runs]]
         seeds = sorted(set.intersection(*({*cell} for cell in own)))
@@ -92,6 +93,7 @@ def _evidence(
             if not all(_is_measured(item, record) for item in _items(contrast) for record in records[item.runs]):
                 continue  # the runs that this measure needs have not been made
             used |= dict.fromkeys(record.id for group in records.values() for record in group)
+            made |= {_maker(record.environment): None for group in records.values() for record in group}
             value = _value(contrast, records, scored)
             if math.isfinite(value):
                 series[seed] = value
@@ -103,11 +105,17 @@ def _evidence(
     if not used:
         return None
     most = max(len(each) for each in orders.values())
-    return Evidence(claim, scale, synthetic, tuple(values), tuple(gaps), tuple(used), most)
+    return Evidence(claim, scale, synthetic, tuple(values), tuple(gaps), tuple(used), most, tuple(made))
 
 
 def _is_measured(item: Quantity, record: Record) -> bool:
     return item.stage is not None or bool(item.task) or item.measure in record.summary
+
+
+def _maker(environment: Mapping[str, Any]) -> str:
+    """What a run was made with: the versions on which the last digits depend, and the device."""
+    python = ".".join(str(environment.get("python", "")).split(".")[:2])
+    return f"torch {environment.get('torch')}, Python {python}, {environment.get('device')}"
 
 
 def _items(contrast: Contrast) -> list[Quantity]:

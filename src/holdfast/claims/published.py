@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from holdfast.checksums import DamagedError, opened, sealed
 from holdfast.claims.definition import Claims, PaperClaim
@@ -24,9 +26,22 @@ STORED = "claims.json"
 """The file in a store in which `holdfast claims run` keeps the values, for the report."""
 
 
-def dump(found: Sequence[Evidence], out: Path) -> None:
-    """Write the values behind verdicts."""
-    content = sealed({"claims": LAYOUT, "evidence": [to_json(each) for each in found]})
+@dataclass(frozen=True)
+class Untested:
+    """What a test of the claims of one paper that have no runs would take."""
+
+    paper: str
+    claims: int
+    runs: int
+    """How many runs are missing, with five seeds at small."""
+    seconds: float | None
+    """What they take on one core, judged by similar runs; None if there are none."""
+
+
+def dump(found: Sequence[Evidence], out: Path, left: Sequence[Untested] = ()) -> None:
+    """Write the values behind verdicts, and what is left to test."""
+    evidence = [to_json(each) for each in found]
+    content = sealed({"claims": LAYOUT, "evidence": evidence, "left": [asdict(each) for each in left]})
     out.parent.mkdir(parents=True, exist_ok=True)
     out.write_text(json.dumps(content, indent=1, allow_nan=False) + "\n", encoding="utf-8")
 
@@ -44,6 +59,18 @@ def is_evidence(path: Path) -> bool:
 
 def read(path: Path, claims: Mapping[str, PaperClaim]) -> list[Evidence]:
     """The evidence in a file; that of claims which are gone, or are now about other values, is left out."""
+    return [each for value in _opened(path)[0] if (each := from_json(value, claims, str(path))) is not None]
+
+
+def read_left(path: Path) -> list[Untested]:
+    """What was left to test when a file was written."""
+    try:
+        return [Untested(**each) for each in _opened(path)[1]]
+    except TypeError as error:
+        raise UserError(f"{path} is not the evidence of claims ({error}): `holdfast claims page` writes it") from None
+
+
+def _opened(path: Path) -> tuple[list[Any], list[Any]]:
     try:
         with open_regular(path) as file:
             text = file.read(MOST_BYTES + 1)
@@ -52,21 +79,20 @@ def read(path: Path, claims: Mapping[str, PaperClaim]) -> list[Evidence]:
         found = opened(json.loads(text), required=True)
         if found["claims"] > LAYOUT:
             raise UserError(f"{path} was written by a newer holdfast: upgrade holdfast to read it")
-        own = found["evidence"]
+        return list(found["evidence"]), list(found["left"])
     except DamagedError as error:
         raise UserError(f"{path} cannot be trusted ({error}): write it again with `holdfast claims page`") from None
     except (OSError, FileError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise UserError(f"{path} is not the evidence of claims ({error}): `holdfast claims page` writes it") from None
-    return [each for value in own if (each := from_json(value, claims, str(path))) is not None]
 
 
-def write(papers: Sequence[Claims], found: Sequence[Evidence], out: Path) -> None:
+def write(papers: Sequence[Claims], found: Sequence[Evidence], out: Path, left: Sequence[Untested] = ()) -> None:
     """Write the page, and the values behind it beside it."""
-    dump(found, out.with_suffix(".json"))
-    out.write_text(text(papers, found, out.name), encoding="utf-8")
+    dump(found, out.with_suffix(".json"), left)
+    out.write_text(text(papers, found, out.name, left), encoding="utf-8")
 
 
-def text(papers: Sequence[Claims], found: Sequence[Evidence], out: str) -> str:
+def text(papers: Sequence[Claims], found: Sequence[Evidence], out: str, left: Sequence[Untested] = ()) -> str:
     """The page, in Markdown; `out` is the name of its file."""
     values = Path(out).with_suffix(".json").name
     total = sum(len(paper.claims) for paper in papers)
@@ -97,7 +123,8 @@ def text(papers: Sequence[Claims], found: Sequence[Evidence], out: str) -> str:
                 lines += ["", f"### On {data} data: {counted(own)}", "", *_table(own)]
         missing = [claim for claim in paper.claims if all(each.claim is not claim for each in found)]
         if missing:
-            lines += ["", f"### Not tested yet: {len(missing)}", ""]
+            lines += ["", f"### Not tested yet: {len(missing)} claims", ""]
+            lines += [f"{_cost(each)}\n" for each in left if each.paper == paper.name]
             lines += [f"- `{claim.id}`: {claim.says} ({claim.where})" for claim in missing]
     return "\n".join(lines) + "\n"
 
@@ -124,8 +151,17 @@ def _table(found: Sequence[Evidence]) -> list[str]:
             number(verdict.decisive.detectable),
         ]
         rows.append(f"| {' | '.join(cells)} |")
+    made = " and ".join(dict.fromkeys(name for each in found for name in each.made))
     example = max(found, key=lambda each: each.verdict.seeds)
-    return [*rows, "", f"To repeat a verdict: `{example.command().replace(example.claim.id, 'ID')}`."]
+    again = f"To repeat a verdict to the digit: `{example.command().replace(example.claim.id, 'ID')}`"
+    return [*rows, "", f"{again}, with {made}: other versions may round differently."]
+
+
+def _cost(left: Untested) -> str:
+    """What the untested claims of a paper take."""
+    hours = "" if left.seconds is None else f", about {left.seconds / 3600:.1f} hours of one core"
+    plan = f"`holdfast claims plan --paper {left.paper}` lists them."
+    return f"With five seeds at small, they need {left.runs} more runs{hours}. {plan}"
 
 
 def _escaped(value: str) -> str:

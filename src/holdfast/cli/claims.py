@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from holdfast.claims.definition import Claims, PaperClaim
     from holdfast.claims.evidence import Evidence
     from holdfast.claims.planning import ClaimStep, ClaimTest
+    from holdfast.claims.published import Untested
     from holdfast.experiments.store import Store
 
 WIDTH = 80
@@ -173,15 +174,40 @@ def page(
     """Write the verdicts as a page in Markdown.
 
     The values behind them are in a .json file beside it. Give that file as a source, too, to keep verdicts whose runs
-    are elsewhere: newer runs replace its values.
+    are elsewhere: newer runs replace its values. Claims with fewer seeds than the first look needs count as untested.
     """
     from holdfast.claims.definition import chosen, read_claims
     from holdfast.claims.published import write
 
     papers = read_claims(paper)
-    found = _evidence(papers, chosen(papers), sources)
-    write(papers, found, out)
+    known = _evidence(papers, chosen(papers), sources)
+    found = [each for each in known if each.verdict.decisive.looked or each.gaps]
+    write(papers, found, out, _untested(papers, found, sources))
     typer.echo(f"{len(found)} verdicts in {out}, and the values behind them in {out.with_suffix('.json')}")
+
+
+def _untested(papers: Sequence[Claims], found: Sequence[Evidence], sources: Sequence[Path]) -> list[Untested]:
+    """What the claims without runs need, judged by the first store among the sources; else as a file has it."""
+    from holdfast.claims.planning import ClaimTest
+    from holdfast.claims.published import Untested, is_evidence, read_left
+    from holdfast.experiments.store import Store as Folder
+
+    stores = [Folder(source) for source in sources if source.is_dir()]
+    if not stores:
+        return [each for source in sources if is_evidence(source) for each in read_left(source)]
+    tested, left = {each.claim for each in found}, []
+    for paper in papers:
+        own = [claim for claim in paper.claims if claim not in tested]
+        steps, _ = _steps([paper], own, stores[0], ClaimTest("small", 5), {})
+        runs = sum(len(step.missing) for step in steps)
+        known = [(step.seconds, len(step.missing)) for step in steps if step.seconds is not None and step.missing]
+        each = sum(seconds for seconds, _ in known) / sum(count for _, count in known) if known else None
+        seconds = (
+            None if each is None else sum(s.seconds if s.seconds is not None else each * len(s.missing) for s in steps)
+        )
+        if own:
+            left.append(Untested(paper.name, len(own), runs, seconds))
+    return left
 
 
 def _evidence(papers: Sequence[Claims], found: Sequence[PaperClaim], sources: Sequence[Path]) -> list[Evidence]:
