@@ -114,7 +114,7 @@ def text(papers: Sequence[Claims], found: Sequence[Evidence], out: str, left: Se
     ]
     if any(each.synthetic for each in found):
         lines += ["", f"**{SYNTHETIC}**"]
-    lines += ["", "## Verdicts", "", *_tally(papers, found)]
+    lines += ["", "## Verdicts", "", *_tally(papers, found), *_against(found)]
     groups = by_paper(found)
     for paper in papers:
         lines += ["", f"## {paper.title}"]
@@ -136,6 +136,17 @@ def _tally(papers: Sequence[Claims], found: Sequence[Evidence]) -> list[str]:
         outcomes = [each.verdict.outcome for each in own]
         rows.append(f"| {titles[paper]} | {data} | " + " | ".join(str(outcomes.count(o)) for o in OUTCOMES) + " |")
     return rows if len(rows) > 2 else ["No claim has runs yet."]
+
+
+def _against(found: Sequence[Evidence]) -> list[str]:
+    """The contradicted claims, which deserve a look at the paper and at our code."""
+    against = [each for each in found if each.verdict.outcome == "contradicted"]
+    lines = [
+        f"- `{each.claim.name}`: {each.claim.says} On {each.data} data: {interval(each.verdict.decisive)}, "
+        f"{_escaped(each.verdict.why)}."
+        for each in against
+    ]
+    return ["", "Contradicted, so that the paper, the data or our code deserves a look:", "", *lines] if lines else []
 
 
 def _table(found: Sequence[Evidence]) -> list[str]:
