@@ -212,6 +212,44 @@ def test_class_balanced_replay_counts_classes_of_different_heads_apart():
     assert [by_task(stage.train).tolist() for stage in ready.setup.stream.stages] == [[0] * 80, [1] * 80]
 
 
+OWN = """
+import holdfast as hf
+
+
+class Plain(hf.Memory):
+    def __init__(self, capacity, seed):
+        super().__init__(seed)
+
+    def add(self, ids):
+        pass
+
+
+class Grouped(Plain):
+    def __init__(self, capacity, seed, group):
+        super().__init__(capacity, seed)
+        self.group = group
+
+
+class Asks(Plain):
+    def __init__(self, capacity, seed, group, labels):
+        super().__init__(capacity, seed)
+"""
+
+
+def test_a_memory_of_your_own_gets_groups_if_it_takes_them(tmp_path):
+    path = tmp_path / "own.py"
+    path.write_text(OWN)
+    ready = prepared()
+    learner, ids = make_learner(ready), ready.setup.stream.stages[0].train
+    for name in ("Plain", "Grouped"):
+        replay = Replay(memory=f"{path}:{name}", by="class")
+        replay.setup(learner)
+        assert type(replay.kept).__name__ == name
+    assert replay.kept.group(ids).tolist() == grouping(learner, "class", "replay")(ids).tolist()
+    with pytest.raises(UserError, match=r"as Asks\(capacity=..., seed=..., group=...\): missing .* 'labels'"):
+        Replay(memory=f"{path}:Asks")
+
+
 def phrase_learner(targets):
     """A learner whose examples are phrases of these words."""
     from holdfast.engine.learner import Learner
