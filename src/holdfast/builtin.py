@@ -57,6 +57,10 @@ BENCHMARKS: dict[str, Line] = {
         "Wh- and yes/no-questions on CLEVR in either order, with one output layer",
         ("greco",),
     ),
+    "text:cl": Line(
+        "holdfast.benchmarks.text.benchmark:TextCl",
+        "text classifications one after another, answered in words (O-LoRA)",
+    ),
     "mtil": Line(
         "holdfast.benchmarks.mtil.benchmark:Mtil",
         "eleven datasets one after another for a dual encoder, with zero-shot scores (ZSCL)",

@@ -16,6 +16,7 @@ BY_HAND = {
     ("climb:lowshot", "shots"): "4",
     ("dataset", "reader"): "sst2",
     ("mtil", "order"): "mnist>dtd",
+    ("text:cl", "order"): "CB>agnews",
     ("dual-tiny", "image"): "resnet18-tiny",
     ("train", "rates"): ("encoder.*=0.5",),
     ("viscoll:coco", "tagger"): "another",

@@ -289,6 +289,8 @@ BENCHMARK_VALUES = {
     ("mtil", "shots"): 2,
     ("mtil", "most"): 2,
     ("mtil", "most_tested"): 1,
+    ("text:cl", "length"): 32,
+    ("text:cl", "most_tested"): 4,
     ("climb", "train"): 24,
     ("climb", "scored"): 24,
     ("climb:lowshot", "validation"): 8,

@@ -8,19 +8,19 @@ from __future__ import annotations
 from pathlib import Path
 
 from holdfast.world.instructions import counted, lettered, located, named, question, without_picture
-from holdfast.world.writers.conversations import Written, amount_of, write_tasks
+from holdfast.world.writers.conversations import TaskLayout, amount_of, write_tasks
 from holdfast.world.writers.scales import Amount
 
 VERSION = 1
 TASKS = {
-    "ScienceQA": Written(without_picture, dict.fromkeys(("train", "test"), "ScienceQA/images")),
-    "TextVQA": Written(question, {"train": "TextVQA/train_images", "test": "TextVQA/test_images"}),
-    "ImageNet": Written(named, {"train": "ImageNet_withlabel/train", "test": "ImageNet_withlabel/val"}),
-    "GQA": Written(lettered, dict.fromkeys(("train", "test"), "GQA/images")),
-    "VizWiz": Written(question, {"train": "VizWiz/train", "test": "VizWiz/val"}),
-    "Grounding": Written(located, dict.fromkeys(("train", "test"), "COCO2014/train2014"), "answer_bbox"),
-    "VQAv2": Written(question, {"train": "COCO2014/train2014", "test": "COCO2014/val2014"}),
-    "OCRVQA": Written(counted, dict.fromkeys(("train", "test"), "OCR-VQA/images")),
+    "ScienceQA": TaskLayout(without_picture, dict.fromkeys(("train", "test"), "ScienceQA/images")),
+    "TextVQA": TaskLayout(question, {"train": "TextVQA/train_images", "test": "TextVQA/test_images"}),
+    "ImageNet": TaskLayout(named, {"train": "ImageNet_withlabel/train", "test": "ImageNet_withlabel/val"}),
+    "GQA": TaskLayout(lettered, dict.fromkeys(("train", "test"), "GQA/images")),
+    "VizWiz": TaskLayout(question, {"train": "VizWiz/train", "test": "VizWiz/val"}),
+    "Grounding": TaskLayout(located, dict.fromkeys(("train", "test"), "COCO2014/train2014"), "answer_bbox"),
+    "VQAv2": TaskLayout(question, {"train": "COCO2014/train2014", "test": "COCO2014/val2014"}),
+    "OCRVQA": TaskLayout(counted, dict.fromkeys(("train", "test"), "OCR-VQA/images")),
 }
 _FIRST = 50_000_000
 

@@ -25,7 +25,7 @@ SIZE = (96, 72)
 
 
 @dataclass(frozen=True)
-class Written:
+class TaskLayout:
     """One task: what is asked, the folder of its pictures for each split, and the key of a test record's answer."""
 
     ask: Callable[[Scene, Random], Instruction]
@@ -42,7 +42,13 @@ def amount_of(tasks: int, pictured: int, scale: str) -> Amount:
 
 
 def write_tasks(
-    folder: Path, root: Path, tasks: Mapping[str, Written], names: Mapping[str, str], scale: str, seed: int, first: int
+    folder: Path,
+    root: Path,
+    tasks: Mapping[str, TaskLayout],
+    names: Mapping[str, str],
+    scale: str,
+    seed: int,
+    first: int,
 ) -> None:
     """Write the instructions of all tasks below `folder`, with the files' names by split, and pictures below `root`.
 
@@ -73,7 +79,7 @@ def write_tasks(
                     write_json(folder / task / written.captions, {"images": images, "annotations": annotations})
 
 
-def _record(written: Written, split: str, number: int, picture: str | None, asked: Instruction) -> dict[str, Any]:
+def _record(written: TaskLayout, split: str, number: int, picture: str | None, asked: Instruction) -> dict[str, Any]:
     shown = {} if picture is None else {"image": f"./{picture}"}
     if split == "test":
         own = {} if written.captions else {written.answer: asked.answers[0]}

@@ -5,18 +5,20 @@ from __future__ import annotations
 from pathlib import Path
 
 from holdfast.world.instructions import counted, described_briefly, lettered, named, question
-from holdfast.world.writers.conversations import Written, amount_of, write_tasks
+from holdfast.world.writers.conversations import TaskLayout, amount_of, write_tasks
 from holdfast.world.writers.scales import Amount
 
 VERSION = 1
 _CAPTIONS = "val_coco_type_3000.json"
 TASKS = {
-    "ImageNet-R": Written(named, {"train": "ImageNet-R/train", "test": "ImageNet-R/test"}),
-    "ArxivQA": Written(lettered, dict.fromkeys(("train", "test"), "ArxivQA/images")),
-    "VizWiz": Written(described_briefly, {"train": "VizWiz/train", "test": "VizWiz/val"}, captions=_CAPTIONS),
-    "IconQA": Written(question, dict.fromkeys(("train", "test"), "IconQA/iconqa_data/iconqa")),
-    "CLEVR": Written(counted, {"train": "CLEVR/images/train", "test": "CLEVR/images/test"}),
-    "Flickr30k": Written(described_briefly, {"train": "Flickr30k/train", "test": "Flickr30k/val"}, captions=_CAPTIONS),
+    "ImageNet-R": TaskLayout(named, {"train": "ImageNet-R/train", "test": "ImageNet-R/test"}),
+    "ArxivQA": TaskLayout(lettered, dict.fromkeys(("train", "test"), "ArxivQA/images")),
+    "VizWiz": TaskLayout(described_briefly, {"train": "VizWiz/train", "test": "VizWiz/val"}, captions=_CAPTIONS),
+    "IconQA": TaskLayout(question, dict.fromkeys(("train", "test"), "IconQA/iconqa_data/iconqa")),
+    "CLEVR": TaskLayout(counted, {"train": "CLEVR/images/train", "test": "CLEVR/images/test"}),
+    "Flickr30k": TaskLayout(
+        described_briefly, {"train": "Flickr30k/train", "test": "Flickr30k/val"}, captions=_CAPTIONS
+    ),
 }
 _FIRST = 60_000_000
 
