@@ -247,7 +247,7 @@ def test_speed_has_one_door():
     assert "engine/stepper.py" in found
 
 
-ORDINARY = {"patterns", "folder", "table", "dataset"}
+ORDINARY = {"patterns", "folder", "table", "dataset", "text", "captions", "instructions"}
 """Benchmarks whose names are words of the language, too."""
 
 
