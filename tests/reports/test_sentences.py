@@ -148,8 +148,11 @@ def test_equal_algorithms_are_rarely_said_to_differ(plain):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("rows", "seeds"), simulation.COUNTS)
-@pytest.mark.parametrize("plain", [True, False])
+@pytest.mark.parametrize(
+    ("plain", "rows", "seeds"),
+    [(True, *each) for each in [(2, 3), (2, 5), (3, 3), (3, 5), (5, 5), (8, 5)]]
+    + [(False, *each) for each in [(3, 3), (3, 5), (5, 5)]],
+)
 def test_at_most_one_sentence_in_twenty_claims_a_difference_that_is_chance(plain, rows, seeds, capsys):
     """Two thousand stores of each kind of noise; the rates are printed."""
     kinds = simulation.KINDS[: 4 + (rows > 2)]
