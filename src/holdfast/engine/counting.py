@@ -10,7 +10,7 @@ forward pass and are added when gradients arrive at the output.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -21,6 +21,8 @@ from holdfast.engine.operations import backward_of, forward_of
 
 if TYPE_CHECKING:
     from holdfast.engine.ranks import Ranks
+
+NOTHING = nullcontext()
 
 
 class _Meter(TorchDispatchMode):  # type: ignore[no-untyped-call]
@@ -127,29 +129,32 @@ class Counter:
             output.register_hook(arrived)  # type: ignore[no-untyped-call]
         return output
 
-    @contextmanager
-    def hook(self, *key: object) -> Iterator[None]:
+    def hook(self, *key: object) -> AbstractContextManager[object]:
         """Count what a part of a step computes beside calling models, measured once for each key; without one, always.
 
         Operations on the way to a loss are counted with those of their backward pass.
         """
         if self._inside:
-            yield
-            return
+            return NOTHING
         known = self._steps.get(key) if key else None
-        if known is None and key:
-            known = self._restored.get(repr(key))
+        if known is None:
+            return self._hooked(key)
+        self._new += known
+        return NOTHING if self._meter is None else self._without_meter()
+
+    @contextmanager
+    def _hooked(self, key: tuple[object, ...]) -> Iterator[None]:
+        """Measure what a block computes beside calling models, unless a checkpoint knows it, and add it."""
+        known = self._restored.pop(repr(key), None) if key else None
         if known is None:
             with self._metered(whole=False, inside=False) as meter:
                 yield
             known = meter.forward + meter.backward
-            if key:
-                self._steps[key] = known
-        elif self._meter is None:
-            yield
         else:
             with self._without_meter():
                 yield
+        if key:
+            self._steps[key] = known
         self._new += known
 
     @contextmanager

@@ -45,15 +45,15 @@ def over_budget(record: Record) -> Grid | None:
     return Grid("score against what was spent", (UNITS[unit], share, "score"), rows, tuple(notes))
 
 
-def figure(experiment: Experiment) -> Curves | None:
+def figures(experiment: Experiment) -> list[Curves]:
     """The curve of each row of an experiment: means over seeds, at the mean of what they had spent."""
     series = [found for title, group in experiment.rows.items() if (found := _series(title, group)) is not None]
     if not series:
-        return None
+        return []
     unit = UNITS[unit_of(experiment.records[0])]
     title = "Scores against what training had spent"
     notes = ("The mean over the test sets that were scored at that time; evaluations cost nothing here.",)
-    return Curves(title, unit, "score", tuple(series), notes=notes)
+    return [Curves(title, unit, "score", tuple(series), notes=notes)]
 
 
 def _series(title: str, group: Sequence[Record]) -> Series | None:

@@ -29,6 +29,7 @@ WIDEST = 30
 COSTS = {
     "seconds": ("seconds of training", "seconds"),
     "passes": ("examples passed forward and backward", "passes"),
+    "flops": ("floating-point operations of training", "operations"),
     "memory_bytes": ("bytes kept by the algorithm", "bytes of memory"),
 }
 FRONT = "The line is the Pareto front of the means: no other algorithm is both cheaper and better."
@@ -165,9 +166,14 @@ def cost_table(experiment: Experiment) -> TableBlock:
         "seconds": "seconds",
         "examples_forward": "forward passes",
         "examples_backward": "backward passes",
+        "flops": "operations",
         "memory_bytes": "memory, bytes",
         "parameters": "parameters",
+        "trained": "trained",
+        "added": "added",
     }
+    known = {name for record in experiment.records for name in record.cost}
+    columns = {name: head for name, head in columns.items() if name in known}
     rows = tuple(
         (
             Cell(title),
@@ -178,8 +184,10 @@ def cost_table(experiment: Experiment) -> TableBlock:
         )
         for title, group in experiment.rows.items()
     )  # fmt: skip
-    notes = ("Passes count examples. Memory is what the algorithm keeps in addition to the model.",)
-    return TableBlock("What it cost", ("algorithm", *columns.values()), rows, notes)
+    notes = ["Passes count examples. Memory is what the algorithm keeps in addition to the model."]
+    if "flops" in columns:
+        notes.append("Operations are floating-point operations of training, without evaluations.")
+    return TableBlock("What it cost", ("algorithm", *columns.values()), rows, tuple(notes))
 
 
 def cost_plots(experiment: Experiment) -> list[Scatter]:

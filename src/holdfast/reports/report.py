@@ -11,7 +11,7 @@ from typing import Any
 
 from holdfast.errors import UserError
 from holdfast.experiments.store import Record, RunFolder
-from holdfast.reports import charts, claims, overview
+from holdfast.reports import anytime, charts, claims, overview
 from holdfast.reports.attached import attached
 from holdfast.reports.beside import caution
 from holdfast.reports.blocks import Block, Cell, Curves, Note, Series, TableBlock, mean_cell
@@ -196,7 +196,10 @@ def _groups(experiment: Experiment, drawn: Block | None, more: bool) -> list[Blo
         BlockGroup("All measures", everything),
         BlockGroup("Forgetting and transfer over the stages", stages),
         BlockGroup("Scores after each stage", [*heatmaps, *notes]),
-        BlockGroup("Cost against score", [*overview.cost_plots(experiment), overview.cost_table(experiment)]),
+        BlockGroup(
+            "Cost against score",
+            [*overview.cost_plots(experiment), *anytime.figures(experiment), overview.cost_table(experiment)],
+        ),
         BlockGroup("Spread over the seeds", spread),
         BlockGroup("Significance of differences", overview.significance(experiment)),
     ]
