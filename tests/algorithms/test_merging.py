@@ -61,6 +61,11 @@ def test_ties_trims_elects_signs_and_averages(density, scale):
     assert opposed > 10
 
 
+@pytest.mark.parametrize(("density", "kept"), [(0.1, [0, 0, 0]), (0.3, [0, -3, 0]), (0.7, [0, -3, 2])])
+def test_ties_may_keep_one_weight_or_none(density, kept):
+    assert Ties(density=density)._trimmed(torch.tensor([1.0, -3.0, 2.0])).tolist() == kept
+
+
 def test_magmax_takes_the_largest_change():
     learner, begun, ended = run(MagMax(scale=0.8))
     winners = set()

@@ -65,6 +65,15 @@ def test_a_stage_that_is_too_short_for_an_average_keeps_its_weights(caplog):
 
 
 @pytest.mark.filterwarnings("ignore:zscl")
+def test_a_stage_may_be_just_long_enough_for_an_average():
+    plain, notes, after = Notes(), Notes(), Notes()
+    trained(prepared(), [plain])
+    trained(prepared(), [notes, Zscl(strength=0, consolidation=0, every=len(plain.steps[0])), after])
+    expected = {name: (value + notes.steps[0][-1][name]) / 2 for name, value in notes.starts[0].items()}
+    assert_same(after.ends[0], expected)
+
+
+@pytest.mark.filterwarnings("ignore:zscl")
 def test_without_a_reference_the_first_model_teaches_on_the_stages_data():
     algorithm = Zscl(strength=0.5, temperature=3.0, consolidation=0.0)
     learner, _ = trained(prepared(), [algorithm])
