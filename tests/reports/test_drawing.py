@@ -1,11 +1,13 @@
 """Figures for papers: readable at the width of a column, with embedded fonts, the same for colour-blind readers."""
 
 import re
+import sys
 from itertools import combinations
 
 import numpy as np
 import pytest
 
+from holdfast.errors import UserError
 from holdfast.reports.blocks import Bars, Curves, Distribution, Heatmap, Point, Scatter, Series
 from holdfast.reports.drawing import COLOURS, WIDTHS, draw
 
@@ -38,6 +40,12 @@ def test_a_figure_has_its_width_its_fonts_and_always_the_same_bytes(kind, tmp_pa
     if kind == "curves":
         again, _ = draw(BLOCKS[kind], tmp_path / "again", "single")
         assert again.read_bytes() == content
+
+
+def test_without_matplotlib_a_message_says_what_to_install(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(UserError, match=r"pip install .holdfast\[pictures\]"):
+        draw(BLOCKS["curves"], tmp_path / "figure", "single")
 
 
 def test_every_name_is_in_the_legend(tmp_path, monkeypatch):

@@ -20,9 +20,10 @@ def leaderboard(
     out: Annotated[Path, typer.Option(metavar="DIR", help="The folder to write the page to.")] = Path("leaderboard"),
     title: Annotated[str, typer.Option(metavar="TEXT", help="The page's title.")] = "",
 ) -> None:
-    """Write a page that ranks the results of several stores and exported files.
+    """Rank the results of several people on one page.
 
-    It says of each row what it is comparable with, and why not with others: another version, data, model, number of
+    Takes any number of stores and exported files. The page says of each row what it is comparable with, and why not
+    with others: another version, data, model, number of
     epochs, threads or trials of tuning.
     """
     from holdfast.reports.exchange import load_all

@@ -72,7 +72,8 @@ def charts_of(experiment: Experiment) -> list[Block]:
         *overview.cost_plots(experiment),
     ]
     found += [block for block in rest if block != first]
-    maps = [overview.heatmap(group, f"Scores after each stage: {title}") for title, group in experiment.rows.items()]
+    rows = list(experiment.rows.items())[: overview.HEATMAPS]
+    maps = [overview.heatmap(group, f"Scores after each stage: {title}") for title, group in rows]
     found += [block for block in maps if block is not None and len(block.rows) > 1]
     return found
 
