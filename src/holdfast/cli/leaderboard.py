@@ -23,8 +23,7 @@ def leaderboard(
     """Rank the results of several people on one page.
 
     Takes any number of stores and exported files. The page says of each row what it is comparable with, and why not
-    with others: another version, data, model, number of
-    epochs, threads or trials of tuning.
+    with others: another version, data, model, number of epochs, threads or trials of tuning.
     """
     from holdfast.reports.exchange import load_all
     from holdfast.reports.leaderboard import write
