@@ -139,8 +139,8 @@ def run(
     known = _known(papers, found, store, asked)
     _keep(known.values(), store)
     _print_verdicts(papers, found, list(known.values()), str(out), bool(only), as_json)
-    for name, reason in refusals.items():
-        typer.echo(f"not tested: {name}: {reason}", err=True)
+    for text in _by_reason(refusals):
+        typer.echo(f"not tested: {text}", err=True)
     for name, reason in failed.items():
         typer.echo(f"failed: {name}: {reason}", err=True)
     if failed:
@@ -148,7 +148,7 @@ def run(
 
 
 def verdicts(
-    sources: Sources,
+    sources: Sources = [Path("runs")],  # noqa: B006
     paper: Paper = None,
     only: Only = None,
     as_json: Json = False,
@@ -162,7 +162,8 @@ def verdicts(
 
     papers = read_claims(paper)
     found = chosen(papers, only or ())
-    evidence = _evidence(papers, found, sources)
+    there = [source for source in sources if source.exists()]
+    evidence = _evidence(papers, found, there)
     _print_verdicts(papers, found, evidence, str(sources[0]), bool(only), as_json)
 
 
@@ -380,11 +381,22 @@ def _print_steps(
         + (f", and take one process about {duration(total)}" if missing and unknown < len(steps) else "")
         + (f"; the cost of {unknown} claims is unknown: {store.path} has no similar runs" if unknown else "")
         + ".",
-        *(f"Cannot be tested: {name}: {reason}." for name, reason in refusals.items()),
+        *(f"Cannot be tested: {text}" for text in _by_reason(refusals)),
     ]
     columns = ("claim", "runs", "left", "cost", "chance", "needs")
     data = asked.data or "synthetic data"
     print_grid(Grid(f"testing claims at {asked.scale} on {data}", columns, tuple(rows), tuple(notes)))
+
+
+def _by_reason(refusals: Mapping[str, str]) -> list[str]:
+    """Each reason once, with the claims that it keeps from being tested."""
+    reasons: dict[str, list[str]] = {}
+    for name, reason in refusals.items():
+        reasons.setdefault(reason, []).append(name)
+    return [
+        f"{names[0] if len(names) == 1 else f'{len(names)} claims, such as {names[0]}'}: {reason.rstrip('.')}."
+        for reason, names in reasons.items()
+    ]
 
 
 def _print_verdicts(
