@@ -131,22 +131,22 @@ def _price(
 
 
 def chance(found: Evidence | None, seeds: int) -> float:
-    """How likely this number of seeds brings a verdict, given what is known; 0 if there is one."""
+    """How likely this number of seeds brings a verdict, given what is known; 0 if there is one, or they are there."""
     if found is None or found.gaps:  # a gap may be a run that was not made
         return EVEN
-    if found.verdict.outcome != "undecided":
-        return 0.0
     estimates = found.verdict.estimates
+    if found.verdict.outcome != "undecided" or all(len(each.values) >= seeds for each in estimates):
+        return 0.0
     if any(len(each.values) < 2 for each in estimates):
         return EVEN
-    level = LOOKS[max(count for count in LOOKS if count <= max(seeds, min(LOOKS)))]
     known = [_outlook(each, found.claim.margin) for each in estimates]
-    against = [_likely(distance, s, seeds, level / len(known)) for distance, s in known if distance < 0]
-    return max(against) if against else min(_likely(distance, s, seeds, level) for distance, s in known)
+    return max(_likely(known, count) for count in LOOKS if count <= max(seeds, min(LOOKS)))
 
 
-def _likely(distance: float, deviation: float, seeds: int, level: float) -> float:
-    return metrics.power(distance, deviation, max(seeds, min(LOOKS)), level)
+def _likely(known: Sequence[tuple[float, float]], count: int) -> float:
+    """How likely one look brings a verdict: it is contradicted by one contrast, or supported by all."""
+    against = [metrics.power(d, s, count, LOOKS[count] / len(known)) for d, s in known if d < 0]
+    return max(against) if against else min(metrics.power(d, s, count, LOOKS[count]) for d, s in known)
 
 
 def _outlook(found: ContrastEstimate, margin: float) -> tuple[float, float]:
