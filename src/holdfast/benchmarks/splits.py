@@ -16,6 +16,7 @@ from holdfast.benchmarks.cache import remove, write_json
 from holdfast.benchmarks.source import Source, place_of
 from holdfast.checksums import is_intact, seal
 from holdfast.data import decoding, prepared, text
+from holdfast.data.language import PromptPieces
 from holdfast.data.prepared import Values, prepare
 from holdfast.data.table import Column, Table
 from holdfast.data.text import Tokenizer
@@ -53,7 +54,10 @@ def prepare_split(
     `notes` become arrays beside the table; `kept` names the examples that `keep` selects. The cache identifies
     functions by the VERSION of the `module` that defines them, so that it can open a table without reading the dataset.
     """
-    words = {name: value.fingerprint if isinstance(value, Tokenizer) else value for name, value in settings.items()}
+    words = {
+        name: value.fingerprint if isinstance(value, Tokenizer | PromptPieces) else value
+        for name, value in settings.items()
+    }
     folder = place_of(
         "tables",
         f"{task}, {split}",

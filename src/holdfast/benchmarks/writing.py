@@ -13,11 +13,11 @@ from torch import Tensor
 from holdfast.benchmarks.cache import digest, place
 from holdfast.benchmarks.vocabulary import kept_pieces
 from holdfast.data import prepared, text
-from holdfast.data.language import FolderLanguage, Language, WordPieces
+from holdfast.data.language import FolderLanguage, Language, WordPieces, filled, shortened
 from holdfast.data.text import Tokenizer
 from holdfast.errors import UserError
 from holdfast.tasks import References
-from holdfast.types import Array, Inputs, Wants
+from holdfast.types import Inputs, Wants
 
 PAD = -1
 """What follows the end of an answer."""
@@ -87,19 +87,31 @@ def write(
     prompts = tongue.prompts([each.asked for each in exchanges], images)
     if length is not None:
         prompts = [shortened(prompt, length, tongue.image, title) for prompt in prompts]
-    answers = tongue.answers([each.answer for each in exchanges])
-    for exchange, answer in zip(exchanges, answers, strict=True):
-        refuse_long(exchange.answer, answer, longest, title)
     columns = {
         "text": torch.from_numpy(filled(prompts, tongue.pad)),
         "text_length": torch.tensor([len(prompt) for prompt in prompts], dtype=torch.int32),
-        "answer": torch.from_numpy(filled(answers, PAD)),
     }
+    more, targets, references = answer_columns(tongue, exchanges, title=title, longest=longest)
+    return TextColumns(columns | more, targets, references, tongue, longest)
+
+
+def answer_columns(
+    tongue: Language, exchanges: Sequence[Exchange], *, title: str, longest: int
+) -> tuple[dict[str, Tensor], Tensor, References]:
+    """The columns of answers, the targets, and the references to which these point."""
+    several = list(dict.fromkeys(each.answer for each in exchanges))
+    tokens = dict(zip(several, tongue.answers(several), strict=True))
+    for answer, own in tokens.items():
+        refuse_long(answer, own, longest, title)
+    columns = {"answer": torch.from_numpy(filled([tokens[each.answer] for each in exchanges], PAD))}
     if any(each.choices for each in exchanges):
         columns["choices"] = _choices(tongue, exchanges, longest, title)
     numbers: dict[tuple[str, ...], int] = {}
-    targets = [numbers.setdefault(each.references or (each.answer,), len(numbers)) for each in exchanges]
-    return TextColumns(columns, torch.tensor(targets), References(list(numbers)), tongue, longest)
+    targets = []
+    for each in exchanges:  # word pieces may lose spaces, which would tell a choice from itself
+        answer = tongue.text(tokens[each.answer][:-1]) if each.choices else each.answer
+        targets.append(numbers.setdefault(each.references or (answer,), len(numbers)))
+    return columns, torch.tensor(targets), References(list(numbers))
 
 
 def _choices(tongue: Language, exchanges: Sequence[Exchange], longest: int, title: str) -> Tensor:
@@ -118,35 +130,6 @@ def _choices(tongue: Language, exchanges: Sequence[Exchange], longest: int, titl
         for number, choice in enumerate(exchange.choices):
             places[row, number, : len(tokens[choice])] = tokens[choice]
     return torch.from_numpy(places)
-
-
-def filled(rows: Sequence[Sequence[int]], padding: int) -> Array:
-    """Rows of tokens as one array.
-
-    >>> filled([[1, 2], [3]], 0).tolist()
-    [[1, 2], [3, 0]]
-    """
-    found = np.full((len(rows), max(map(len, rows))), padding, np.int32)
-    for number, row in enumerate(rows):
-        found[number, : len(row)] = row
-    return found
-
-
-def shortened(prompt: list[int], length: int, image: int | None, title: str) -> list[int]:
-    """A prompt without the middle of what comes after its image.
-
-    >>> shortened([1, 2, 3, 4, 5, 6], 4, None, "here")
-    [1, 2, 5, 6]
-    >>> shortened([9, 9, 9, 1, 2, 3, 4], 5, 9, "here")
-    [9, 9, 9, 1, 4]
-    """
-    if len(prompt) <= length:
-        return prompt
-    start = len(prompt) - prompt[::-1].index(image) if image in prompt else 0
-    half = (length - start) // 2
-    if half < 1:
-        raise UserError(f"{title}: a prompt of {length} tokens has no room for words: set benchmark.length higher")
-    return prompt[: length - half] + prompt[len(prompt) - half :]
 
 
 def refuse_long(answer: str, tokens: Sequence[int], longest: int, title: str) -> None:

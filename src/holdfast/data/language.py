@@ -10,6 +10,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from holdfast.data.text import Tokenizer
 from holdfast.errors import UserError, missing_extra
 from holdfast.types import Array
@@ -63,6 +65,31 @@ class Language(ABC):
 
     def __hash__(self) -> int:
         return hash(self.fingerprint())
+
+
+class PromptPieces:
+    """Texts as the tokens of prompts, in the form in which tables are prepared."""
+
+    def __init__(self, language: Language, images: bool, title: str) -> None:
+        self.language, self.images, self.title = language, images, title
+
+    @property
+    def fingerprint(self) -> str:
+        """That of the language."""
+        return f"prompts {self.language.fingerprint()} {self.images}"
+
+    def encode(self, texts: Sequence[str], length: int) -> tuple[Array, Array]:
+        """Prompts as an array (texts, length), padded, and their true lengths; longer ones are shortened."""
+        prompts = self.language.prompts(texts, self.images)
+        prompts = [shortened(prompt, length, self.language.image, self.title) for prompt in prompts]
+        found = np.full((len(prompts), length), self.language.pad, np.int32)
+        for number, prompt in enumerate(prompts):
+            found[number, : len(prompt)] = prompt
+        return found, np.array([len(prompt) for prompt in prompts], np.int32)
+
+    def length(self, words: int) -> int:
+        """The length of a prompt with this number of tokens in its text."""
+        return len(self.language.prompts([""], self.images)[0]) + words
 
 
 class WordPieces(Language):
@@ -210,3 +237,32 @@ class FolderLanguage(Language):
 
     def __getstate__(self) -> dict[str, Any]:  # without the library's object: each process loads its own
         return {name: value for name, value in vars(self).items() if name != "_tokenizer"}
+
+
+def filled(rows: Sequence[Sequence[int]], padding: int) -> Array:
+    """Rows of tokens as one array.
+
+    >>> filled([[1, 2], [3]], 0).tolist()
+    [[1, 2], [3, 0]]
+    """
+    found = np.full((len(rows), max(map(len, rows))), padding, np.int32)
+    for number, row in enumerate(rows):
+        found[number, : len(row)] = row
+    return found
+
+
+def shortened(prompt: list[int], length: int, image: int | None, title: str) -> list[int]:
+    """A prompt without the middle of what comes after its image.
+
+    >>> shortened([1, 2, 3, 4, 5, 6], 4, None, "here")
+    [1, 2, 5, 6]
+    >>> shortened([9, 9, 9, 1, 2, 3, 4], 5, 9, "here")
+    [9, 9, 9, 1, 4]
+    """
+    if len(prompt) <= length:
+        return prompt
+    start = len(prompt) - prompt[::-1].index(image) if image in prompt else 0
+    half = (length - start) // 2
+    if half < 1:
+        raise UserError(f"{title}: a prompt of {length} tokens has no room for words: set benchmark.length higher")
+    return prompt[: length - half] + prompt[len(prompt) - half :]

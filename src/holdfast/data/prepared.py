@@ -34,6 +34,7 @@ from numpy.typing import NDArray
 from holdfast import checksums
 from holdfast.data.decoding import ImageFit, StoredImage, fill
 from holdfast.data.images import Drawing
+from holdfast.data.language import PromptPieces
 from holdfast.data.lazy import open_files, survey
 from holdfast.data.table import Column, Shared, Table
 from holdfast.data.text import Tokenizer
@@ -82,7 +83,7 @@ def prepare(
     longest: int | None = None,
     step: int = 1,
     drawing: Callable[[Example], Drawing | None] | None = None,
-    tokenizer: Tokenizer | None = None,
+    tokenizer: Tokenizer | PromptPieces | None = None,
     length: int | None = None,
     joined: bool = False,
     columns: Mapping[str, Values] | None = None,
@@ -302,7 +303,9 @@ def _distinct(
     return pictures, numbers
 
 
-def _write_text(partial: Path, rows: Sequence[Example], tokenizer: Tokenizer, length: int, joined: bool) -> None:
+def _write_text(
+    partial: Path, rows: Sequence[Example], tokenizer: Tokenizer | PromptPieces, length: int, joined: bool
+) -> None:
     """The text alone, or each choice, preceded by the text if there is one."""
     choices = {len(row.choices) for row in rows}
     if len(choices) > 1:
@@ -318,6 +321,8 @@ def _write_text(partial: Path, rows: Sequence[Example], tokenizer: Tokenizer, le
             answers = [choice for row in chunk for choice in row.choices]
             if not paired:
                 pieces, *more = tokenizer.encode(answers if count else texts, length)
+            elif isinstance(tokenizer, PromptPieces):
+                raise UserError("a prompt has no choices: give them as answers")
             elif joined:
                 pieces, *more = tokenizer.encode_joined(texts, answers, length)
             else:

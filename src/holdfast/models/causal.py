@@ -62,7 +62,7 @@ class BlockCache:
     """The keys and values of each of our blocks."""
 
     def __init__(self, blocks: int, length: int) -> None:
-        self.blocks = [KeyValues(length) for _ in range(blocks)]
+        self.blocks, self.before = [KeyValues(length) for _ in range(blocks)], 0
 
     def select(self, rows: Tensor) -> None:
         """Keep these rows, in this order."""
@@ -139,7 +139,7 @@ class LibraryCache:
     """A cache of `transformers`."""
 
     def __init__(self, held: Any) -> None:
-        self.held = held
+        self.held, self.before = held, 0
 
     def select(self, rows: Tensor) -> None:
         """Keep these rows, in this order."""

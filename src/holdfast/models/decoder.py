@@ -22,6 +22,9 @@ from holdfast.types import Head
 class Cache(Protocol):
     """The keys and values of all positions so far."""
 
+    before: int
+    """How many of them came before the prompt's tokens: those of images."""
+
     def select(self, rows: Tensor) -> None:
         """Keep these rows, in this order; a row may be kept several times."""
 

@@ -79,6 +79,11 @@ def decoder(folder: Path, inputs: Inputs, checkpointing: bool = False) -> Decode
 
 def _of_images(folder: Path, config: Mapping[str, Any], inputs: Inputs, checkpointing: bool) -> Decoder:
     """The model of images and text of a folder."""
+    if inputs.images > 1:
+        raise UserError(
+            f"{folder} gets one image in each prompt, and this benchmark has {inputs.images}: choose prefix-lm, or "
+            "tasks with one image"
+        )
     model, _ = library.loaded(folder, "AutoModelForImageTextToText")
     _check_tokens(model, folder, inputs)
     if checkpointing:

@@ -27,7 +27,9 @@ class PrefixDecoder(Decoder):
         places: Sequence[Attachable] | None = None,
     ) -> None:
         super().__init__()
-        self.language, self.tower, self.cells, self.end = language, tower, cells, end
+        self.language, self.tower, self.end = language, tower, end
+        self.cells = cells
+        """The most positions of a prefix."""
         self.width = language.width
         self.projector: nn.Module | None = None
         if tower is not None:
@@ -68,29 +70,38 @@ class PrefixDecoder(Decoder):
 
     def states(self, tokens: Tensor, present: Tensor, inputs: Mapping[str, Tensor]) -> Tensor:
         """The last states of the prompt, after those of the prefix."""
-        return self.language.states(self._vectors(tokens, inputs), self._seen(present))
+        x = self._vectors(tokens, inputs)
+        return self.language.states(x, _after(present, x.shape[1] - tokens.shape[1]))
 
     def continued(
         self, tokens: Tensor, present: Tensor, keep: int, cache: Cache | None, inputs: Mapping[str, Tensor] | None
     ) -> Tensor:
         """The logits of the language model."""
-        return self.language.read(self._vectors(tokens, inputs), self._seen(present), keep, cache)
+        x = self._vectors(tokens, inputs)
+        before = x.shape[1] - tokens.shape[1]
+        if cache is not None:
+            cache.before += before
+            before = cache.before
+        return self.language.read(x, _after(present, before), keep, cache)
 
     def _vectors(self, tokens: Tensor, inputs: Mapping[str, Tensor] | None) -> Tensor:
         x: Tensor = self.language.embedding()(tokens)
         if inputs is None or self.tower is None or self.projector is None:
             return x
-        prefix = self.projector(self.tower.grid(inputs["image"]).flatten(2).transpose(1, 2))
+        images = inputs["image"]
+        cells = self.tower.grid(images.flatten(0, -4)).flatten(2).transpose(1, 2)
+        prefix = self.projector(cells.reshape(len(images), -1, cells.shape[-1]))
         return torch.cat([prefix.to(x.dtype), x], 1)
 
-    def _seen(self, present: Tensor) -> Tensor:
-        if not self.cells:
-            return present
-        return torch.cat([present.new_ones(len(present), self.cells), present], 1)
+
+def _after(present: Tensor, before: int) -> Tensor:
+    """Which positions are not padding, after a prefix that has none."""
+    return torch.cat([present.new_ones(len(present), before), present], 1) if before else present
 
 
 def check_context(context: int | None, cells: int, inputs: Inputs, advice: str) -> None:
     """Raise a UserError if prompt and answer do not fit into a model's context."""
+    cells *= inputs.images
     needed = cells + inputs.text + inputs.answer
     if context is not None and needed > context:
         parts = (

@@ -71,10 +71,10 @@ class PrefixLm(Model):
             with torch.random.fork_rng(devices=[]):
                 language, blocks = generative.causal(library.folder(self.language), inputs, self.checkpointing)
             check_context(language.context, cells, inputs, "choose a language model that reads more")
-            return PrefixDecoder(language, inputs.end, tower, cells, blocks)
+            return PrefixDecoder(language, inputs.end, tower, cells * inputs.images, blocks)
         check_context(self.context, cells, inputs, "set model.context higher")
         sizes = (self.context, self.width, self.depth, self.heads, self.hidden, self.dropout, self.checkpointing)
-        return PrefixDecoder(CausalBlocks(inputs.vocabulary, *sizes), inputs.end, tower, cells)
+        return PrefixDecoder(CausalBlocks(inputs.vocabulary, *sizes), inputs.end, tower, cells * inputs.images)
 
     def _tower(self, inputs: Inputs) -> tuple[Encoder | None, int]:
         """The image tower, and the length of its prefix."""

@@ -12,6 +12,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from holdfast.benchmarks.base import Benchmark, Measure, Need, Setup
 from holdfast.benchmarks.climb import paper, protocol, transfer
+from holdfast.benchmarks.climb import words as written
 from holdfast.benchmarks.climb.paper import KNOWN, TASKS
 from holdfast.benchmarks.climb.regions import region_inputs, sight, with_regions
 from holdfast.benchmarks.climb.stream import PARTS, chosen, layouts, task_order
@@ -19,11 +20,13 @@ from holdfast.benchmarks.climb.tasks import Part, Place, check_files, read, task
 from holdfast.benchmarks.splits import PreparedSplit
 from holdfast.benchmarks.synthetic import worlds
 from holdfast.benchmarks.vocabulary import at_most
+from holdfast.data.language import PromptPieces
 from holdfast.data.table import Data
 from holdfast.data.text import Tokenizer
 from holdfast.errors import UserError
 from holdfast.metrics.pooling import Shares
-from holdfast.types import Between, Inputs, Protocol, Score, Stream, Wants
+from holdfast.tasks import Generate
+from holdfast.types import Between, Inputs, Protocol, Score, Stream, Task, Wants
 
 SIDES = {"tiny": 32, "small": 64, "large": 96, "paper": paper.SIDE}
 """The side of the images, if the model does not specify it."""
@@ -36,6 +39,12 @@ class _Read:
     splits: Mapping[str, list[PreparedSplit]]
     inputs: Inputs
     regions: bool
+    tasks: Mapping[str, Task]
+
+
+def _said(task: Task) -> str:
+    """A hash of the right answers, if they are texts."""
+    return task.references.fingerprint() if isinstance(task, Generate) else ""
 
 
 @dataclass(frozen=True)
@@ -49,6 +58,9 @@ class Climb(Benchmark):
 
     scale: Literal["tiny", "small", "large", "paper"] = "small"
     """How much data, and how large the pictures: from tiny (seconds) to paper (the official sizes)."""
+    setting: Literal["heads", "text"] = "heads"
+    """heads: each task has an output layer of its own. text: answers in words, by a model that writes; all tasks share
+    its output."""
     order: str = ""
     """Tasks with `>` between them, or 1, 2 or 3 for the paper's orders; empty: the first of these. A single task is
     learned on its own. Beyond the paper's four tasks there is vcr-qar: VCR's question and answer, with four reasons."""
@@ -77,9 +89,13 @@ class Climb(Benchmark):
     def __post_init__(self) -> None:
         # An order is one run, however it is written; mistakes are reported before any data is read.
         object.__setattr__(self, "order", ">".join(task_order(self.order)))
+        if self.setting == "text" and self.downstream:
+            raise UserError("low-shot runs have an output layer for each task: leave out downstream, or setting=text")
 
     def model(self, algorithm: str = "finetune") -> str:
-        """The paper's own model at its scale, and a small one otherwise."""
+        """The paper's own model at its scale, and a small one otherwise; one that writes, if answers are texts."""
+        if self.setting == "text":
+            return "prefix-lm" if self.scale == "paper" else "prefix-lm-tiny"
         return "vilt" if self.scale == "paper" else self.default_model
 
     def preset(self, model: str, algorithm: str) -> Mapping[str, Any]:
@@ -129,8 +145,11 @@ class Climb(Benchmark):
                 list(dict.fromkeys(KNOWN[name].dataset for name in (names if wants.vocabulary else TASKS))), self.scale
             )
         side = wants.side or SIDES[self.scale]
-        words = vocabulary_file(wants, place)
+        writes = self.setting == "text"
+        words = vocabulary_file(wants, place, written.ALL_LABELS if writes else ())
         fit = {"pictures": False} if features else paper.fit(side, self.scale)
+        language = written.language_of(wants, Tokenizer.load(words)) if writes else None
+        prompts = None if language is None else PromptPieces(language, True, "climb")
         splits: dict[str, list[PreparedSplit]] = {
             name: [
                 read(
@@ -142,6 +161,7 @@ class Climb(Benchmark):
                     fit=fit,
                     keep=chosen(name, part, place, self._limit(name, part)),
                     kept=str(self._limit(name, part)),
+                    prompts=prompts,
                 )
                 for part in PARTS
             ]
@@ -155,7 +175,16 @@ class Climb(Benchmark):
         )
         if wants.sees == "regions":
             splits = {name: with_regions(name, own, place, features) for name, own in splits.items()}
-        return self._laid_out(_Read(splits, inputs, wants.sees == "regions"))
+        found: dict[str, Task] = {}
+        if language is None or prompts is None:
+            found = {name: task_of(name, place) for name in names}
+        else:
+            for name in names:
+                splits[name], found[name] = written.with_answers(name, splits[name], place, language)
+            answer = max(each.longest for each in found.values() if isinstance(each, Generate))
+            inputs = replace(inputs, answer=answer, end=language.end, vocabulary=language.size)
+            inputs = replace(inputs, text=prompts.length(paper.TEXT))
+        return self._laid_out(_Read(splits, inputs, wants.sees == "regions", found))
 
     def narrow(self, setup: Setup) -> Setup:
         """Reduce the setup to the tasks of this benchmark's own order."""
@@ -164,7 +193,7 @@ class Climb(Benchmark):
         return self._laid_out(whole)
 
     def _laid_out(self, whole: _Read) -> Setup:
-        place, names = Place(self.data, self.scale, self.skip_bad), task_order(self.order)
+        names = task_order(self.order)
         own = [whole.splits[name] for name in names]
         splits = [split for task in own for split in task]
         inputs = replace(whole.inputs, images=max(KNOWN[name].images for name in names))
@@ -173,8 +202,8 @@ class Climb(Benchmark):
         found = layouts(names, [[len(split.table) for split in task] for task in own])
         sets = [each.evaluation(part) for part in ("validation", "test") for each in found]
         return Setup(
-            Data([split.table for split in splits]),
-            {name: task_of(name, place) for name in names},
+            Data([split.table for split in splits], " ".join(_said(whole.tasks[name]) for name in names).strip()),
+            {name: whole.tasks[name] for name in names},
             Stream(tuple(each.stage(paper.training(each.name, self.scale)) for each in found)),
             Protocol(tuple(sets), initial=True),
             inputs,

@@ -20,6 +20,7 @@ import math
 import os
 from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -33,6 +34,7 @@ from holdfast.benchmarks.vocabulary import PIECES, word_pieces
 from holdfast.checksums import is_intact, seal
 from holdfast.data import text
 from holdfast.data.images import LINE_WIDTH, Drawing
+from holdfast.data.language import PromptPieces
 from holdfast.data.prepared import class_numbers
 from holdfast.data.sampling import answer_vocabulary, cut, soft_answers
 from holdfast.data.text import SEPARATOR, neutral_text
@@ -124,15 +126,31 @@ def read(
     fit: dict[str, Any],
     keep: Collection[str] | None = None,
     kept: str = "",
+    prompts: PromptPieces | None = None,
 ) -> PreparedSplit:
     """A part of a task as a table, or only those examples whose ids are in `keep` (`kept` describes them in a word).
 
     `fit` says how images are fitted into it: `image_size`, or `shorter` and `longest` and optionally `decode`; with
-    `pictures` set to False, there are none.
+    `pictures` set to False, there are none. With `prompts`, texts are prompts, and answers are not part of it.
     """
     source, split = place.source(name), official(name, part)
-    words, longest = word_pieces(source, lambda: _texts(source, split), vocabulary, f"{split}, {name}")
     own = frozenset(listing(name, part, place).ids if keep is None else keep)
+    if prompts is not None:
+        fit = fit | ({"drawing": NamedBoxes()} if KNOWN[name].model == "vcr" else {})
+        return prepare_split(
+            _changed(source, lambda example: replace(example, choices=())),
+            name,
+            split,
+            target=no_numbers,
+            notes={},
+            module=__name__,
+            keep=lambda example: example.id in own,
+            kept=f"{part}/{kept}/prompts",
+            tokenizer=prompts,
+            length=prompts.length(length),
+            **{key: value for key, value in fit.items() if key != "decode" or KNOWN[name].model != "vcr"},
+        )
+    words, longest = word_pieces(source, lambda: _texts(source, split), vocabulary, f"{split}, {name}")
     target: Callable[[Sequence[Example]], Array] = class_numbers
     if name == "vqav2":
         found = answers(place)
@@ -154,6 +172,11 @@ def read(
         joined=asks_vcr,  # in CLiMB's code question and answer are one text, with [SEP] between them
         **fit,
     )
+
+
+def no_numbers(examples: Sequence[Example]) -> Array:
+    """A zero for each example: its answers are texts."""
+    return np.zeros(len(examples), np.int64)
 
 
 def check_files(name: str, place: Place) -> None:
@@ -232,15 +255,21 @@ def picture_names(name: str, example: Example) -> tuple[str, ...]:
     return (str(example.extra.get(key, example.id)),)
 
 
-def vocabulary_file(wants: Wants, place: Place) -> Path:
-    """The model's word pieces, or else pieces of the training text of all four tasks, whichever of them are learned."""
+def vocabulary_file(wants: Wants, place: Place, answers: Sequence[str] = ()) -> Path:
+    """The model's word pieces, or else pieces of the training text of all four tasks, whichever of them are learned.
+
+    With `answers`, also of these, and of the answers of VQAv2.
+    """
     if wants.vocabulary is not None:
         return wants.vocabulary
     sources = [place.source(name) for name in TASKS]
     modules = [__name__, text.__name__]
-    path = place_of("tables", "word pieces", sources, PIECES, modules=modules).with_suffix(".txt")
+    what = "word pieces and answers" if answers else "word pieces"
+    path = place_of("tables", what, sources, PIECES, modules=modules).with_suffix(".txt")
     if not is_intact(path):
-        texts = (text for source in sources for text in _texts(source, "train"))
+        texts: Iterator[str] = (text for source in sources for text in _texts(source, "train"))
+        if answers:
+            texts = chain(texts, answers, _listing("vqav2", "train", place).labels)
         _publish(path, train_pieces(texts, PIECES).save)
     return path
 
@@ -300,6 +329,11 @@ def _source(name: str, place: Place) -> Source:
     change = {"vcr": _with_names, "vcr-qar": _with_reasons}.get(name)
     if change is None:
         return source
+    return _changed(source, change)
+
+
+def _changed(source: Source, change: Callable[[Example], Example]) -> Source:
+    """A source whose examples are changed."""
     official_read = source.dataset.read
 
     def changed(folder: Path, split: str, reading: Reading) -> Iterator[Example]:

@@ -13,13 +13,15 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
 from holdfast.benchmarks.base import Benchmark, Measure, Need, Setup
-from holdfast.benchmarks.clvqa import protocol, tasks
+from holdfast.benchmarks.clvqa import protocol, tasks, words
 from holdfast.benchmarks.clvqa.stream import SETTINGS, balanced, halves, task_order
 from holdfast.benchmarks.source import Source, check_splits, open_source
 from holdfast.benchmarks.splits import PreparedSplit, prepare_split
 from holdfast.benchmarks.vocabulary import at_most, word_pieces
 from holdfast.data.features import Features, open_features
+from holdfast.data.language import Language, PromptPieces
 from holdfast.data.table import Data
+from holdfast.data.text import Tokenizer
 from holdfast.errors import UserError
 from holdfast.types import (
     Between,
@@ -60,8 +62,9 @@ class Clvqa(Benchmark):
 
     scale: Literal["tiny", "small", "large", "paper"] = "small"
     """How much data, and how large the pictures: from tiny (seconds) to paper (the official sizes)."""
-    setting: Literal["two", "types"] = "two"
-    """two: Wh- and yes/no-questions. types: all five types of CLEVR's questions, each a stage."""
+    setting: Literal["two", "types", "text"] = "two"
+    """two: Wh- and yes/no-questions. types: all five types of CLEVR's questions, each a stage. text: two, with answers
+    in words by a model that writes."""
     order: str = ""
     """Tasks with `>` between them, as in yn>wh; empty: wh>yn, or all types. A single task is learned on its own."""
     data: str = ""
@@ -78,7 +81,9 @@ class Clvqa(Benchmark):
         object.__setattr__(self, "order", ">".join(task_order(self.order, self.setting)))
 
     def model(self, algorithm: str = "finetune") -> str:
-        """The paper's own model at its scale, and a small one otherwise."""
+        """The paper's own model at its scale, and a small one otherwise; one that writes, if answers are texts."""
+        if self.setting == "text":
+            return "prefix-lm" if self.scale == "paper" else "prefix-lm-tiny"
         return "san" if self.scale == "paper" else self.default_model
 
     def preset(self, model: str, algorithm: str) -> Mapping[str, Any]:
@@ -105,11 +110,13 @@ class Clvqa(Benchmark):
 
     def setup(self, wants: Wants) -> Setup:
         """Read the questions, and arrange them in stages."""
-        return self._laid_out(*self._read(wants))
+        train, val, inputs, language = self._read(wants)
+        found = self._laid_out(train, val, inputs)
+        return found if language is None else words.with_answers(found, language)
 
     def functions(self, wants: Wants) -> dict[str, list[str]]:
         """The last function of the program of each question in each test set, in the sets' own order."""
-        train, val, inputs = self._read(wants)
+        train, val, inputs, _ = self._read(wants)
         tests = [each for each in self._laid_out(train, val, inputs).protocol.evaluations if each.split == "test"]
         asked = val.notes["function"]
         return {each.name: [tasks.FUNCTIONS[n] for n in asked[each.ids - len(train.ids)]] for each in tests}
@@ -125,14 +132,21 @@ class Clvqa(Benchmark):
         together = others.get(protocol.REFERENCE)
         return {} if together is None else protocol.relative(scores, together)
 
-    def _read(self, wants: Wants) -> tuple[PreparedSplit, PreparedSplit, Inputs]:
+    def _read(self, wants: Wants) -> tuple[PreparedSplit, PreparedSplit, Inputs, Language | None]:
         if wants.sees == "regions":
             raise UserError("clvqa has pictures but no regions: choose a model that takes pictures, such as san-tiny")
         maps = open_features(Path(self.features)) if self.features and wants.sees == "grid" else None
         source = open_source("clevr", data=self.data, scale=self.scale, skip_bad=self.skip_bad)
         side = wants.side or SIDES[self.scale]
-        words, longest = word_pieces(source, lambda: self._texts(source), wants.vocabulary, self.setting)
-        longest = at_most(longest, wants)
+        pieces: Tokenizer | PromptPieces
+        language = words.language_of(source, wants, lambda: self._texts(source)) if self.setting == "text" else None
+        if language is None:
+            pieces, longest = word_pieces(source, lambda: self._texts(source), wants.vocabulary, self.setting)
+            known = len(pieces.vocabulary)
+            longest = at_most(longest, wants)
+        else:
+            pieces, known = PromptPieces(language, maps is None, "clvqa"), language.size
+            longest = pieces.length(words.MOST)
         train, val = (
             prepare_split(
                 source,
@@ -145,7 +159,7 @@ class Clvqa(Benchmark):
                 kept=self.setting,
                 pictures=maps is None,
                 image_size=side if maps is None else None,
-                tokenizer=words,
+                tokenizer=pieces,
                 length=longest,
             )
             for split in ("train", "val")
@@ -158,10 +172,10 @@ class Clvqa(Benchmark):
         inputs = Inputs(
             image=(3, side, side) if maps is None else None,
             text=longest,
-            vocabulary=len(words.vocabulary),
+            vocabulary=known,
             grid=grid,
         )
-        return train, val, inputs
+        return train, val, inputs, language
 
     def _laid_out(self, train: PreparedSplit, val: PreparedSplit, inputs: Inputs) -> Setup:
         data = Data([train.table, val.table])

@@ -12,7 +12,7 @@ from holdfast.data.sampling import cut, low_shot
 from holdfast.errors import UserError, nearest
 from holdfast.types import Array, Ids
 
-SETTINGS = {"two": ("wh", "yn"), "types": tuple(KINDS)}
+SETTINGS = {"two": ("wh", "yn"), "types": tuple(KINDS), "text": ("wh", "yn")}
 
 
 def task_order(order: str, setting: str) -> list[str]:
