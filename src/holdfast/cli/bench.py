@@ -20,6 +20,7 @@ def register(app: typer.Typer) -> None:
     group.command()(data)
     group.command()(reading)
     group.command()(models)
+    group.command()(generate)
     group.command()(algorithms)
     group.command()(plans)
     group.command()(epoch)
@@ -168,6 +169,41 @@ def models(
     )
     columns = ("model", "batch", "transformers", "ours", "compiled", "ratio", "TFLOP/s", "bar", "met")
     print_grid(Grid("examples a second: forward, backward, AdamW", columns, rows))
+
+
+def generate(
+    device: Device = "auto",
+    repeats: Annotated[int, typer.Option(metavar="N", min=1, help="Repetitions; their median counts.")] = 7,
+    compiled: Compiled = False,
+    as_json: Json = False,
+) -> None:
+    """Time training on answers, and writing them, beside `transformers`.
+
+    Both sides have the same sizes, and take turns.
+    """
+    from holdfast.bench.generate import generate as measure
+    from holdfast.cli.screen import print_grid, print_json
+    from holdfast.experiments.runner import find_device
+    from holdfast.reports.tables import Grid
+
+    found = measure(find_device(device), repeats, compiled=compiled)
+    if as_json:
+        print_json([{**asdict(each), "ratio": each.ratio} for each in found])
+        return
+    rows = tuple(
+        (
+            f.case,
+            f.unit,
+            f"{f.theirs:,.0f}",
+            f"{f.ours:,.0f}",
+            f"{f.ratio:.2f}",
+            f"{f.bar:g}",
+            "yes" if f.ratio >= f.bar else "NO",
+        )
+        for f in found
+    )
+    columns = ("case", "unit", "transformers", "ours", "ratio", "at least", "met")
+    print_grid(Grid("units a second", columns, rows))
 
 
 def algorithms(

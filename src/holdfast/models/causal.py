@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import torch
@@ -155,7 +156,7 @@ def library_cache(model: Any) -> LibraryCache:
 
 def given(model: Any, present: Tensor, new: int, keep: int | None, cache: Cache | None) -> dict[str, Any]:
     """What a model of `transformers` is given beside its tokens or vectors."""
-    takes = inspect.signature(model.forward).parameters
+    takes = _taken(type(model))
     own: dict[str, Any] = {"attention_mask": present.long(), "use_cache": cache is not None, "return_dict": True}
     if isinstance(cache, LibraryCache):
         own["past_key_values"] = cache.held
@@ -164,6 +165,12 @@ def given(model: Any, present: Tensor, new: int, keep: int | None, cache: Cache 
     if keep is not None and "logits_to_keep" in takes:
         own["logits_to_keep"] = keep
     return own
+
+
+@lru_cache
+def _taken(kind: type) -> frozenset[str]:
+    """The names of what a model of the library takes."""
+    return frozenset(inspect.signature(kind.forward).parameters)  # type: ignore[attr-defined]
 
 
 class LibraryCausal(Causal):
