@@ -116,7 +116,7 @@ def _others() -> None:
     for prompted, growing in ((True, False), (True, True), (False, False)):
         form = "growing" if growing else "prompts" if prompted else "pairs"
         CASES[f"head {HEADS['compare'].__name__}: {form}"] = partial(others.of_comparison, prompted, growing)
-    for form in ("logits", "greedy", "choices"):
+    for form in ("logits", "greedy", "beams", "choices"):
         CASES[f"head {HEADS['generate'].__name__}: {form}"] = partial(others.of_writing, form)
     for kind in sorted(HEADS.keys() - {"compare", "generate"}):
         for growing in (False, True) if kind == "classify" else (False,):

@@ -228,13 +228,14 @@ def of_writing(form: str) -> Outcome:
         model.double()
         given = columns(inputs) | {"answer": torch.from_numpy(np.random.default_rng(4).integers(4, 30, (ROWS, 4)))}
         given["answer"][1, 2:] = -1
-        _descend(model, lambda: model(given, "head").square().mean())
+        there = given["answer"].unsqueeze(-1) >= 0  # what follows the end of an answer has no meaning
+        _descend(model, lambda: (model(given, "head") * there).square().mean())
         with torch.no_grad():
             if form != "logits":
                 asked = {"write": torch.tensor([[4, 2 if form == "beams" else 1]]).expand(ROWS, 2)}
                 asked |= {"choices": given["answer"].expand(ROWS, ROWS, 4)} if form == "choices" else {}
                 given = {name: column for name, column in given.items() if name != "answer"} | asked
-            output = model.eval()(given, "head")
+            output = model.eval()(given, "head") * (there if form == "logits" else 1)
     return Outcome(parts.versions(parts.HEADS["generate"]), {"outputs": output.flatten().tolist()})
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Any
 
 import torch
@@ -154,9 +153,13 @@ def library_cache(model: Any) -> LibraryCache:
     return LibraryCache(transformers.DynamicCache(config=model.config))
 
 
-def given(model: Any, present: Tensor, new: int, keep: int | None, cache: Cache | None) -> dict[str, Any]:
+def taken(model: Any) -> frozenset[str]:
+    """The names of what a model of `transformers` takes."""
+    return frozenset(inspect.signature(model.forward).parameters)
+
+
+def given(takes: frozenset[str], present: Tensor, new: int, keep: int | None, cache: Cache | None) -> dict[str, Any]:
     """What a model of `transformers` is given beside its tokens or vectors."""
-    takes = _taken(type(model))
     own: dict[str, Any] = {"attention_mask": present.long(), "use_cache": cache is not None, "return_dict": True}
     if isinstance(cache, LibraryCache):
         own["past_key_values"] = cache.held
@@ -167,18 +170,12 @@ def given(model: Any, present: Tensor, new: int, keep: int | None, cache: Cache 
     return own
 
 
-@lru_cache
-def _taken(kind: type) -> frozenset[str]:
-    """The names of what a model of the library takes."""
-    return frozenset(inspect.signature(kind.forward).parameters)  # type: ignore[attr-defined]
-
-
 class LibraryCausal(Causal):
     """A causal language model of `transformers`."""
 
     def __init__(self, model: Any, layers: Sequence[nn.Module], checkpointing: bool = False) -> None:
         super().__init__()
-        self.model = model
+        self.model, self.takes = model, taken(model)
         self.vocabulary, self.context = model.get_output_embeddings().weight.shape[0], context_of(model.config)
         self.width = model.get_input_embeddings().weight.shape[1]
         vars(self)["_layers"] = tuple(layers)  # they have a place in the model
@@ -205,12 +202,14 @@ class LibraryCausal(Causal):
     def states(self, x: Tensor, present: Tensor, cache: Cache | None = None) -> Tensor:
         """The last states of the model below its output layer."""
         base = self.model.base_model
-        found: Tensor = base(inputs_embeds=x, **given(base, present, x.shape[1], None, cache))["last_hidden_state"]
+        found: Tensor = base(inputs_embeds=x, **given(taken(base), present, x.shape[1], None, cache))[
+            "last_hidden_state"
+        ]
         return found
 
     def read(self, x: Tensor, present: Tensor, keep: int, cache: Cache | None = None) -> Tensor:
         """The logits of the model itself."""
-        logits: Tensor = self.model(inputs_embeds=x, **given(self.model, present, x.shape[1], keep, cache))["logits"]
+        logits: Tensor = self.model(inputs_embeds=x, **given(self.takes, present, x.shape[1], keep, cache))["logits"]
         return logits[:, -keep:]
 
 

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from holdfast.errors import UserError
 from holdfast.models import library
 from holdfast.models.adapters import Attachable
-from holdfast.models.causal import context_of, given, library_cache
+from holdfast.models.causal import context_of, given, library_cache, taken
 from holdfast.models.decoder import Cache, Decoder
 from holdfast.models.pixels import PreparedPixels
 
@@ -52,7 +52,7 @@ class ImageTextDecoder(Decoder):
 
     def __init__(self, model: Any, layers: Sequence[nn.Module], pixels: PreparedPixels, end: int) -> None:
         super().__init__()
-        self.model, self.pixels, self.end = model, pixels, end
+        self.model, self.pixels, self.end, self.takes = model, pixels, end, taken(model)
         self.several = model.config.model_type != "llava"
         """Whether the model takes several images for each prompt, in a dimension of their own."""
         self.width = model.get_input_embeddings().weight.shape[1]
@@ -88,7 +88,7 @@ class ImageTextDecoder(Decoder):
     def states(self, tokens: Tensor, present: Tensor, inputs: Mapping[str, Tensor]) -> Tensor:
         """The last states below the output layer."""
         base, beside = self.model.base_model, self._shown(inputs)
-        found: Tensor = base(input_ids=tokens, **beside, **given(base, present, tokens.shape[1], None, None))[
+        found: Tensor = base(input_ids=tokens, **beside, **given(taken(base), present, tokens.shape[1], None, None))[
             "last_hidden_state"
         ]
         return found
@@ -97,7 +97,7 @@ class ImageTextDecoder(Decoder):
         self, tokens: Tensor, present: Tensor, keep: int, cache: Cache | None, inputs: Mapping[str, Tensor] | None
     ) -> Tensor:
         """The logits of the model itself."""
-        own = given(self.model, present, tokens.shape[1], keep, cache)
+        own = given(self.takes, present, tokens.shape[1], keep, cache)
         logits: Tensor = self.model(input_ids=tokens, **self._shown(inputs), **own)["logits"]
         return logits[:, -keep:]
 
