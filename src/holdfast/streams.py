@@ -10,6 +10,7 @@ takes the settings of `holdfast run folder` and `holdfast run table`: `stages`, 
 | any other benchmark            | `Setup`, `Data`, `Table`, `Inputs`, `Protocol`, `EvaluationSet`, `Score`, `Need`   |
 | a reader of a dataset's files  | `Dataset`, `Reading`, `Example`                                                    |
 | a kind of task                 | `Head`, if it does not classify                                                    |
+| answers that are written       | `Exchange`, `language_for` and `write`, which make columns of texts                |
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from holdfast.benchmarks.folder.benchmark import FolderData
 from holdfast.benchmarks.own.memory import Gathered, InMemory, gather_arrays, gather_pairs
 from holdfast.benchmarks.stages import in_stages
 from holdfast.benchmarks.table.benchmark import TableData
+from holdfast.benchmarks.writing import Exchange, language_for, write
 from holdfast.data.table import Data, Table
 from holdfast.datasets.base import Dataset, Reading
 from holdfast.errors import UserError, nearest
@@ -34,6 +36,7 @@ __all__ = [
     "Dataset",
     "EvaluationSet",
     "Example",
+    "Exchange",
     "Head",
     "Inputs",
     "Need",
@@ -47,6 +50,8 @@ __all__ = [
     "from_folder",
     "from_table",
     "in_stages",
+    "language_for",
+    "write",
 ]
 
 

@@ -1,6 +1,7 @@
 """Language models that write, against `transformers` with the same weights."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,7 +11,10 @@ from transformers import AutoModelForCausalLM, AutoModelForImageTextToText
 
 from generating import PLACE, gpt2, llama, llava, smolvlm
 from holdfast.errors import UserError
+from holdfast.experiments import size
 from holdfast.experiments.request import Request
+from holdfast.experiments.size import parameters_outside
+from holdfast.models import library
 from holdfast.models.decoding import left_padded
 from holdfast.models.huggingface import HuggingFace
 from holdfast.models.perceptron import Perceptron
@@ -170,3 +174,26 @@ def test_reports_an_answer_that_is_longer_than_the_context(folders):
 def test_reports_a_tokenizer_of_another_model(folders):
     with pytest.raises(UserError, match="knows 304 tokens, and the tokenizer has 400"):
         HuggingFace(str(folders["llama"])).build(Inputs(text=9, vocabulary=400, answer=5), HEADS)
+
+
+@pytest.mark.parametrize("name", ["llama", "gpt2", "llava"])
+def test_a_model_that_does_not_fit_is_refused_before_its_weights_are_read(name, folders, monkeypatch):
+    found = ready(f"hf:{folders[name]}", benchmark__images=name == "llava")
+    whole = sum(each.numel() for each in make_learner(found).model.parameters())
+    assert parameters_outside(found.config, found.setup) == whole
+    monkeypatch.setattr(size, "free_memory", lambda: 1000)
+    monkeypatch.setattr(library, "loaded", lambda *given: pytest.fail("the weights are read"))
+    with pytest.raises(UserError, match=r"parameters.*make it smaller"):
+        make_learner(found)
+
+
+def test_half_precision_learns_the_same_to_its_own_precision(folders):
+    found = ready(f"hf:{folders['llama']}")
+    exact = make_learner(found)
+    half = make_learner(
+        replace(found, config=replace(found.config, request=replace(found.config.request, precision="bfloat16")))
+    )
+    (one,), (other,) = exact.outputs(batch(exact)), half.outputs(batch(half))
+    assert other.dtype == torch.float32
+    torch.testing.assert_close(one.float(), other, rtol=0, atol=0.05)
+    assert not torch.equal(one.float(), other)

@@ -20,6 +20,7 @@ from holdfast.benchmarks.base import Setup
 from holdfast.errors import UserError, in_bytes
 from holdfast.experiments.config import Config
 from holdfast.models.base import Model
+from holdfast.models.huggingface import HuggingFace
 from holdfast.types import Head, Inputs, Training
 
 MOST_TENSORS = 50_000
@@ -112,7 +113,11 @@ def parameters_outside(config: Config, setup: Setup) -> int | None:
 
 def refuse_too_large(config: Config, setup: Setup, device: torch.device, built: nn.Module | None = None) -> None:
     """Refuse a run whose weights, gradients and moments do not fit into memory; of one that is built, what is left."""
-    parameters = None if built is None else sum(parameter.numel() for parameter in built.parameters())
+    parameters: int | None
+    if built is not None:
+        parameters = sum(parameter.numel() for parameter in built.parameters())
+    else:  # its configuration says how large it is, before any weights are read
+        parameters = parameters_outside(config, setup) if isinstance(config.recipe, HuggingFace) else None
     size = estimate(config, setup, parameters)
     free = free_memory() if device.type == "cpu" else torch.cuda.mem_get_info(device)[1]
     if built is not None and device.type == "cpu":

@@ -27,6 +27,8 @@ from holdfast.models.prefix_decoder import PrefixDecoder, check_context
 from holdfast.types import Inputs
 
 Kind: TypeAlias = Literal["text", "image"]
+CLASSES: Mapping[Kind, str] = {"text": "AutoModelForCausalLM", "image": "AutoModelForImageTextToText"}
+"""The library's class for each kind."""
 
 
 def kind_of(config: Mapping[str, Any]) -> Kind | None:
@@ -84,7 +86,7 @@ def _of_images(folder: Path, config: Mapping[str, Any], inputs: Inputs, checkpoi
             f"{folder} gets one image in each prompt, and this benchmark has {inputs.images}: choose prefix-lm, or "
             "tasks with one image"
         )
-    model, _ = library.loaded(folder, "AutoModelForImageTextToText")
+    model, _ = library.loaded(folder, CLASSES["image"])
     _check_tokens(model, folder, inputs)
     if checkpointing:
         model.gradient_checkpointing_enable({"use_reentrant": False})
@@ -113,7 +115,7 @@ def _check_tokens(model: Any, folder: Path, inputs: Inputs) -> None:
 
 def causal(folder: Path, inputs: Inputs, checkpointing: bool = False) -> tuple[LibraryCausal, Sequence[Attachable]]:
     """The causal language model of a folder, and the places in its layers."""
-    model, _ = library.loaded(folder, "AutoModelForCausalLM")
+    model, _ = library.loaded(folder, CLASSES["text"])
     _check_tokens(model, folder, inputs)
     layers = places.repeated(model.base_model)
     language = LibraryCausal(model, layers, checkpointing)

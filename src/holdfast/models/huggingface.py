@@ -98,6 +98,10 @@ class HuggingFace(Model):
         transformers = library.found()
         with library.quiet():
             config = transformers.AutoConfig.from_pretrained(self._folder(), **library.SAFELY)
+            kind = generative.kind_of(weights.read_json(self._folder() / "config.json"))
+            if kind is not None:  # with its output layer
+                written: nn.Module = getattr(transformers, generative.CLASSES[kind]).from_config(config)
+                return written
             found: nn.Module = _encoder_of(transformers.AutoModel.from_config(config, trust_remote_code=False))
             return found
 
