@@ -22,6 +22,16 @@ def test_its_sizes_are_the_published_ones():
     assert encoder({"image": images.view(1, 2, 3, 64, 96)}).shape == (1, 2, 1280)
 
 
+def test_small_images_are_enlarged_within_the_network():
+    images = torch.randint(0, 256, (2, 3, 32, 32), dtype=torch.uint8)
+    encoder = EfficientNetLite0(enlarge=64).encoder(Inputs((3, 32, 32)))  # in training mode: random weights give zeros
+    large = functional.interpolate(images.float(), size=(64, 64), mode="bicubic", align_corners=False)
+    found = encoder.grid(images)
+    assert found.shape == (2, 1280, 2, 2)
+    torch.testing.assert_close(found, encoder.grid(large), rtol=1e-3, atol=1e-3)
+    assert EfficientNetLite0().encoder(Inputs((3, 32, 32))).grid(images).shape == (2, 1280, 1, 1)
+
+
 @pytest.mark.parametrize(("size", "kernel", "stride"), [(8, 3, 2), (7, 3, 2), (7, 5, 2), (9, 5, 1), (6, 1, 1)])
 def test_padding_is_tensorflows(size, kernel, stride):
     layer, x = SameConv(1, 1, kernel, stride), torch.randn(1, 1, size, size)

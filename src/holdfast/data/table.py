@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeAlias
@@ -131,6 +131,7 @@ class Data:
         self.tables, self.arrangement = tuple(tables), arrangement
         self.offsets = np.concatenate([[0], np.cumsum([len(t) for t in self.tables])]).astype(np.int64)
         self._inner = self.offsets[1:-1]
+        self._inputs_hashes: dict[int, str] = {}
         self._row_bytes = np.array([t.row_bytes for t in self.tables], dtype=np.int64)
         self.reads_ahead = any(isinstance(c, ImageFileColumn) for t in self.tables for c in t.inputs.values())
 
@@ -238,13 +239,25 @@ class Data:
         """
         digest = hashlib.blake2b(self.arrangement.encode(), digest_size=16)
         for source in self.tables:
-            for name, column in [*sorted(source.inputs.items()), ("target", source.targets)]:
-                for tensor in _contents(column):
-                    digest.update(f"{source.task}/{name}/{tensor.dtype}/{tuple(tensor.shape)};".encode())
-                    content = np.ascontiguousarray(tensor.cpu().numpy()).reshape(-1).view(np.uint8).data
-                    for start in range(0, len(content), _HASHED):  # a call that takes a minute cannot be interrupted
-                        digest.update(content[start : start + _HASHED])
+            _hash_columns(digest, source.task, [*sorted(source.inputs.items()), ("target", source.targets)])
         return digest.hexdigest()
+
+    def inputs_fingerprint(self, index: int) -> str:
+        """A hash of what one table's examples show, whatever their targets and wherever they stand in a stream."""
+        if index not in self._inputs_hashes:
+            digest = hashlib.blake2b(digest_size=16)
+            _hash_columns(digest, "", sorted(self.tables[index].inputs.items()))
+            self._inputs_hashes[index] = digest.hexdigest()
+        return self._inputs_hashes[index]
+
+
+def _hash_columns(digest: hashlib.blake2b, task: str, columns: Iterable[tuple[str, Column]]) -> None:
+    for name, column in columns:
+        for tensor in _contents(column):
+            digest.update(f"{task}/{name}/{tensor.dtype}/{tuple(tensor.shape)};".encode())
+            content = np.ascontiguousarray(tensor.cpu().numpy()).reshape(-1).view(np.uint8).data
+            for start in range(0, len(content), _HASHED):  # a call that takes a minute cannot be interrupted
+                digest.update(content[start : start + _HASHED])
 
 
 def _inputs(source: Table, rows: Tensor, here: Tensor, device: torch.device) -> dict[str, Tensor]:

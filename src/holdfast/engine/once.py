@@ -2,8 +2,8 @@
 
 What a frozen encoder, or the frozen bottom of one, gives for an example is the same in every epoch, so from its second
 use on it is read. A table is a folder of one file for each column, mapped into memory, and a file with the checksum of
-each block of examples: zero as long as the block is not there. Its name covers the weights, the data and whatever else
-decides its values, so that runs share it. Blocks are aligned, and which tables are used follows from the run's
+each block of examples: zero as long as the block is not there. Its name covers the weights, what the examples show and
+whatever else decides its values, so that runs share it, whatever their order of stages. Blocks are aligned, and which tables are used follows from the run's
 configuration alone: a resumed run reads what the uninterrupted one did, to the last bit.
 """
 
@@ -45,7 +45,7 @@ class Keep:
     """Where tables are kept: what else their values depend on, and how to get a folder for one."""
 
     key: str
-    """Stands for the model's code and settings and for the data."""
+    """Stands for the model's code and settings, and for whatever decodes what the data's fingerprint does not cover."""
     folder: Callable[[str, str, int], Path | None]
     """The folder for a table of this name, title and size in bytes; None where there is no room for it."""
 
@@ -185,7 +185,7 @@ class Once:
         modules = {id(module): name for name, module in learner.model.encoder.named_modules()}
         calls = [(modules[id(call.module)], call.method, call.layouts) for call in part.calls]
         kind = (learner.autocast, learner.device.type, torch.get_num_threads(), torch.__version__)
-        text = repr((VERSION, self._keep.key, index, calls, weights, kind))
+        text = repr((VERSION, self._keep.key, learner.data.inputs_fingerprint(index), calls, weights, kind))
         name = hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
         if name not in self._tables:
             self._tables[name] = None

