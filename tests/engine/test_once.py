@@ -11,6 +11,7 @@ import holdfast
 import smallest
 from holdfast.algorithms.base import Algorithm
 from holdfast.algorithms.frozen import FrozenBottom, FrozenEncoder
+from holdfast.data import decoding, text
 from holdfast.engine.checkpoint import Checkpoints
 from holdfast.engine.once import BLOCK, MARKS, Keep
 from holdfast.errors import Stopped, UserError
@@ -161,11 +162,24 @@ def test_tensors_that_a_module_has_not_registered_count(tmp_path, monkeypatch):
     assert with_tables == losses("0")
 
 
-@pytest.mark.parametrize("name", ["decoding", "tokenizer"])
-def test_versions_of_what_reads_the_data_count(ready, name):
-    config = ready.config
-    one, other = (frozen.keep(replace(config, further={name: version})) for version in (1, 2))
-    assert one.key != other.key
+@pytest.mark.parametrize("module", [decoding, text])
+def test_versions_of_what_reads_the_data_count(ready, module, monkeypatch):
+    before = frozen.keep(ready.config)
+    monkeypatch.setattr(module, "VERSION", 99)
+    assert frozen.keep(ready.config).key != before.key
+    task = frozen.keep(replace(ready.config, further={"task Classify": 99}))
+    assert (task.key, task.settings) != (before.key, before.settings)
+
+
+def test_orders_of_stages_share_tables_and_other_pictures_do_not(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOLDFAST_CACHE", str(tmp_path))
+    given = {"data": "", "settings": {"benchmark.reader": "cifar100", "train.epochs": 3, "train.augment": "none"}}
+    counts = []
+    for change in ({"order": "random-1"}, {"order": "random-2"}, {"side": 16}):
+        settings = given["settings"] | {f"benchmark.{name}": value for name, value in change.items()}
+        holdfast.run("dataset", "frozen-encoder", out=tmp_path / "runs", settings=settings, model="resnet18-tiny")
+        counts.append(len(tables(tmp_path / "frozen")))
+    assert counts == [1, 1, 2]
 
 
 @pytest.mark.parametrize("file", ["0", MARKS])

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from holdfast.cli.options import Device
+
+if TYPE_CHECKING:
+    from holdfast.pretraining.dual import Alignment
 
 
 def register(app: typer.Typer) -> None:
@@ -60,6 +63,7 @@ def pretrain(
     from holdfast.cli.screen import print_grid, print_json
     from holdfast.engine.stopping import interruptible
     from holdfast.errors import Stopped
+    from holdfast.experiments import frozen
     from holdfast.experiments.runner import find_device
     from holdfast.pretraining.dual import Alignment, align, shown
     from holdfast.pretraining.encoders import Pretraining
@@ -71,7 +75,8 @@ def pretrain(
     if model == "dual":
         given |= {"image": image, "text": text, "data": data, "dataset": dataset, "train_towers": train_towers}
         given |= {"pictures": pictures, "width": width, "pairing": pairing, "temperature": temperature}
-        work = partial(align, build(Alignment, given | {"bias": bias, "weight_decay": weight_decay}, "pretrain"))
+        settings = build(Alignment, given | {"bias": bias, "weight_decay": weight_decay}, "pretrain")
+        work = partial(align, settings, tables=_tables(settings), keeping=frozen.of_model)
     else:
         given |= {"model": model, "scenes": scenes, "length": length, "pieces": pieces}
         work = partial(carry_out, build(Pretraining, given, "pretrain"))
@@ -98,3 +103,19 @@ def pretrain(
     words = {"matching": "matching one of two sentences, accuracy", "words": "masked words, log-perplexity"}
     rows = tuple((words[name], f"{abs(score):.3f}") for name, score in found.items())
     print_grid(Grid(f"{model} on held-out scenes", ("measure", "value"), rows, (f"saved in {out}",)))
+
+
+def _tables(settings: Alignment) -> Path | None:
+    """The place in the cache for the captions of a dataset, as the towers see them; None for the synthetic world."""
+    from holdfast import registry
+    from holdfast.benchmarks.cache import digest, place
+    from holdfast.data import decoding, prepared, text
+
+    if not settings.data or not Path(settings.data).is_dir():
+        return None
+    files = prepared.files_fingerprint(Path(settings.data))
+    modules = [each.__name__ for each in (prepared, decoding, text)]
+    own = [registry.find(settings.dataset, "dataset").module] if settings.dataset in registry.DATASETS else []
+    name = digest("captions", settings.dataset, settings.image, settings.text, files)
+    title = f"{settings.dataset}: captions for {settings.image} and {settings.text}"
+    return place("tables", name, title, [*modules, *own], {str(Path(settings.data).absolute()): files})

@@ -45,9 +45,11 @@ class Keep:
     """Where tables are kept: what else their values depend on, and how to get a folder for one."""
 
     key: str
-    """Stands for the model's code and settings, and for whatever decodes what the data's fingerprint does not cover."""
+    """Stands for the code of the model and of what decodes its inputs, and for the type of numbers."""
     folder: Callable[[str, str, int], Path | None]
     """The folder for a table of this name, title and size in bytes; None where there is no room for it."""
+    settings: str = ""
+    """Stands for the model's settings, and whatever else may decide what a part of it gives, other than towers."""
 
 
 class Once:
@@ -185,7 +187,8 @@ class Once:
         modules = {id(module): name for name, module in learner.model.encoder.named_modules()}
         calls = [(modules[id(call.module)], call.method, call.layouts) for call in part.calls]
         kind = (learner.autocast, learner.device.type, torch.get_num_threads(), torch.__version__)
-        text = repr((VERSION, self._keep.key, learner.data.inputs_fingerprint(index), calls, weights, kind))
+        beside = "" if part.towers else self._keep.settings
+        text = repr((VERSION, self._keep.key, beside, learner.data.inputs_fingerprint(index), calls, weights, kind))
         name = hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
         if name not in self._tables:
             self._tables[name] = None

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 from holdfast.benchmarks import cache
+from holdfast.data import decoding, text
 from holdfast.engine.once import Keep
 from holdfast.errors import UserError
 from holdfast.experiments import parts
 from holdfast.experiments.config import Config
+from holdfast.models.base import Model
 
 KIND, MODULE = "frozen", "holdfast.engine.once"
 LIMIT, LIMIT_GB = "HOLDFAST_FROZEN_GB", 20.0
@@ -21,13 +24,20 @@ SHARE = 0.5
 
 def keep(config: Config) -> Keep | None:
     """The place for the tables of a run; None if there may be none."""
+    content = config.content
+    found = of_model(config.recipe, content.get("threads", 1), content["precision"])
+    own = parts.of_benchmark(config.benchmark, config.recipe), sorted(config.further.items())
+    return None if found is None else replace(found, settings=cache.digest(content["model"], own))
+
+
+def of_model(recipe: Model, threads: int = 1, precision: str = "float32") -> Keep | None:
+    """The place for the tables of a model's towers, which all its runs share, and their alignment."""
     if limit_bytes() == 0:
         return None
-    content = config.content
-    # What pictures give that are decoded as a run trains is in no fingerprint of the data, but its version is here.
-    own = parts.of_benchmark(config.benchmark, config.recipe), sorted(config.further.items())
-    key = cache.digest(content["model"], own, content.get("threads", 1), content["precision"])
-    return Keep(key, folder)
+    kinds = type(recipe), *recipe.uses()
+    own = parts.versions(*kinds), parts.code("model", *kinds)
+    # Pictures that are decoded as a run trains count by their files alone.
+    return Keep(cache.digest(own, decoding.VERSION, text.VERSION, threads, precision), folder)
 
 
 def limit_bytes() -> int:

@@ -103,7 +103,7 @@ def of_training(training: Iterable[Mapping[str, Any]]) -> dict[str, int]:
 
 def of_benchmark(benchmark: Benchmark, recipe: Model) -> Parts:
     """The versions of a benchmark, of the readers of its files, and of a model."""
-    return {**versions(type(benchmark), type(recipe)), **_readers(benchmark.reads())}
+    return {**versions(type(benchmark), type(recipe), *recipe.uses()), **_readers(benchmark.reads())}
 
 
 def of_setup(setup: Setup) -> Parts:

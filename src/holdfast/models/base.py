@@ -50,7 +50,7 @@ class Encoder(nn.Module, ABC):
         """The layers from the bottom up."""
 
     def towers(self) -> Sequence[nn.Module]:
-        """Parallel networks within it, such as one for images and one for texts."""
+        """Parallel networks within it, such as one for images and one for texts, which see inputs as they come."""
         return ()
 
     def blocks(self) -> Sequence[Attachable]:
@@ -319,3 +319,7 @@ class Model(ABC):
     def source(self) -> str:
         """A hash of the weights that it starts from; empty if there are none."""
         return ""
+
+    def uses(self) -> tuple[type, ...]:
+        """The classes of the models that it is made of: a run's id covers their versions as well."""
+        return ()

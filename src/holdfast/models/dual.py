@@ -243,6 +243,13 @@ class Dual(Model):
         known += [] if folder is None else [weights.digest(folder)]
         return hashlib.blake2b(" ".join(known).encode(), digest_size=8).hexdigest()
 
+    def uses(self) -> tuple[type, ...]:
+        """The classes of its towers."""
+        folder = self._folder()
+        if folder is not None and self._published(folder):
+            return (huggingface.HuggingFace,)
+        return tuple(type(tower) for tower in self._towers(folder))
+
     def _folder(self) -> Path | None:
         return weights.locate(self.weights, "model.weights", download=False) if self.weights else None
 

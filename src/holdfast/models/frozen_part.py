@@ -99,6 +99,11 @@ class FrozenPart:
         return self.sites == (self.encoder,)
 
     @property
+    def towers(self) -> bool:
+        """Whether it is towers of the encoder, which see inputs as they come: nothing else decides what they give."""
+        return not self.whole and set(self.sites) <= set(self.encoder.towers())
+
+    @property
     def title(self) -> str:
         """A description of the part."""
         if self.whole:
@@ -146,6 +151,9 @@ class FrozenPart:
 
     def modules(self) -> dict[str, nn.Module]:
         """All modules on which the recorded values may depend, by name."""
+        if self.towers:
+            inner = {each for site in self.sites for each in site.modules()}
+            return {name: module for name, module in self.encoder.named_modules() if module in inner}
         layers = list(self.encoder.layers())
         above = set[nn.Module]()
         if self.sites[0] in layers:

@@ -55,6 +55,8 @@ OTHER_TOKENIZERS = ("vocab.json", "spiece.model", "sentencepiece.bpe.model", "to
 """Files of tokenizers that only `transformers` reads."""
 OFFSET = {"roberta": 2, "xlm-roberta": 2, "camembert": 2, "mpnet": 2}
 """How many positions come before that of the first word."""
+TOGETHER = 64
+"""How many texts of similar length are read at a time where nothing is learned."""
 VACUOUS = "This is an image."
 """The text for images if a model reads text and the benchmark has none: CLiMB's."""
 
@@ -287,7 +289,17 @@ class TextModule(Pretrained):
     """A model of text."""
 
     def forward(self, text: Tensor, text_length: Tensor, token_type_ids: Tensor | None = None) -> Tensor:
-        """One vector for each text."""
+        """One vector for each text. Where nothing is learned or drawn, texts of similar length go together, trimmed."""
+        if self.training or torch.is_grad_enabled() or len(text) <= TOGETHER:
+            return self._vectors(text, text_length, token_type_ids)
+        found, order = [], text_length.argsort(stable=True)
+        for rows in order.split(TOGETHER):
+            longest = int(text_length[rows].max())
+            kinds = None if token_type_ids is None else token_type_ids[rows, :longest]
+            found.append(self._vectors(text[rows, :longest], text_length[rows], kinds))
+        return torch.cat(found)[order.argsort()]
+
+    def _vectors(self, text: Tensor, text_length: Tensor, token_type_ids: Tensor | None) -> Tensor:
         given = self.read(text, text_length, token_type_ids)
         return self.pooled(self.model(**given), given.get("attention_mask"), first=False)
 

@@ -1,7 +1,8 @@
 """The alignment of an image tower and a text tower on captions: `holdfast pretrain dual`.
 
 The captions are those of a dataset whose examples have them as choices (Flickr8k), or of the synthetic world: scenes
-with captions, and single things with their names. What frozen towers give is computed once, beside the checkpoints.
+with captions, and single things with their names. What frozen towers give is computed once: beside the checkpoints, or
+where the caller keeps it for others.
 """
 
 from __future__ import annotations
@@ -106,10 +107,13 @@ def align(
     device: str = "cpu",
     watch: Watch | None = None,
     progress: Callable[[int, int], None] = lambda done, total: None,
+    tables: Path | None = None,
+    keeping: Callable[[Dual], Keep | None] | None = None,
 ) -> dict[str, float]:
     """Align two towers, save the model, and return its held-out retrieval.
 
-    An interrupted call continues from its last checkpoint in `out`.
+    An interrupted call continues from its last checkpoint in `out`. Prepared captions stay in `tables`, and `keeping`
+    says where outputs of frozen towers stay; both are in `out` by default, and removed at the end.
     """
     claim(out, settings)
     watch = watch or Watch()
@@ -119,7 +123,7 @@ def align(
             f"frozen towers need weights, and {settings.image} or {settings.text} has none: name them, as in "
             "efficientnet-lite0:package and hf:FOLDER, or train the towers (--train-towers)"
         )
-    data, pieces, inputs = _read(settings, recipe, out, watch, progress)
+    data, pieces, inputs = _read(settings, recipe, tables or out / "tables", watch, progress)
     task = Retrieve("captions", "compare", 0, 0.0, pairing=settings.pairing)
     training = Training(
         epochs=settings.epochs,
@@ -137,8 +141,8 @@ def align(
     model = recipe.build(inputs, {task.head: task.reads})
     encoder, place = model.encoder, torch.device(device)
     assert isinstance(encoder, DualEncoder)
-    tables = out / "frozen"
-    keep = None if settings.train_towers else Keep(data.fingerprint(), lambda name, title, size: tables / name)
+    own = Keep("", lambda name, title, size: out / "frozen" / name) if keeping is None else keeping(recipe)
+    keep = None if settings.train_towers else own
     learner = Learner(model, data, {task.name: task}, seed=settings.seed, device=place, keep=keep)
     algorithms = [] if settings.train_towers else [registry.ALGORITHMS["frozen-towers"].load()()]
     log, checkpoints = KeptScores(), Checkpoints(out / "checkpoints")
@@ -164,7 +168,7 @@ def published(word: str) -> bool:
 
 
 def _read(
-    settings: Alignment, recipe: Dual, out: Path, watch: Watch, progress: Callable[[int, int], None]
+    settings: Alignment, recipe: Dual, folder: Path, watch: Watch, progress: Callable[[int, int], None]
 ) -> tuple[Data, Tokenizer, Inputs]:
     """Captions with their pictures, for training, validation and tests, as the towers see them."""
     parts = _of_dataset(settings) if settings.data else _of_world(settings, watch, progress)
@@ -178,7 +182,7 @@ def _read(
         found = prepare(
             "captions",
             part,
-            out / "tables" / name,
+            folder / name,
             target=_nothing,
             image_size=side,
             tokenizer=pieces,
