@@ -204,6 +204,24 @@ def test_a_pooler_without_weights_is_left_out(tmp_path):
     torch.testing.assert_close(encoder(columns()), reference.vit(image).last_hidden_state[:, 0], rtol=0, atol=1e-5)
 
 
+@pytest.mark.parametrize("mode", ["pooling_mode_mean_tokens", "pooling_mode_cls_token"])
+def test_a_sentence_encoder_says_how_it_pools(tmp_path, mode):
+    reference = saved("bert", tmp_path)
+    before = HuggingFace(weights=str(tmp_path)).source()
+    (tmp_path / "1_Pooling").mkdir()
+    (tmp_path / "1_Pooling" / "config.json").write_text(json.dumps({mode: True, "pooling_mode_max_tokens": False}))
+    assert HuggingFace(weights=str(tmp_path)).source() != before
+    encoder = HuggingFace(weights=str(tmp_path)).encoder(Inputs(text=9, vocabulary=60)).eval()
+    given = columns()
+    many = {name: torch.cat([given[name]] * 40) for name in ("text", "text_length")}
+    _, text = theirs(given)
+    states, present = reference(**text).last_hidden_state, text["attention_mask"].unsqueeze(-1)
+    mean = (states * present).sum(1) / present.sum(1)
+    expected = mean if mode == "pooling_mode_mean_tokens" else states[:, 0]
+    with torch.no_grad():  # texts of similar length go together
+        torch.testing.assert_close(encoder(many), torch.cat([expected] * 40), rtol=0, atol=1e-5)
+
+
 def test_the_processors_size_and_normalisation_count(tmp_path):
     own = {"image_mean": [0.1, 0.2, 0.3], "image_std": [0.4, 0.5, 0.6], "rescale_factor": 1 / 127.5}
     reference = saved("vit", tmp_path, **own)

@@ -61,6 +61,7 @@ def pretrain(
     from holdfast.cli import INTERRUPTED
     from holdfast.cli.bar import ProgressBar
     from holdfast.cli.screen import print_grid, print_json
+    from holdfast.data.threads import own_process
     from holdfast.engine.stopping import interruptible
     from holdfast.errors import Stopped
     from holdfast.experiments import frozen
@@ -80,6 +81,7 @@ def pretrain(
     else:
         given |= {"model": model, "scenes": scenes, "length": length, "pieces": pieces}
         work = partial(carry_out, build(Pretraining, given, "pretrain"))
+    own_process()
     console, place = Console(stderr=True, highlight=False, soft_wrap=True), find_device(device)
     with interruptible() as interrupt:
         try:

@@ -48,6 +48,8 @@ class Keep:
     """Stands for the code of the model and of what decodes its inputs, and for the type of numbers."""
     folder: Callable[[str, str, int], Path | None]
     """The folder for a table of this name, title and size in bytes; None where there is no room for it."""
+    known: Callable[[str], bool] | None = None
+    """Whether there is a table of this name: it is used even where it would not pay to make it."""
     settings: str = ""
     """Stands for the model's settings, and whatever else may decide what a part of it gives, other than towers."""
 
@@ -92,20 +94,20 @@ class Once:
         for index, (rows, uses) in sorted(self._uses(asked).items()):
             blocks = np.unique(rows // BLOCK)
             size = len(self._learner.data.tables[index])
-            if size < PROBE or min(len(blocks) * BLOCK, size) >= uses:
+            rarely = min(len(blocks) * BLOCK, size) >= uses
+            if size < PROBE or (rarely and self._keep.known is None):
                 continue
             part = self._part(index)
-            if isinstance(part, UnsuitableError):
-                self.refused(str(part))
-                continue
-            if part.hooked():
-                self.refused("a hook is attached to them")
+            if isinstance(part, UnsuitableError) or part.hooked():
+                if not rarely:
+                    self.refused(str(part) if isinstance(part, UnsuitableError) else "a hook is attached to them")
                 continue
             which = tuple(map(id, part.sites))
             if which not in weights:
                 weights[which] = f"{_hash(part.weights())} {part.structure()}"
-            table = self._table(index, part, weights[which], len(blocks))
-            (refused,) = self._learner.ranks.most(float(table is None))
+            table = self._table(index, part, weights[which], len(blocks), rarely)
+            missing = table is None or (rarely and not all(map(table.has, blocks.tolist())))
+            (refused,) = self._learner.ranks.most(float(missing))
             if table is not None and not refused:
                 lender = _Lender(self, table)
                 if not self._learner.counter.off:
@@ -182,7 +184,7 @@ class Once:
 
         return run
 
-    def _table(self, index: int, part: FrozenPart, weights: str, blocks: int) -> _KeptTable | None:
+    def _table(self, index: int, part: FrozenPart, weights: str, blocks: int, rarely: bool) -> _KeptTable | None:
         learner = self._learner
         modules = {id(module): name for name, module in learner.model.encoder.named_modules()}
         calls = [(modules[id(call.module)], call.method, call.layouts) for call in part.calls]
@@ -190,6 +192,8 @@ class Once:
         beside = "" if part.towers else self._keep.settings
         text = repr((VERSION, self._keep.key, beside, learner.data.inputs_fingerprint(index), calls, weights, kind))
         name = hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+        if name not in self._tables and rarely and not (self._keep.known and self._keep.known(name)):
+            return None
         if name not in self._tables:
             self._tables[name] = None
             needed = blocks * BLOCK * sum(_bytes(layout) for layout in part.layouts)

@@ -115,6 +115,8 @@ class EfficientNetEncoder(Encoder):
         x = self.normalise(images)
         if self.enlarge is not None:
             x = functional.interpolate(x, size=(self.enlarge, self.enlarge), mode="bicubic", align_corners=False)
+        if not torch.is_grad_enabled():
+            x = x.contiguous(memory_format=torch.channels_last)  # on a CPU, a third faster
         x = functional.relu6(self.bn0(self.conv_stem(x)))
         for block in self.block:
             x = block(x)

@@ -7,7 +7,8 @@
 | both, each on its own    | CLIP, SigLIP                | the image's features and the text's, side by side          |
 | both, in one sequence    | ViLT                        | its pooled output, or the first position                   |
 
-A pooled output is used only if the folder has the pooler's weights. `transformers` is imported when such a model is
+A pooled output is used only if the folder has the pooler's weights, and a folder in Sentence Transformers' format says
+itself whether the mean over words or the first position is the vector. `transformers` is imported when such a model is
 built, and reads only the folder: nothing is downloaded, and no code that comes with weights is executed.
 """
 
@@ -39,6 +40,8 @@ from holdfast.types import Head, Inputs, Wants
 
 logger = logging.getLogger("holdfast")
 
+POOLING = "1_Pooling/config.json"
+"""How a folder in Sentence Transformers' format makes one vector of a sentence."""
 READ = (
     weights.TOKENIZER,
     "tokenizer_config.json",
@@ -49,6 +52,7 @@ READ = (
     "generation_config.json",
     weights.PROCESSOR,
     "processor_config.json",
+    POOLING,
 )
 """The files of a folder that are read beside the configuration and the weights."""
 OTHER_TOKENIZERS = ("vocab.json", "spiece.model", "sentencepiece.bpe.model", "tokenizer.model")
@@ -65,7 +69,7 @@ VACUOUS = "This is an image."
 class HuggingFace(Model):
     """An encoder in Hugging Face's format, from a folder or by name from the local cache: hf:FOLDER or hf:NAME."""
 
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2  # 2: Sentence Transformers' folders say how they pool
     places: ClassVar[frozenset[str]] = frozenset({"weights"})
 
     weights: str = ""
@@ -153,6 +157,15 @@ def _length(folder: Path, config: Mapping[str, Any]) -> int | None:
     return min(known, default=None)
 
 
+def _stated_pooling(folder: Path) -> str:
+    """`mean` or `first`, as a folder in Sentence Transformers' format says; empty if it does not."""
+    path = folder / POOLING
+    stated = weights.read_json(path) if path.is_file() else {}
+    modes = {"pooling_mode_mean_tokens": "mean", "pooling_mode_cls_token": "first"}
+    found = [kind for name, kind in modes.items() if stated.get(name) is True]
+    return found[0] if len(found) == 1 else ""
+
+
 def pretrained(folder: Path, inputs: Inputs) -> Pretrained:
     """The model in a folder, as a module that takes our columns."""
     model, pools = loaded(folder)
@@ -189,7 +202,9 @@ class Pretrained(nn.Module, ABC):
 
     def __init__(self, model: Any, folder: Path, inputs: Inputs, pools: bool) -> None:
         super().__init__()
-        self.model, self.pools, self.config = model, pools, model.config
+        self.stated = _stated_pooling(folder)
+        """Whether the folder asks for the `mean` or the `first` of the states; empty: it does not say."""
+        self.model, self.pools, self.config = model, pools and not self.stated, model.config
         raw = weights.read_json(folder / "config.json")
         self.pad = next((each for each in (self._of_text("pad_token_id"),) if each is not None), 0)
         masked = "pixel_mask" in inspect.signature(model.forward).parameters  # images stay as they are then
@@ -301,7 +316,7 @@ class TextModule(Pretrained):
 
     def _vectors(self, text: Tensor, text_length: Tensor, token_type_ids: Tensor | None) -> Tensor:
         given = self.read(text, text_length, token_type_ids)
-        return self.pooled(self.model(**given), given.get("attention_mask"), first=False)
+        return self.pooled(self.model(**given), given.get("attention_mask"), first=self.stated == "first")
 
     def words(self, text: Tensor, text_length: Tensor) -> Tensor:
         """One vector for each word piece."""

@@ -26,7 +26,7 @@ from torch.nn import functional
 from holdfast import checksums
 from holdfast.data.features import SUFFIXES, Shapes, files_of, make_arrays, map_arrays
 from holdfast.data.regions import grid_cells
-from holdfast.data.threads import threads
+from holdfast.data.threads import reuse_memory, threads
 from holdfast.errors import UserError, in_bytes
 from holdfast.pretraining.boxes import BoxFile
 from holdfast.pretraining.shown import ShownImages, open_images
@@ -143,6 +143,7 @@ def _shown(part: Any) -> ShownImages:
 
 
 def _shown_and_made(network: Network, part: Any, kept: Kept) -> Made:
+    reuse_memory()
     return _made(network, part(), "cpu", kept)
 
 
