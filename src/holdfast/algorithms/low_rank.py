@@ -77,5 +77,5 @@ class MergedUpdates(Algorithm, ABC):
         return {"past": dict(self.past)}
 
     def load_state_dict(self, learner: Learner, state: dict[str, Any]) -> None:
-        """Restore the directions: a copy, since sums over what a file holds at odd addresses round differently."""
-        self.past = {place: directions.clone().to(learner.device) for place, directions in state["past"].items()}
+        """Restore the directions."""
+        self.past = {place: directions.to(learner.device) for place, directions in state["past"].items()}

@@ -190,7 +190,8 @@ def read(path: Path) -> dict[str, Any]:
         with safe_open(path, framework="pt") as file:
             tree = json.loads(file.metadata()["state"])
             tree.pop(checksums.FIELD, None)
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            # Copies, for what lies at odd addresses of a file may be added up in another order.
+            tensors = {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118
         state = _unpack(tree, tensors)
     except (SafetensorError, ValueError, LookupError, TypeError, AttributeError, RecursionError, RuntimeError) as error:
         raise error if isinstance(error, DamagedError) else DamagedError(f"it is damaged ({reason(error)})") from None
