@@ -173,7 +173,7 @@ def test_versions_of_what_reads_the_data_count(ready, module, monkeypatch):
 
 def test_orders_of_stages_share_tables_and_other_pictures_do_not(tmp_path, monkeypatch):
     monkeypatch.setenv("HOLDFAST_CACHE", str(tmp_path))
-    given = {"data": "", "settings": {"benchmark.reader": "cifar100", "train.epochs": 3, "train.augment": "none"}}
+    given = {"data": "", "settings": {"benchmark.reader": "cifar100", "train.epochs": 2, "train.augment": "none"}}
     counts = []
     for change in ({"order": "random-1"}, {"order": "random-2"}, {"side": 16}):
         settings = given["settings"] | {f"benchmark.{name}": value for name, value in change.items()}

@@ -48,10 +48,11 @@ class Opened:
         return torch.cat([components[..., : self.first, :].detach(), components[..., self.first : self.last, :]], -2)
 
     def distance(self, components: Tensor) -> Tensor:
-        """|B B' - I|^2, without what earlier components have among themselves, which is constant."""
-        past, new = components[..., : self.first, :].detach(), components[..., self.first : self.last, :]
-        own = (new @ new.mT - torch.eye(self.last - self.first).to(new)).square().sum()
-        return own + 2 * (new @ past.mT).square().sum()
+        """The sum of |B B' - I|^2, without what earlier components have among themselves, which is constant."""
+        products = components[..., self.first : self.last, :] @ self.of(components).mT
+        targets = torch.eye(self.last, dtype=products.dtype, device=products.device)[self.first :]
+        squares = (products - targets).square().flatten(0, -2).sum(0)
+        return squares.sum() + squares[: self.first].sum()  # each product with an earlier component stands there twice
 
 
 @dataclass
@@ -114,9 +115,11 @@ class CodaPrompt(Algorithm):
     def loss(self, learner: Learner, batch: Batch, outputs: tuple[Tensor, ...]) -> Tensor:
         """The distance of keys, attention and prompts from orthogonal ones."""
         learner.examples_forward += len(batch.ids)
-        found = [learner.model.get_parameter(name) for name in (KEYS, ATTENTION)]
+        found = torch.cat([learner.model.get_parameter(name) for name in (KEYS, ATTENTION)])
         pools = [torch.cat([each.key.flatten(1), each.value.flatten(1)], 1) for each in _prefixes(learner)]
-        return self.strength * torch.stack([self._opened.distance(each) for each in (*found, *pools)]).sum()
+        alike = len({each.shape for each in pools}) == 1
+        groups = [found, torch.stack(pools)] if alike else [found, *pools]
+        return self.strength * torch.stack([self._opened.distance(each) for each in groups]).sum()
 
     def _open(self, learner: Learner, begun: int) -> None:
         self.begun, share = begun, self.pool // self.stages

@@ -47,6 +47,9 @@ def pretrain(
     temperature: Annotated[float, typer.Option(metavar="T", min=1e-3, help="dual: the first temperature.")] = 0.07,
     bias: Annotated[float, typer.Option(metavar="B", help="dual: the first bias.")] = 0.0,
     weight_decay: Annotated[float, typer.Option(metavar="RATE", min=0, help="dual: the weight decay.")] = 0.01,
+    gallery: Annotated[
+        int, typer.Option(metavar="N", min=0, help="dual: also test on the first N pictures of the test.")
+    ] = 0,
     device: Device = "auto",
     as_json: Annotated[bool, typer.Option("--json", help="Print the scores as JSON.")] = False,
 ) -> None:
@@ -76,7 +79,8 @@ def pretrain(
     if model == "dual":
         given |= {"image": image, "text": text, "data": data, "dataset": dataset, "train_towers": train_towers}
         given |= {"pictures": pictures, "width": width, "pairing": pairing, "temperature": temperature}
-        settings = build(Alignment, given | {"bias": bias, "weight_decay": weight_decay}, "pretrain")
+        given |= {"bias": bias, "weight_decay": weight_decay, "gallery": gallery}
+        settings = build(Alignment, given, "pretrain")
         work = partial(align, settings, tables=_tables(settings), keeping=frozen.of_model)
     else:
         given |= {"model": model, "scenes": scenes, "length": length, "pieces": pieces}

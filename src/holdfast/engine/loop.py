@@ -186,6 +186,9 @@ class Loop:
             self.learner.refuse_pieces()
         for training in {stage.training for stage in self.stream.stages}:
             refuse_unmatched(training, [name for name, _ in self.learner.model.named_parameters()])
+        if self.learner.once is not None:
+            learned = [stage.train for stage in self.stream.stages]
+            self.learner.once.expect([*learned, *(each.ids for each in self.protocol.evaluations)])
         saved = self.newest()
         if saved is None:
             self.log.cut(0)

@@ -3,8 +3,9 @@
 What a frozen encoder, or the frozen bottom of one, gives for an example is the same in every epoch, so from its second
 use on it is read. A table is a folder of one file for each column, mapped into memory, and a file with the checksum of
 each block of examples: zero as long as the block is not there. Its name covers the weights, what the examples show and
-whatever else decides its values, so that runs share it, whatever their order of stages. Blocks are aligned, and which tables are used follows from the run's
-configuration alone: a resumed run reads what the uninterrupted one did, to the last bit.
+whatever else decides its values, so that runs share it, whatever their order of stages. Blocks are aligned, and which
+tables are used follows from the run's configuration alone: a resumed run reads what the uninterrupted one did, to the
+last bit.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import hashlib
 import logging
 import os
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from math import prod
@@ -48,8 +49,6 @@ class Keep:
     """Stands for the code of the model and of what decodes its inputs, and for the type of numbers."""
     folder: Callable[[str, str, int], Path | None]
     """The folder for a table of this name, title and size in bytes; None where there is no room for it."""
-    known: Callable[[str], bool] | None = None
-    """Whether there is a table of this name: it is used even where it would not pay to make it."""
     settings: str = ""
     """Stands for the model's settings, and whatever else may decide what a part of it gives, other than towers."""
 
@@ -64,6 +63,8 @@ class Once:
         self._costs: dict[FrozenPart, float] = {}
         self._charged: dict[str, set[int]] = {}
         """By the name of a table: the blocks that this run has asked for, as if no other run had computed them."""
+        self._expected: dict[int, Array] = {}
+        """By a table's number: which of its examples the run will pass through."""
         self.noted: dict[str, None] = {}
         """What was computed once, and why something frozen was not: for the run's record."""
 
@@ -93,21 +94,21 @@ class Once:
         weights: dict[tuple[int, ...], str] = {}
         for index, (rows, uses) in sorted(self._uses(asked).items()):
             blocks = np.unique(rows // BLOCK)
-            size = len(self._learner.data.tables[index])
-            rarely = min(len(blocks) * BLOCK, size) >= uses
-            if size < PROBE or (rarely and self._keep.known is None):
+            size, needed = len(self._learner.data.tables[index]), self._needed(index, rows, blocks)
+            if size < PROBE or needed > uses:
                 continue
             part = self._part(index)
             if isinstance(part, UnsuitableError) or part.hooked():
-                if not rarely:
+                if needed < uses:
                     self.refused(str(part) if isinstance(part, UnsuitableError) else "a hook is attached to them")
+                continue
+            if needed == uses and not (part.whole or part.towers):
                 continue
             which = tuple(map(id, part.sites))
             if which not in weights:
                 weights[which] = f"{_hash(part.weights())} {part.structure()}"
-            table = self._table(index, part, weights[which], len(blocks), rarely)
-            missing = table is None or (rarely and not all(map(table.has, blocks.tolist())))
-            (refused,) = self._learner.ranks.most(float(missing))
+            table = self._table(index, part, weights[which], len(blocks))
+            (refused,) = self._learner.ranks.most(float(table is None))
             if table is not None and not refused:
                 lender = _Lender(self, table)
                 if not self._learner.counter.off:
@@ -142,6 +143,22 @@ class Once:
     def load_state_dict(self, state: Mapping[str, Array]) -> None:
         """Restore the blocks that were counted."""
         self._charged = {name: set(blocks.tolist()) for name, blocks in state.items()}
+
+    def expect(self, ids: Iterable[Ids]) -> None:
+        """State which examples the whole run passes through, so that filling a block early does not count as waste."""
+        for index, rows in self._learner.data.by_table(np.unique(np.concatenate([*ids]))).items():
+            self._expected[index] = np.zeros(len(self._learner.data.tables[index]), bool)
+            self._expected[index][rows] = True
+
+    def _needed(self, index: int, rows: Ids, blocks: Array) -> int:
+        """The examples of these rows, and those of their blocks that this run has no use for."""
+        needed = np.zeros(len(self._learner.data.tables[index]), bool)
+        for block in blocks.tolist():
+            needed[block * BLOCK : (block + 1) * BLOCK] = True
+        if index in self._expected:
+            needed &= ~self._expected[index]
+        needed[rows] = True
+        return int(needed.sum())
 
     def _uses(self, asked: Sequence[tuple[Ids, int]]) -> dict[int, tuple[Ids, int]]:
         """By a table's number: the rows that will be passed through, and how many passes of a row that makes."""
@@ -184,7 +201,7 @@ class Once:
 
         return run
 
-    def _table(self, index: int, part: FrozenPart, weights: str, blocks: int, rarely: bool) -> _KeptTable | None:
+    def _table(self, index: int, part: FrozenPart, weights: str, blocks: int) -> _KeptTable | None:
         learner = self._learner
         modules = {id(module): name for name, module in learner.model.encoder.named_modules()}
         calls = [(modules[id(call.module)], call.method, call.layouts) for call in part.calls]
@@ -192,8 +209,6 @@ class Once:
         beside = "" if part.towers else self._keep.settings
         text = repr((VERSION, self._keep.key, beside, learner.data.inputs_fingerprint(index), calls, weights, kind))
         name = hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
-        if name not in self._tables and rarely and not (self._keep.known and self._keep.known(name)):
-            return None
         if name not in self._tables:
             self._tables[name] = None
             needed = blocks * BLOCK * sum(_bytes(layout) for layout in part.layouts)

@@ -37,7 +37,7 @@ def of_model(recipe: Model, threads: int = 1, precision: str = "float32") -> Kee
     kinds = type(recipe), *recipe.uses()
     own = parts.versions(*kinds), parts.code("model", *kinds)
     # Pictures that are decoded as a run trains count by their files alone.
-    return Keep(cache.digest(own, decoding.VERSION, text.VERSION, threads, precision), folder, known)
+    return Keep(cache.digest(own, decoding.VERSION, text.VERSION, threads, precision), folder)
 
 
 def limit_bytes() -> int:
@@ -57,11 +57,6 @@ def most_bytes() -> int:
     folder = cache.cache_folder()
     there = next(each for each in (folder, *folder.absolute().parents) if each.is_dir())
     return min(limit_bytes(), int(SHARE * shutil.disk_usage(there).free))
-
-
-def known(name: str) -> bool:
-    """Whether the cache has a table of this name."""
-    return (cache.cache_folder() / KIND / name).is_dir()
 
 
 def folder(name: str, title: str, size: int) -> Path | None:

@@ -85,6 +85,8 @@ class Alignment:
     """The highest learning rate."""
     weight_decay: Annotated[float, Between(0)] = 0.01
     """The weight decay."""
+    gallery: Annotated[int, Between(0)] = 0
+    """Also test on the first N pictures of the test alone, as a smaller gallery; 0: on all of them only."""
     seed: Annotated[int, Between(0)] = 0
     """The seed."""
 
@@ -133,10 +135,10 @@ def align(
         schedule="cosine",
         warmup=0.05,
     )
-    sets = tuple(
-        EvaluationSet(name, task.name, "test", data.ids(place), details(name))
-        for place, name in enumerate((VALIDATION, TEST), 1)
-    )
+    scored = {VALIDATION: data.ids(1), TEST: data.ids(2)}
+    if settings.gallery:
+        scored[f"{TEST}, first {settings.gallery}"] = data.ids(2)[: settings.gallery]
+    sets = tuple(EvaluationSet(name, task.name, "test", ids, details(name)) for name, ids in scored.items())
     torch.default_generator.manual_seed(mix(settings.seed, 0x1417))
     model = recipe.build(inputs, {task.head: task.reads})
     encoder, place = model.encoder, torch.device(device)
