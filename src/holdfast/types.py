@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -141,6 +141,9 @@ class Task(ABC):
     Higher scores are better, and lie in [0, 1] if possible; `chance` is the score of guessing. `head` names the model's
     output that the task reads: tasks that share a head share their answers.
     """
+
+    whole_batch: ClassVar[bool] = False
+    """Whether the loss of a row depends on the other rows of its batch, as in contrastive training."""
 
     name: str
     head: str

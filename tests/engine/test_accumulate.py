@@ -6,10 +6,14 @@ import torch
 
 from conformance.cases import NAMES
 from holdfast.algorithms.fisher import batched
+from holdfast.data.table import Data, Table
 from holdfast.engine.checkpoint import Checkpoints
 from holdfast.engine.learner import Learner
+from holdfast.engine.loop import NoLog, train
 from holdfast.errors import Stopped, UserError
-from holdfast.types import Training
+from holdfast.models.dual import Dual
+from holdfast.tasks import Retrieve
+from holdfast.types import Inputs, Protocol, Stage, Stream, Training
 from smallest import StopAt, make_learner, prepared, trained
 
 WHOLE_BATCH = {"er-ace", "derpp"}
@@ -52,6 +56,21 @@ def test_pieces_give_the_weights_scores_and_passes_of_the_whole_batch(name, sett
 def test_a_loss_over_the_whole_batch_is_refused_in_pieces(name, own):
     with pytest.raises(UserError, match=r"needs each batch as a whole.*set train.accumulate=1"):
         trained(prepared(name, train__accumulate=2, **own))
+
+
+def test_contrastive_training_is_refused_in_pieces():
+    """A piece would be compared with fewer others, and nothing would say so."""
+    texts = {"text": torch.randint(5, 30, (8, 5, 6)), "text_length": torch.full((8, 5), 6)}
+    data = Data([Table("captions", {"image": torch.zeros(8, 3, 32, 32), **texts}, torch.zeros(8))])
+    task = Retrieve("captions", "compare", 0, 0.1)
+    recipe = Dual(image="vit-tiny", text="bert-tiny", width=8)
+    model = recipe.build(Inputs((3, 32, 32), text=6, vocabulary=30), {task.head: task.reads})
+    stream = Stream((Stage("one", data.ids(0), Training(accumulate=2)),))
+    with pytest.raises(UserError, match="the task 'captions' compares each example with all others of its batch"):
+        train(Learner(model, data, {task.name: task}), stream, [], Protocol(()), log=NoLog())
+    ready = prepared("zscl", zscl__reference="patterns", train__accumulate=2)
+    with pytest.raises(UserError, match=r"zscl needs each batch as a whole.*set train.accumulate=1"):
+        trained(ready)
 
 
 def test_a_run_takes_each_batch_in_as_many_pieces_as_it_is_told(monkeypatch):

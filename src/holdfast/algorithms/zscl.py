@@ -18,19 +18,20 @@ import copy
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from holdfast.algorithms.base import Algorithm, refuse_trait
+from holdfast.algorithms.base import Algorithm, refuse_accumulation, refuse_trait
 from holdfast.algorithms.rows import weighted
 from holdfast.algorithms.teacher import precision, refuse_undistilled
 from holdfast.algorithms.wise_ft import copied
 from holdfast.data.order import shuffled
 from holdfast.models.base import Network
-from holdfast.types import Batch, Between, Ids, Part, Stage, Task
+from holdfast.types import Batch, Between, Ids, Part, Stage, Stream, Task
 
 if TYPE_CHECKING:
     from holdfast.engine.learner import Learner
@@ -59,6 +60,7 @@ class Zscl(Algorithm):
     """How many reference examples a step has."""
     reference: str = "reference"
     """The task whose examples are the reference; a run without such a task takes each stage's own examples."""
+    _whole: Callable[[], None] = field(init=False, repr=False, compare=False)
     _first: Network = field(init=False, repr=False, compare=False)
     _ask: Callable[..., Tensor] = field(init=False, repr=False, compare=False)
     _reference: Ids = field(init=False, repr=False, compare=False)
@@ -66,6 +68,10 @@ class Zscl(Algorithm):
     _average: dict[str, Tensor] = field(init=False, repr=False, compare=False)
     _steps: int = field(init=False, repr=False, compare=False)
     _used: int = field(init=False, repr=False, compare=False)
+
+    def check(self, stream: Stream) -> None:
+        """Remember whether batches are split: each piece would draw a reference batch of its own."""
+        self._whole = partial(refuse_accumulation, str(self), stream)
 
     def beside(self, algorithms: Sequence[Algorithm]) -> None:
         """Refuse an encoder that changes from stage to stage: its weights have no average."""
@@ -80,7 +86,9 @@ class Zscl(Algorithm):
         self._steps = self._used = 0
         which = [place for place, table in enumerate(learner.data.tables) if table.task == self.reference]
         self._reference = np.concatenate([np.zeros(0, np.int64), *(learner.data.ids(place) for place in which)])
-        if not which:
+        if which:
+            self._whole()
+        else:
             logger.warning(
                 "zscl: this run has no task %r as a reference, so the first model is distilled on each stage's own "
                 "examples",

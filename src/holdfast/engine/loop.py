@@ -183,7 +183,7 @@ class Loop:
             answer = self.learner.route or self.learner.stepper.call
             self.learner.route = partial(algorithm.route, self.learner, answer=answer)
         if any(stage.training.accumulate > 1 for stage in self.stream.stages):
-            self.learner.refuse_pieces()
+            self.learner.refuse_pieces([each.train for each in self.stream.stages if each.training.accumulate > 1])
         for training in {stage.training for stage in self.stream.stages}:
             refuse_unmatched(training, [name for name, _ in self.learner.model.named_parameters()])
         if self.learner.once is not None:

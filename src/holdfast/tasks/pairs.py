@@ -144,6 +144,7 @@ class Retrieve(OfHead):
     """
 
     version: ClassVar[int] = 1
+    whole_batch: ClassVar[bool] = True
 
     name: str
     head: str
