@@ -317,7 +317,7 @@ class Learner:
         if alone := sorted(name for name in names if self.tasks[name].whole_batch):
             raise UserError(
                 f"train.accumulate splits a batch into pieces, and the task {alone[0]!r} compares each example "
-                "with all others of its batch: set train.accumulate=1, and a smaller train.batch_size if memory is short"
+                "with all others of its batch: set train.accumulate=1, and train.batch_size lower if memory is short"
             )
         for name, module in self.model.named_modules():
             if isinstance(module, _BatchNorm) and any(p.requires_grad for p in module.parameters()):
