@@ -67,6 +67,8 @@ class Mtil(Benchmark):
     """How much synthetic data, and how large the pictures."""
     order: str = "I"
     """The datasets in their order: I or II, as in the paper, or names with `>` between them, as in mnist>dtd."""
+    shuffled: bool = False
+    """Whether the datasets come in an order drawn by the run's seed: several seeds are several orders."""
     shots: Annotated[int, Between(1)] | None = None
     """Learn N examples of each class, drawn by the run's seed; none: all of them."""
     candidates: Literal["own", "seen", "all"] = "own"
@@ -147,7 +149,10 @@ class Mtil(Benchmark):
         ids = {key: data.ids(place) for place, key in enumerate(splits)}
         training = Training(EPOCHS[self.scale], learning_rate=RATES[self.scale], weight_decay=0.01, schedule="cosine")
         stages, sets = [], []
-        for name in stream.datasets_of(self.order):
+        order = stream.datasets_of(self.order)
+        if self.shuffled:
+            order = tuple(np.random.default_rng([self.seed, 0x04DE]).permutation(order).tolist())
+        for name in order:
             train = splits[name, "train"]
             rows, held = stream.learned(train.ids, np.asarray(train.table.targets), self.shots, self.seed)
             own = ids[name, "train"]
