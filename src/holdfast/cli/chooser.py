@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import typer
 
 from holdfast import registry
@@ -10,6 +13,7 @@ from holdfast.algorithms.facts import FACTS, documented, facts, paper
 from holdfast.cli.explain import definitions, width
 from holdfast.cli.screen import print_json
 from holdfast.errors import UserError, nearest
+from holdfast.metrics.statistics import summary
 
 
 def list_by_facts(with_: str, without: str, as_json: bool) -> None:
@@ -53,3 +57,18 @@ def page() -> str:
         cells = (f"`{name}`", paper(kind), ", ".join(needs), keeps, documented(kind, "Cost"))
         lines.append(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |")
     return "\n".join(lines) + "\n"
+
+
+def measured(path: Path) -> str:
+    """The table of docs/algorithms.md of runs on real data, from the values that docs/measured.json has of them."""
+    lines = ["| algorithm | where | measure | result | runs |", "|---|---|---|---|---|"]
+    for row in sorted(json.loads(path.read_text(encoding="utf-8")), key=lambda row: _place(row["algorithm"])):
+        found = summary(row["values"])
+        result = f"{found.mean:.1f}" + (f" ±{found.half_width:.1f}" if len(row["values"]) > 1 else "")
+        lines.append(f"| `{row['algorithm']}` | {row['where']} | {row['measure']} | {result} | {len(row['values'])} |")
+    return "\n".join(lines) + "\n"
+
+
+def _place(algorithm: str) -> tuple[int, str]:
+    """The place of an algorithm in the page's other table: of a combination, that of its last part."""
+    return list(registry.ALGORITHMS).index(algorithm.rpartition("+")[2]), algorithm

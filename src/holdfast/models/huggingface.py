@@ -308,7 +308,7 @@ class TextModule(Pretrained):
         if self.training or torch.is_grad_enabled() or len(text) <= TOGETHER:
             return self._vectors(text, text_length, token_type_ids)
         found, order = [], text_length.argsort(stable=True)
-        for rows in order.split(TOGETHER):
+        for rows in torch.split(order, TOGETHER):
             longest = int(text_length[rows].max())
             kinds = None if token_type_ids is None else token_type_ids[rows, :longest]
             found.append(self._vectors(text[rows, :longest], text_length[rows], kinds))
