@@ -9,7 +9,8 @@ from holdfast.algorithms.fisher import batched
 from holdfast.data.table import Data, Table
 from holdfast.engine.checkpoint import Checkpoints
 from holdfast.engine.learner import Learner
-from holdfast.engine.loop import NoLog, train
+from holdfast.engine.loop import train
+from holdfast.engine.watch import NoLog
 from holdfast.errors import Stopped, UserError
 from holdfast.models.dual import Dual
 from holdfast.tasks import Retrieve
