@@ -61,6 +61,16 @@ BENCHMARKS: dict[str, Line] = {
         "holdfast.benchmarks.text.benchmark:TextCl",
         "text classifications one after another, answered in words (O-LoRA)",
     ),
+    "captions": Line(
+        "holdfast.benchmarks.captions.benchmark:Captions", "captions of pictures from one domain after another"
+    ),
+    "instructions:coin": Line(
+        "holdfast.benchmarks.instructions.benchmark:Coin", "CoIN's eight tasks of instructions with pictures"
+    ),
+    "instructions:ucit": Line(
+        "holdfast.benchmarks.instructions.benchmark:Ucit",
+        "UCIT's six tasks of instructions with pictures, two of them captions",
+    ),
     "mtil": Line(
         "holdfast.benchmarks.mtil.benchmark:Mtil",
         "eleven datasets one after another for a dual encoder, with zero-shot scores (ZSCL)",

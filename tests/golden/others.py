@@ -77,7 +77,7 @@ MODELS: dict[str, list[tuple[str, Inputs, dict[str, Any]]]] = {
 }
 """Small models, with what they see; the sizes are those of SMALL that a recipe has, unless weights give them."""
 BENCHMARKS = ("patterns", "cfst:cgqa", "cfst:cifar100", "climb", "climb:lowshot", "clvqa", "viscoll:coco")
-BENCHMARKS += ("viscoll:flickr", "mtil", "text:cl")
+BENCHMARKS += ("viscoll:flickr", "mtil", "text:cl", "captions", "instructions:coin", "instructions:ucit")
 """All but cobj and cpin, whose stream is that of cgqa: their data takes a minute to make."""
 
 

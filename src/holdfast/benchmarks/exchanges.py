@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
 
 from holdfast.benchmarks.base import Setup
+from holdfast.benchmarks.cache import digest
+from holdfast.benchmarks.source import Source
+from holdfast.benchmarks.splits import prepare_split
 from holdfast.benchmarks.writing import Exchange, TextColumns, language_for, write
 from holdfast.data.sampling import cut, low_shot
-from holdfast.data.table import Column, Data, Table
+from holdfast.data.table import Column, Data, Table, some_rows
+from holdfast.datasets.base import Dataset, Reading
+from holdfast.metrics import SCORERS
 from holdfast.tasks import Generate
-from holdfast.types import EvaluationSet, Example, Ids, Inputs, Protocol, Stage, Stream, Training, Wants
+from holdfast.tasks.generate import Scorer
+from holdfast.types import Array, EvaluationSet, Example, Ids, Inputs, Protocol, Stage, Stream, Training, Wants
 
 HEAD = "text"
 HELD_OUT = 0.1
@@ -31,8 +37,10 @@ class Exchanges:
     splits: Mapping[Split, Sequence[Exchange]]
     chance: float = 0.0
     """What guessing scores in the test."""
-    scorer: str = "exact"
+    scorer: str | Scorer = "exact"
     pictures: Mapping[Split, Column] = field(default_factory=dict)
+    details: Sequence[str] = ()
+    """Further scores of each test, by the names of scorers."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +110,8 @@ def laid_out(
     shape: Inputs | None = None
     for scorer in dict.fromkeys(each.scorer for each in stages.values()):
         own = [each for each in stages.values() if each.scorer == scorer]
-        task = title if len({each.scorer for each in stages.values()}) == 1 else f"{title}: {scorer}"
+        word = scorer if isinstance(scorer, str) else scorer.__name__
+        task = title if len({each.scorer for each in stages.values()}) == 1 else f"{title}: {word}"
         rows = [(stage, split, asked) for stage in own for split, asked in stage.splits.items() if asked]
         every = [each for _, _, asked in rows for each in asked]
         book = write(language, every, title=title, longest=how.longest, length=length, images=image is not None)
@@ -125,7 +134,13 @@ def laid_out(
     assert shape is not None
     names = [*order, *(name for name in stages if name not in order)]
     sets = {
-        (name, split): EvaluationSet(name, of_task[name], split, ids[name, split])
+        (name, split): EvaluationSet(
+            name,
+            of_task[name],
+            split,
+            ids[name, split],
+            Further(name, tuple(stages[name].details), tasks[of_task[name]]) if stages[name].details else None,
+        )
         for name in names
         for split in ("validation", "test")
         if (name, split) in ids
@@ -140,6 +155,63 @@ def laid_out(
         chance={name: stages[name].chance for name in names},
         problems=problems,
     )
+
+
+@dataclass(frozen=True)
+class Further:
+    """Further scores of the answers of an evaluation set, each under its name and the scorer's."""
+
+    name: str
+    scorers: tuple[str, ...]
+    task: Generate
+
+    def __call__(self, predictions: Array, targets: Array) -> Mapping[str, tuple[int, float]]:
+        """The number of examples and the score, by name."""
+        said, right = self.task.texts(predictions), self.task.right(targets)
+        return {f"{self.name}/{word}": (len(said), float(SCORERS[word](said, right))) for word in self.scorers}
+
+
+def with_pictures(
+    source: Source, official: str, parts: Mapping[Split, Sequence[Example]], side: int, module: str
+) -> tuple[dict[Split, list[Example]], dict[Split, Column], tuple[str, ...]]:
+    """The examples of parts of an official split whose pictures can be decoded, with a column of pictures for each.
+
+    An example may occur several times: its rows share a picture. `module` is where the parts are chosen.
+    """
+    wanted = {each.id for examples in parts.values() for each in examples}
+    found = prepare_split(
+        source,
+        "pictures",
+        official,
+        target=_nothing,
+        notes={},
+        module=module,
+        keep=lambda example: example.id in wanted,
+        kept=digest(sorted(wanted)),
+        image_size=side,
+    )
+    rows = {str(name): row for row, name in enumerate(found.ids)}
+    kept = {split: [each for each in examples if each.id in rows] for split, examples in parts.items()}
+    column = found.table.inputs["image"]
+    columns = {
+        split: some_rows(column, np.array([rows[each.id] for each in own], np.int64)) for split, own in kept.items()
+    }
+    return kept, columns, found.problems
+
+
+def always_pictured(dataset: Dataset) -> Dataset:
+    """The dataset, with a plain grey picture for each example that has none."""
+
+    def read(folder: Path, split: str, reading: Reading) -> Iterator[Example]:
+        for example in dataset.read(folder, split, reading):
+            yield example if example.images else replace(example, images=(np.full((8, 8, 3), 128, np.uint8),))
+
+    return replace(dataset, read=read)
+
+
+def _nothing(examples: Sequence[Example]) -> Array:
+    """Targets are references, which are made later."""
+    return np.zeros(len(examples), np.int64)
 
 
 def _texts(stages: Iterable[Exchanges]) -> Iterator[str]:

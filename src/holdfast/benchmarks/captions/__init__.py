@@ -1,0 +1,1 @@
+"""Captions of pictures from one domain after another."""

@@ -1,0 +1,1 @@
+"""Collections of instructions with pictures, one task after another: CoIN and UCIT."""
