@@ -29,7 +29,7 @@ FACTS = {
     for name, pairs in {"opposites": OPPOSITES, "sounds": SOUNDS}.items()
 }
 SIDE = 16
-SMALL = {"ewc.samples": 3, "mas.samples": 3, "l2p.pool": 4, "coda-prompt.pool": 4, "replay.capacity": 6}
+SMALL = {"ewc.samples": 3, "mas.samples": 3, "coda-prompt.pool": 4, "replay.capacity": 6}
 SMALL |= {"agem.capacity": 6, "gem.capacity": 6, "mir.capacity": 8, "derpp.capacity": 6}
 
 

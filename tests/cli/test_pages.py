@@ -20,7 +20,7 @@ SMALL = ["--set", "train.epochs=1"]
 """Commands are run as they stand on the page, with fewer epochs."""
 
 
-@pytest.mark.parametrize("page", ["add-a-benchmark", "add-a-dataset", "add-a-task", "add-an-algorithm"])
+@pytest.mark.parametrize("page", ["add-a-benchmark", "add-a-dataset", "add-a-task", "add-an-algorithm", "generate"])
 def test_every_block_of_a_page_works(page, tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "path", [*sys.path])
     blocks = BLOCK.findall((PAGES / f"{page}.md").read_text(encoding="utf-8"))

@@ -17,6 +17,7 @@ from pages.shown import blocks, inline
 BLOCKS = blocks()
 OWN = {f"docs/add-{a}.md" for a in ("a-benchmark", "a-dataset", "a-task", "an-algorithm")} | {
     "docs/bring-your-data.md",
+    "docs/generate.md",
     "examples/plugin/README.md",
 }
 """Pages whose commands have data and code of their own, and tests of their own."""

@@ -109,8 +109,8 @@ class Compiled:
             self.model.switch(head)
             return self._counted(lambda: self._bare(dict(inputs), head), inputs, head)
         model, learns = self.model, torch.is_grad_enabled()
-        if self.mode.how != "graphs" or self._run is None:
-            return self._plain(inputs, head)
+        if self.mode.how != "graphs" or self._run is None or "write" in inputs:
+            return self._plain(inputs, head)  # an answer is written in a loop, whose steps differ in shape
         shapes = (column.shape for column in inputs.values())
         key = (head, model.active, model.training, learns, torch.is_inference_mode_enabled(), *shapes)
         self._seen[key] += 1
