@@ -14,7 +14,7 @@ import pytest
 
 RUN = ["run", "patterns", "--algorithm", "replay", "--scale", "tiny", "--save-steps", "3"]
 RUN += ["--set", "benchmark.stages=3", "--set", "train.batch_size=8", "--set", "train.epochs=4"]
-RUN += ["--set", "train.patience=2"]
+RUN += ["--set", "train.patience=2", "--budget", "flops=4e8"]  # a sixth of the steps is left out
 STEPS = 10
 """In an epoch: 80 examples a stage."""
 
@@ -67,7 +67,8 @@ def results(store: Path) -> dict[str, bytes | list]:
         "log": (run / "scores.jsonl").read_bytes(),
         "scores": record["scores"],
         "summary": record["summary"],
-        "passes": [record["cost"][name] for name in ("steps", "examples_forward", "examples_backward", "memory_bytes")],
+        "cost": {name: value for name, value in record["cost"].items() if name != "seconds"},
+        "spent": record["spent"],
     }
 
 
@@ -85,6 +86,7 @@ def whole(zygote, tmp_path_factory):
     zygote.start([*RUN, "--out", str(store)])
     assert zygote.wait() == 0, zygote.output()
     (record,) = store.glob("*/record.json")
+    assert results(store)["cost"]["skipped"] > 0
     return results(store), json.loads(record.read_text(encoding="utf-8"))["cost"]["seconds"]
 
 

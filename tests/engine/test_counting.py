@@ -17,7 +17,13 @@ from holdfast.settings import build, fields
 from holdfast.types import Head, Protocol
 from smallest import Scores, make_learner, prepared
 
+TWO_HEADS = {"benchmark__setting": "task", "train__batch_size": 39, "train__epochs": 1}
 ALGORITHMS = sorted([*registry.PLAIN, *registry.ALGORITHMS, *registry.TRANSFORMS])
+CASES = [(name, TWO_HEADS if number % 2 else {}) for number, name in enumerate(ALGORITHMS)]
+CASES += [
+    pytest.param(name, {} if number % 2 else TWO_HEADS, marks=pytest.mark.slow)
+    for number, name in enumerate(ALGORITHMS)
+]
 
 
 def extra(formula):
@@ -41,8 +47,7 @@ def counted(ready):
     return learner.counter.total, every.get_total_flops()
 
 
-@pytest.mark.parametrize("settings", [{}, {"benchmark__setting": "task", "train__batch_size": 39}], ids=["one", "two"])
-@pytest.mark.parametrize("name", ALGORITHMS)
+@pytest.mark.parametrize(("name", "settings"), CASES)
 def test_operations_of_every_algorithm(name, settings):
     found, expected = counted(prepared(name, **settings))
     assert found == pytest.approx(expected, rel=0.01)

@@ -92,6 +92,7 @@ def test_weights_scores_and_counts_are_those_of_single_steps(name, request):
     assert equal(found, expected)
     assert log.scores == scores.scores
     assert (found.examples_forward, found.examples_backward) == (expected.examples_forward, expected.examples_backward)
+    assert found.counter.total == expected.counter.total
     assert bool(replays) == (name not in UNTRAINED + UNRECORDED)
     assert bool(graphs) == (name in UNRECORDED)
     assert found.stepper.inner.learns == bool(graphs)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
 import torch
@@ -143,7 +143,8 @@ class Compiled:
         """Compile forward and backward now, where a failure can be caught, without drawing random numbers."""
         assert self._run is not None
         devices = {column.device.index for column in inputs.values() if column.is_cuda}
-        with torch.random.fork_rng(sorted(index or 0 for index in devices)):
+        uncounted = nullcontext() if self.model.counter is None else self.model.counter.paused()
+        with torch.random.fork_rng(sorted(index or 0 for index in devices)), uncounted:
             output = self._run(dict(inputs), head)
             if output.requires_grad:
                 learning = [p for p in self.model.parameters() if p.requires_grad]

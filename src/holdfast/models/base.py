@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, ClassVar, Protocol, TypeAlias
 
 import torch
@@ -267,6 +267,9 @@ class CountsCalls(Protocol):
 
         The operations of compiled code are those of the `plain` code.
         """
+
+    def paused(self) -> AbstractContextManager[None]:
+        """Count nothing within a block."""
 
 
 def shapes(columns: Mapping[str, Tensor]) -> Hashable:
