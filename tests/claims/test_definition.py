@@ -19,8 +19,9 @@ EXTRA = {f"{kind}({group})" for kind in ("S", "Anon", "Asys") for group in ("f",
 """Measures of composition that are in records without being columns of a table."""
 
 
-def test_every_paper_with_a_plan_has_claims_and_there_are_at_least_forty():
-    assert {*shipped()} == {*plans()}
+def test_the_four_papers_have_claims_and_plans_and_there_are_at_least_forty():
+    assert {*shipped()} == {"cfst", "climb", "clvqa", "viscoll"}
+    assert {*shipped()} <= {*plans()}
     assert sum(len(paper.claims) for paper in PAPERS.values()) >= 40
     assert {claim.statistic for paper in PAPERS.values() for claim in paper.claims} == {*STATISTICS}
 
