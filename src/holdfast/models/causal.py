@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 
+from holdfast.models import library
 from holdfast.models.decoder import Cache
 from holdfast.models.transformer import KeyValues, TransformerBlock, initialise
 
@@ -148,9 +149,7 @@ class LibraryCache:
 
 def library_cache(model: Any) -> LibraryCache:
     """An empty cache for a model of `transformers`."""
-    import transformers
-
-    return LibraryCache(transformers.DynamicCache(config=model.config))
+    return LibraryCache(library.found().DynamicCache(config=model.config))
 
 
 def taken(model: Any) -> frozenset[str]:
