@@ -1,6 +1,7 @@
 """Every command that a page shows is one that Holdfast accepts, and is run here unless its block is marked."""
 
 import re
+import shlex
 from unittest import mock
 
 import pytest
@@ -23,6 +24,8 @@ OWN = {f"docs/add-{a}.md" for a in ("a-benchmark", "a-dataset", "a-task", "an-al
 """Pages whose commands have data and code of their own, and tests of their own."""
 NEEDS = re.compile(r"--data (?!data\b)|--device cuda|--scale paper(?!.*--dry-run)|--engine ray|s3:|hf:|[A-Z]{4,}_?\b")
 """What the tests do not have: official data, weights, a GPU, a cluster."""
+FOLDER = re.compile(r"--set [\w.]+=[A-Z_]{4,}(?= |$)")
+"""A setting whose value stands for a folder of the reader's, such as weights."""
 PLACES = {"NAME", "KIND"}
 """What stands for the name of a command or of a part."""
 
@@ -73,7 +76,7 @@ def test_the_settings_of_every_run_exist():
                 if any(".py:" in word or "hf:" in word for word in words):
                     continue
                 try:
-                    context = accepted(words)
+                    context = accepted(shlex.split(FOLDER.sub("", shlex.join(words))))
                     context.command.invoke(context)
                 except UserError as error:
                     pytest.fail(f"{page}: holdfast {' '.join(words)}: {error}")
