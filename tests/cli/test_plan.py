@@ -60,6 +60,14 @@ def test_a_plan_is_told_carried_out_and_ends_with_what_failed_and_how_to_repeat_
     assert "The cost of 1 of them is unknown: runs has no similar run." in told
 
 
+def test_a_model_replaces_the_plan_s(folder, capsys):
+    (folder / "two.toml").write_text(
+        PLAN.replace("[[experiment]]", '[[experiment]]\nmodels = ["perceptron", "vit-tiny"]')
+    )
+    plan("two.toml", dry_run=True, model="resnet18-tiny", as_json=True)
+    assert json.loads(capsys.readouterr().out)["runs"] == 3
+
+
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [

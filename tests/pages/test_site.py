@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-BENCHMARKS = ("patterns", "own-data", "climb", "viscoll", "clvqa", "cfst", "mtil")
+BENCHMARKS = ("patterns", "own-data", "climb", "viscoll", "clvqa", "cfst", "mtil", "text", "captions", "instructions")
 OUTLINE = ["Question", "Data", "Protocol", "Measures", "Commands", "Results"]
 LOADED = re.compile(
     r"<(?:script|img|iframe|source|video|audio|embed)\b[^>]*\bsrc=[\"']?(?:https?:)?//"

@@ -84,6 +84,7 @@ def plan(
     seeds: Annotated[
         int | None, typer.Option(metavar="N", min=1, help="The number of seeds, in place of the plan's.")
     ] = None,
+    model: Annotated[str | None, typer.Option(metavar="NAME", help="One model, in place of the plan's.")] = None,
     data: Data = None,
     out: Annotated[
         str, typer.Option(metavar="STORE", help="The store: a folder (with Ray, one that all nodes see) or s3://...")
@@ -125,8 +126,8 @@ def plan(
 
     if engine not in ENGINES:
         raise UserError(f"there is no engine {engine!r}: {nearest(engine, ENGINES)}")
-    requests = changed(read_plan(file, scale), seeds, data=data, threads=threads)
-    searches = read_searches(file, scale, seeds=seeds, data=data, threads=threads)
+    requests = changed(read_plan(file, scale), seeds, model=model, data=data, threads=threads)
+    searches = read_searches(file, scale, seeds=seeds, model=model, data=data, threads=threads)
     _refuse_unknown(searches)
     remote = Remote(out) if is_remote(out) else None
     store = local_copy(out) if remote else Store(out)

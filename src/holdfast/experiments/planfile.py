@@ -196,7 +196,7 @@ def _from_python(path: Path) -> list[Request]:
 
 
 def changed(requests: Iterable[Request], seeds: int | None = None, **change: Any) -> list[Request]:
-    """The same plan at another scale, on other data, or with another number of seeds."""
+    """The same plan with another model, on other data, or with another number of seeds."""
     given = {name: value for name, value in change.items() if value is not None}
     found = [replace(request, **given) for request in requests]
     if seeds is not None:
