@@ -8,6 +8,10 @@ from torch import nn
 from torch.nn import functional
 from torch.utils.flop_counter import FlopCounterMode
 
+from conformance.cases import or_slow
+from conformance.test_generating import FIRST, OTHERS
+from generating import llava
+from generating import request as request_to_write
 from golden import others
 from holdfast import registry
 from holdfast.engine.counting import Counter
@@ -15,7 +19,7 @@ from holdfast.engine.loop import train
 from holdfast.engine.operations import EXTRA
 from holdfast.settings import build, fields
 from holdfast.types import Head, Protocol
-from smallest import Scores, make_learner, prepared
+from smallest import Scores, make_learner, prepare, prepared
 
 TWO_HEADS = {"benchmark__setting": "task", "train__batch_size": 39, "train__epochs": 1}
 ALGORITHMS = sorted([*registry.PLAIN, *registry.ALGORITHMS, *registry.TRANSFORMS])
@@ -50,6 +54,19 @@ def counted(ready):
 @pytest.mark.parametrize(("name", "settings"), CASES)
 def test_operations_of_every_algorithm(name, settings):
     found, expected = counted(prepared(name, **settings))
+    assert found == pytest.approx(expected, rel=0.01)
+
+
+@pytest.fixture(scope="module")
+def writer(tmp_path_factory):
+    return llava(tmp_path_factory.mktemp("counting") / "llava")
+
+
+@pytest.mark.parametrize(
+    "name", or_slow(["finetune", "o-lora", "replay"], sorted({*FIRST, *OTHERS} - {"finetune", "o-lora", "replay"}))
+)
+def test_operations_of_every_algorithm_that_can_learn_to_write(name, writer):
+    found, expected = counted(prepare(request_to_write(name, writer)))
     assert found == pytest.approx(expected, rel=0.01)
 
 
@@ -107,6 +124,19 @@ def test_an_lstm_takes_what_its_equations_say():
     model.double()
     double.call("gradients", lambda: model(x.double())[0]).sum().backward()
     assert double.total == pytest.approx(3 * forward, rel=0.25)
+
+
+def test_what_the_output_does_not_depend_on_has_no_backward_pass():
+    """As in LLaVA, which computes the last layer of its image encoder and takes the last but one."""
+    first, last, x, counter = nn.Linear(4, 8), nn.Linear(8, 8), torch.randn(3, 4), Counter()
+
+    def taken():
+        found = first(x)
+        last(found)
+        return found
+
+    counter.call("one of two", taken).sum().backward()
+    assert counter.total == 2 * 3 * (4 * 8 + 8 * 8) + 2 * 3 * 4 * 8
 
 
 def test_groups_of_a_convolution_take_what_they_compute():

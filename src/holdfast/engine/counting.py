@@ -4,7 +4,8 @@ What is counted are the operations that PyTorch's `FlopCounterMode` counts (matr
 and those that it misses: recurrent layers, attention on a CPU, factorisations of matrices. To watch every operation
 would slow each step down. So only the first call of a kind (a model, a head, the shapes of its inputs, what is
 trainable) runs under a meter; later calls add the same number. Operations of a backward pass follow from those of the
-forward pass and are added when gradients arrive at the output.
+forward pass and are added when gradients arrive at the output. What the output does not depend on, such as the last
+layer of an image encoder whose last but one is taken, has no backward pass.
 """
 
 from __future__ import annotations
@@ -33,6 +34,8 @@ class _Meter(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.whole = whole
         """Whether operations of backward passes are counted as they happen, and not derived from forward ones."""
         self.forward = self.backward = 0
+        self.steps: dict[int, int] = {}
+        """What each step of the backward pass will take, by the number that autograd gives it."""
         self.idle = False
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -46,8 +49,22 @@ class _Meter(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if formula is not None and (self.whole or torch._C._current_autograd_node() is None):
             self.forward += (count := formula(args, output))
             if not self.whole and torch.is_grad_enabled():
-                self.backward += backward_of(func, args, output, count)
+                self.backward += (later := backward_of(func, args, output, count))
+                step = torch._C._autograd._get_sequence_nr() - 1  # autograd numbers a step before its operation starts
+                self.steps[step] = self.steps.get(step, 0) + later
         return output
+
+    def behind(self, output: Tensor) -> int:
+        """What the backward pass of an output will take, without operations that it does not depend on."""
+        first, total, seen = min(self.steps, default=0), 0, set[int]()
+        open_steps = [output.grad_fn]
+        while open_steps:
+            if (step := open_steps.pop()) is None or (number := step._sequence_nr()) in seen or number < first:
+                continue
+            seen.add(number)
+            total += self.steps.get(number, 0)
+            open_steps += [each for each, _ in step.next_functions]
+        return total
 
 
 class Counter:
@@ -107,7 +124,7 @@ class Counter:
         if known is None:
             with self._metered(whole=False) as meter:
                 output = (plain or run)()
-            known = self._calls[key] = meter.forward, meter.backward
+            known = self._calls[key] = meter.forward, meter.behind(output)
         else:
             self._inside = True
             try:
