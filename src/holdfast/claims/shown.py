@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from textwrap import wrap
 
 from holdfast.claims.definition import STATISTICS, PaperClaim
 from holdfast.claims.evidence import Evidence
 from holdfast.claims.verdicts import LOOKS, OUTCOMES, ContrastEstimate
 
+WIDTH = 80
 METHOD = (
     f"Paired over seeds; t-intervals with {', '.join(map(str, list(LOOKS)[:-1]))} and {list(LOOKS)[-1]} seeds, "
     "which together miss the truth in at most 5 %."
@@ -89,19 +91,22 @@ def by_paper(found: Iterable[Evidence]) -> dict[tuple[str, str], list[Evidence]]
 def details(found: Evidence, out: str = "runs") -> list[str]:
     """Everything about one verdict, line by line."""
     verdict, claim = found.verdict, found.claim
-    lines = [
-        f"{claim.name}: {verdict.outcome} on {found.data} data",
-        f"  {claim.says}",
-        f"  {claim.where}",
-        f"  {asserted(claim)} ({claim.statistic}: {STATISTICS[claim.statistic]})",
-        f"  why: {verdict.why}",
+    texts = [
+        claim.says,
+        claim.where,
+        f"{asserted(claim)} ({claim.statistic}: {STATISTICS[claim.statistic]})",
+        f"why: {verdict.why}",
     ]
+    lines = [f"{claim.name}: {verdict.outcome} on {found.data} data"]
+    lines += [line for text in texts for line in wrap(text, WIDTH, initial_indent="  ", subsequent_indent="  ")]
     for each in verdict.estimates:
         bounds = " and ".join(
             f"{word} {bound:g}" for word, bound in (("above", each.low), ("below", each.high)) if math.isfinite(bound)
         )
-        lines.append(f"  {each.name}: {interval(each)}, claimed {bounds}; {len(each.values)} seeds")
-        lines.append(f"    by seed: {', '.join(f'{value!r}' for value in each.values.values())}")
+        summed = f"{each.name}: {interval(each)}, claimed {bounds}; {len(each.values)} seeds"
+        lines += wrap(summed, WIDTH, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False)
+        values = f"by seed: {', '.join(f'{value!r}' for value in each.values.values())}"
+        lines += wrap(values, WIDTH, initial_indent="    ", subsequent_indent="    ", break_on_hyphens=False)
         if each.looked:
             lines.append(f"    detectable: {number(each.detectable)} from a bound, with a probability of 80 %")
     lines += [f"  runs: {len(found.runs)}, such as {found.runs[0]}"] if found.runs else []

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from holdfast.claims.published import Untested
     from holdfast.experiments.store import Store
 
-WIDTH = 80
 Paper = Annotated[
     str | None, typer.Option("--paper", metavar="NAME", help="One paper's claims, or a .toml file of your own.")
 ]
@@ -52,7 +51,7 @@ def claims(context: typer.Context, paper: Paper = None, only: Only = None, as_js
     if context.invoked_subcommand is not None:
         return
     from holdfast.claims.definition import chosen, read_claims
-    from holdfast.claims.shown import asserted
+    from holdfast.claims.shown import WIDTH, asserted
     from holdfast.cli.screen import print_json
 
     papers = read_claims(paper)
@@ -372,14 +371,15 @@ def _print_steps(
         )
     missing = sum(len(step.missing) for step in steps)
     unknown = sum(step.seconds is None for step in steps)
+    claims, costly = (f"{number} claim{'s' * (number != 1)}" for number in (len(steps), unknown))
     size = "its margin" if difference is None else f"{difference:g}"
     notes = [
         "In the order of testing. Left, cost: runs that no claim above needs, on one core. Chance: of a verdict "
         f"with {asked.seeds} seeds. Needs: the seeds that find a distance of {size} from a claim's bounds with a "
         "probability of 80 %, from the spread in this store.",
-        f"{len(frozenset().union(*(step.runs for step in steps)))} runs for {len(steps)} claims; {missing} are left"
+        f"{len(frozenset().union(*(step.runs for step in steps)))} runs for {claims}; {missing} are left"
         + (f", and take one process about {duration(total)}" if missing and unknown < len(steps) else "")
-        + (f"; the cost of {unknown} claims is unknown: {store.path} has no similar runs" if unknown else "")
+        + (f"; the cost of {costly} is unknown: {store.path} has no similar runs" if unknown else "")
         + ".",
         *(f"Cannot be tested: {text}" for text in _by_reason(refusals)),
     ]
@@ -408,14 +408,15 @@ def _print_verdicts(
     as_json: bool,
 ) -> None:
     from holdfast.claims.evidence import to_json
-    from holdfast.claims.shown import METHOD, SYNTHETIC, by_paper, counted, details, interval, repeated
+    from holdfast.claims.shown import METHOD, SYNTHETIC, WIDTH, by_paper, counted, details, interval, repeated
     from holdfast.cli.screen import print_grid, print_json
     from holdfast.reports.tables import Grid
 
+    store = "runs" if Path(out).is_file() else out
     if as_json:
         print_json(
             [
-                {**to_json(e), "verdict": e.verdict.outcome, "why": e.verdict.why, "command": e.command(out)}
+                {**to_json(e), "verdict": e.verdict.outcome, "why": e.verdict.why, "command": e.command(store)}
                 for e in evidence
             ]
         )
@@ -430,7 +431,7 @@ def _print_verdicts(
         return
     if fully:
         for e in evidence:
-            typer.echo("\n".join(details(e, out)))
+            typer.echo("\n".join(details(e, store)))
         return
     titles = {paper.name: paper.title for paper in papers}
     for (paper, data), own in by_paper(evidence).items():
