@@ -90,9 +90,9 @@ def test_batch_normalisation_is_refused_where_it_learns():
     learner = make_learner(prepared())
     learner.model.encoder.add_module("norm", torch.nn.BatchNorm2d(3))
     with pytest.raises(UserError, match=r"this model's encoder.norm normalises over the whole of it"):
-        learner.refuse_pieces()
+        learner.refuse_pieces([])
     learner.freeze(learner.model.encoder)
-    learner.refuse_pieces()
+    learner.refuse_pieces([])
 
 
 def test_the_loss_and_the_gradient_are_means_over_the_batch_and_not_means_of_means():

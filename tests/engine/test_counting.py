@@ -17,7 +17,6 @@ from holdfast import registry
 from holdfast.engine.counting import Counter
 from holdfast.engine.loop import train
 from holdfast.engine.operations import EXTRA
-from holdfast.settings import build, fields
 from holdfast.types import Head, Protocol
 from smallest import Scores, make_learner, prepare, prepared
 
@@ -74,10 +73,8 @@ FORMS = [(name, *form) for name, forms in others.MODELS.items() for form in form
 
 
 def network(name, inputs, given):
-    kind = registry.MODELS[name].load()
-    sizes = {} if {"weights", "bert"} & given.keys() else {n: v for n, v in others.SMALL.items() if n in fields(kind)}
     torch.manual_seed(1)
-    model = build(kind, {**sizes, **given}, name).build(inputs, {"head": Head("classify", 3)})
+    model = others.small(name, given).build(inputs, {"head": Head("classify", 3)})
     model.counter = Counter()
     return model
 

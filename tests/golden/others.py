@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import math
 import tempfile
@@ -124,10 +125,16 @@ def _descend(module: nn.Module, loss: Callable[[], Tensor]) -> None:
                     weight -= RATE * weight.grad
 
 
-def of_model(name: str, inputs: Inputs, given: Mapping[str, Any]) -> Outcome:
+def small(name: str, given: Mapping[str, Any]) -> Model:
+    """A recipe with the sizes of SMALL that it has, unless weights give them."""
     kind: type[Model] = registry.MODELS[name].load()
-    sizes = {} if {"weights", "bert"} & given.keys() else {n: v for n, v in SMALL.items() if n in fields(kind)}
-    return _of_recipe(build(kind, {**sizes, **given}, name), inputs)
+    numbers = {each.name for each in dataclasses.fields(kind) if isinstance(each.default, int)}
+    sizes = {} if {"weights", "bert"} & given.keys() else {n: v for n, v in SMALL.items() if n in numbers}
+    return build(kind, {**sizes, **given}, name)
+
+
+def of_model(name: str, inputs: Inputs, given: Mapping[str, Any]) -> Outcome:
+    return _of_recipe(small(name, given), inputs)
 
 
 class _Foreign(nn.Module):

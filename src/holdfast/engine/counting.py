@@ -206,7 +206,8 @@ class Counter:
         before = self._new
         found = 0
         try:
-            yield lambda: found
+            with self._without_meter():
+                yield lambda: found
         finally:
             found, self._new = self._new - before, before
 
