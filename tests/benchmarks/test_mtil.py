@@ -51,7 +51,7 @@ def test_the_measures_are_those_of_a_plain_loop():
 
 def test_without_captions_or_later_datasets_measures_are_undefined():
     found = protocol.summary([s for s in log(np.ones((1, 1)), [0.5], [0.1, 0.1]) if s.name != RETRIEVAL])
-    assert found["transfer"].reason == "needs two datasets at least"
+    assert found["transfer"].reason == "transfer needs at least two tasks"
     assert found["retained"].reason == "no captions were held out"
 
 

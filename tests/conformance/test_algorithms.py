@@ -115,6 +115,10 @@ def case_id(value):
     return ",".join(f"{name.rpartition('__')[2]}={each}" for name, each in value.items()) or "plain"
 
 
+SOLVED = {"ranpac": 1e-8}
+"""Sums in another order differ in the last digit, which the solution of a poorly conditioned system magnifies."""
+
+
 @pytest.mark.thorough
 @pytest.mark.parametrize(("name", "settings"), or_slow(CASES, OTHER_CASES), ids=case_id)
 def test_two_ranks_give_the_weights_and_scores_of_one(name, settings, two_ranks, tmp_path):
@@ -126,7 +130,7 @@ def test_two_ranks_give_the_weights_and_scores_of_one(name, settings, two_ranks,
     for key, value in one.items():
         assert value.dtype == torch.float64 or not value.is_floating_point()
         assert value.dtype == two[key].dtype
-        assert torch.allclose(value.double(), two[key].double(), rtol=0, atol=1e-10), key
+        assert torch.allclose(value.double(), two[key].double(), rtol=0, atol=SOLVED.get(name, 1e-10)), key
     other = both.record()
     assert other.environment["ranks"] == 2
     assert other.scores == record.scores

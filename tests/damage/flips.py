@@ -132,7 +132,7 @@ def stored(folder: Path) -> dict[str, Kind]:
         return [found.id, found.scores, Store(folder / "once").folder(found.id).weights.read_bytes()]
 
     table(), read_regions(), words(), once()
-    (kept,) = [path for path in (folder / "cache" / "frozen").iterdir() if path.is_dir()]
+    kept = sorted(path for path in (folder / "cache" / "frozen").iterdir() if path.is_dir())
     (vocabulary,) = [path for path in (folder / "cache" / "tables").glob("*.json") if not path.name.startswith(".")]
     return {
         "checkpoint": Kind((folder / "state.safetensors",), lambda: checkpoint.read(folder / "state.safetensors")),
@@ -147,7 +147,7 @@ def stored(folder: Path) -> dict[str, Kind]:
         "prepared table": Kind(files_of(folder / "table"), table, rebuilds=True),
         "region features": Kind(files_of(folder / "regions"), read_regions, rebuilds=True),
         "feature maps": Kind((maps, maps.with_suffix(".id.npy"), maps.with_suffix(".json")), features),
-        "frozen layers": Kind(files_of(kept), once, rebuilds=True),
+        "frozen layers": Kind(tuple(file for each in kept for file in files_of(each)), once, rebuilds=True),
         "vocabulary": Kind((vocabulary, checksums.note_of(vocabulary)), words, rebuilds=True),
     }
 

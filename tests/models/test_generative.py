@@ -57,6 +57,19 @@ def test_loss_and_logits_are_those_of_transformers(name, folders):
         torch.testing.assert_close(theirs.loss.double(), losses[row], rtol=0, atol=1e-6)
 
 
+@pytest.mark.parametrize("name", ["llama", "llava", "smolvlm"])
+def test_padding_changes_no_logits(name, folders):
+    learner = make_learner(ready(f"hf:{folders[name]}", benchmark__images=name != "llama", benchmark__length=40))
+    learner.model.eval()
+    found = []
+    for trim in (True, False):
+        given = learner.data.fetch(np.arange(4), learner.device, trim=trim)
+        found.append((given.parts[0].inputs["text"].shape[1], learner.outputs(given)[0]))
+    (short, one), (long, other) = found
+    assert short < long
+    torch.testing.assert_close(one, other, rtol=1e-10, atol=1e-10)
+
+
 @pytest.mark.parametrize("name", ["llava", "smolvlm"])
 def test_images_count_as_in_transformers(name, folders):
     """The library's model gets the prompt that our template gives, and pixels that its processor would make."""

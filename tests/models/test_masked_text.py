@@ -1,16 +1,19 @@
 """An encoder that declares `masks_text` gives the same whether the texts of a batch are padded or cut."""
 
+from inspect import isabstract
+
 import numpy as np
 import pytest
 import torch
 
-from golden.others import SMALL, columns
+from golden.others import columns, small
 from holdfast import registry
 from holdfast.data.table import Data, Table
 from holdfast.engine.learner import Learner
 from holdfast.models.base import Encoder
+from holdfast.models.image_text import ImageTextDecoder
 from holdfast.models.module import of
-from holdfast.settings import build, fields
+from holdfast.settings import fields
 from holdfast.tasks import Choose, Classify, MaskedPhrase
 from holdfast.types import Inputs, Training
 
@@ -27,6 +30,8 @@ CASES = {
     "lxmert": (REGIONS, PHRASE, {}),
     "uniter": (REGIONS, CLASSIFY, {}),
     "uniter of choices": (REGIONS, CHOOSE, {}),
+    "prefix-lm": (BOTH, CLASSIFY, {}),
+    "prefix-lm of texts": (Inputs(**TEXT), CLASSIFY, {}),
     "san": (BOTH, CLASSIFY, {}),
     "san apart": (BOTH, CLASSIFY, {"apart": True}),
 }
@@ -36,9 +41,8 @@ def learner(case: str, dropout: float = 0.0) -> Learner:
     """A learner of one table; what lies after a text is noise, and no text is as long as it may be."""
     inputs, task, settings = CASES[case]
     kind = registry.MODELS[case.split()[0]].load()
-    sizes = {name: value for name, value in SMALL.items() if name in fields(kind)}
-    sizes |= {"dropout": dropout} if "dropout" in fields(kind) else {}
-    recipe = build(kind, {**sizes, **settings}, case)
+    noise = {"dropout": dropout} if "dropout" in fields(kind) else {}
+    recipe = small(case.split()[0], settings | noise)
     torch.manual_seed(0)
     model = recipe.build(inputs, {"asked": task.reads}).double()
     seen = columns(inputs)
@@ -79,8 +83,10 @@ def test_every_declaration_is_tested():
     def below(kind):
         return [each for child in kind.__subclasses__() for each in (child, *below(child))]
 
-    declared = {kind for kind in below(Encoder) if kind.masks_text and kind.__module__.startswith("holdfast.")}
-    assert declared == {type(learner(case).model.encoder) for case in CASES}
+    ours = [kind for kind in below(Encoder) if kind.__module__.startswith("holdfast.") and not isabstract(kind)]
+    declared = {kind for kind in ours if kind.masks_text}
+    elsewhere = {ImageTextDecoder}  # tests/models/test_generative.py
+    assert declared == {type(learner(case).model.encoder) for case in CASES} | elsewhere
 
 
 def test_texts_keep_their_length_while_an_encoder_drops_out():

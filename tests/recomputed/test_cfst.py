@@ -140,7 +140,7 @@ def test_the_tables(store):
     assert beside == tables
     (paper,) = [table for table in tables if "table 1" in table["title"]]
     (concepts,) = [table for table in tables if "figure 7" in table["title"]]
-    rows = {("finetune", "class"): "finetune", ("replay", "class"): "er", ("finetune", "task"): "finetune"}
+    rows = {("finetune", "class"): "finetune", ("replay", "class"): "replay (er)", ("finetune", "task"): "finetune"}
     page = inside("report", store, "--out", store / "report", cwd=store)
     assert page.returncode == 0, page.stderr
     pages = page_tables((store / "report" / "index.html").read_text())

@@ -309,7 +309,9 @@ def compared(store, everyone, only):
     tables = json.loads(inside("compare", store, "--json", cwd=store).stdout)
     printed = markdown_tables(inside("compare", store, "--format", "markdown", cwd=store).stdout)
     for order in (ORDER, *([task] for task in ORDER)):
-        (table,) = [table for table in tables if table["title"].startswith(f"climb · tiny · {'>'.join(order)} ·")]
+        (table,) = [
+            table for table in tables if table["title"].startswith(f"climb · tiny · heads · {'>'.join(order)} ·")
+        ]
         groups = {a: group for a in ("finetune", "ewc") if (group := of(everyone, a, order))}
         own = {run.path.name: shares(run, everyone) for group in groups.values() for run in group}
         for algorithm, group in groups.items():

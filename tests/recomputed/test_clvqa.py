@@ -149,7 +149,7 @@ def test_the_tables(store):
     assert seen == 5
 
     titles = {"wh": "Wh", "yn": "Y/N"}
-    rows = {"finetune": "naive (finetune)", "rehearsal": "rehearsal", "cumulative": "cumulative", "ewc": "ewc"}
+    rows = {"finetune": "finetune (naive)", "rehearsal": "rehearsal", "cumulative": "cumulative", "ewc": "ewc"}
     for name, title in rows.items():
         expected = {}
         for order in (["wh", "yn"], ["yn", "wh"]):

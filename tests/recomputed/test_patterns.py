@@ -123,7 +123,7 @@ def test_the_tables_of_the_page(store):
         plain = {pair: p_value(values) for pair, values in varying.items()}
         corrected = holm(plain)
         assert len(table) - 1 == len(differences)
-        for pair, difference, p, after, below, seeds in table[1:]:
+        for pair, difference, p, after, below, seeds, _ in table[1:]:
             turned = " − ".join(reversed(pair.split(" − ")))
             own, sign = (pair, 1) if pair in differences else (turned, -1)
             mean, half = mean_and_interval(differences[own])

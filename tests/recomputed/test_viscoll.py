@@ -181,7 +181,7 @@ def test_the_tables(store):
     printed = markdown_tables(inside("compare", store, "--format", "markdown", cwd=store).stdout)
     own, paper = tables
     assert "table 2" in paper["title"]
-    for algorithm, title in (("finetune", "vanilla"), ("replay", "er · 64")):
+    for algorithm, title in (("finetune", "finetune (vanilla)"), ("replay", "replay · 64")):
         group = [measured(run) for run in runs(store) if run.algorithm == algorithm]
         assert len(group) == 2
         expected = {

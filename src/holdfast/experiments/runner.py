@@ -160,7 +160,7 @@ def _first_rank(
             "trained": sum(learner.moved.values()),
             "added": sum(p.numel() - learner.initial.get(name, 0) for name, p in learner.added().items()),
         },
-        spent=at.spent,
+        spent=tuple(map(tuple, at.spent)),
         chance=setup.chance,
         dropped=len(setup.problems),
         problems=setup.problems[:SHOWN],

@@ -71,7 +71,7 @@ class Record(Drawn):
     """How its settings were chosen, if `holdfast tune` chose them: by which measure, among how many trials."""
     measures: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """How each measure is shown, as stated by its benchmark: `benchmarks.base.Measure` as JSON."""
-    spent: Sequence[Sequence[int]] = ()
+    spent: tuple[tuple[int, ...], ...] = ()
     """At each round of scores: the stage, the step, the operations, and the examples passed forward and backward."""
     schema: int = SCHEMA
 
@@ -99,7 +99,11 @@ class Record(Drawn):
                 value = {name: part for name, part in value.items() if name != checksums.FIELD}
                 value = _plain(value)
                 scores = tuple(Score(**score) for score in value["scores"])
-                return Record(**{**value, "scores": scores, "problems": tuple(value.get("problems", ()))})
+                lists = {
+                    "problems": tuple(value.get("problems", ())),
+                    "spent": tuple(map(tuple, value.get("spent", ()))),
+                }
+                return Record(**{**value, "scores": scores, **lists})
         except TypeError as error:  # an unknown field of a record or a score, or a missing one
             wrong = str(error)
         raise UserError(f"{where} is not a record of a run ({wrong}): delete its folder and run again")
