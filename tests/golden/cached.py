@@ -226,10 +226,12 @@ def _read(name: str, folder: Path, seen: Seen | None = None) -> Seen:
 
 def _prepare(folders: Mapping[str, Path]) -> None:
     """Have everything prepared that a benchmark keeps in the cache."""
+    from holdfast.benchmarks.captions.benchmark import Captions
     from holdfast.benchmarks.cfst.benchmark import BUILT, Cgqa, Cifar100, Cpin
     from holdfast.benchmarks.climb.benchmark import Climb
     from holdfast.benchmarks.climb.lowshot import LowShot
     from holdfast.benchmarks.clvqa.benchmark import Clvqa
+    from holdfast.benchmarks.instructions.benchmark import Coin
     from holdfast.benchmarks.mtil.benchmark import Mtil
     from holdfast.benchmarks.viscoll.benchmark import CocoShift, FlickrShift
     from holdfast.benchmarks.viscoll.features import read_regions
@@ -240,6 +242,8 @@ def _prepare(folders: Mapping[str, Path]) -> None:
     for each in (Clvqa, Climb, Cgqa, Cifar100):  # Cobj and Cpin are what Cgqa is
         each(scale="tiny").setup(seen)
     Mtil(scale="tiny", order="mnist>dtd").setup(seen)
+    Captions(scale="tiny", order="flickr8k>coco:food").setup(seen)
+    Coin(scale="tiny", order="GQA>VizWiz").setup(seen)
     with mock.patch.dict(BUILT, tiny=(1, 1, 1)):
         Cpin(scale="tiny")._built()
     for task in ("imdb", "commonsenseqa", "places365", "coco"):

@@ -20,7 +20,10 @@ BY_HAND = {
     ("captions", "order"): "flickr8k>coco:food",
     ("instructions:coin", "order"): "GQA>VizWiz",
     ("instructions:ucit", "order"): "CLEVR>IconQA",
-    ("dual-tiny", "image"): "resnet18-tiny",
+    **{(name, "image"): "resnet18-tiny" for name in ("dual", "dual-tiny")},
+    **{(name, "text"): "bert-tiny" for name in ("dual", "dual-tiny")},
+    ("dual", "weights"): "holdfast/dual-tiny",
+    ("dual-tiny", "weights"): "",
     ("train", "rates"): ("encoder.*=0.5",),
     ("viscoll:coco", "tagger"): "another",
     ("viscoll:flickr", "tagger"): "another",
@@ -31,7 +34,8 @@ BY_HAND = {
 def other(owner, kind, name):
     """A value that is allowed for a setting and is not its default."""
     default = next(field.default for field in dataclasses.fields(kind) if field.name == name)
-    return BY_HAND.get((owner, name)) or _other(fields(kind)[name], default)
+    known = BY_HAND.get((owner, name))
+    return _other(fields(kind)[name], default) if known is None else known
 
 
 def _other(hint, default):

@@ -10,6 +10,7 @@ import torch
 from holdfast import registry
 from holdfast.benchmarks.synthetic import world
 from holdfast.experiments.config import resolve
+from holdfast.experiments.parts import versions
 from holdfast.experiments.request import Request
 from holdfast.settings import build, fields
 from holdfast.types import Training
@@ -36,11 +37,18 @@ def test_the_id_follows_each_setting_of_an_algorithm(name, field):
 
 @pytest.mark.parametrize(("name", "field"), settings_of(registry.MODELS))
 def test_the_id_follows_each_setting_of_a_model(name, field):
-    """But for the places of its weights, for which stands their hash."""
+    """But for the places of its weights, for which stands their hash; a tower is a part, whose version counts."""
     kind, base = registry.MODELS[name].load(), BESIDE.get(f"{name}.{field}", {})
     changed = base | {f"model.{field}": other(name, kind, field)}
     same = identity(model=name, settings=base) == identity(model=name, settings=changed)
-    assert same == (field in kind.places)
+    same_parts = parts_of(name, base) == parts_of(name, changed)
+    assert same == (field in kind.places and same_parts)
+
+
+def parts_of(name, settings):
+    """The parts that a model uses, with their versions."""
+    own = {key.removeprefix("model."): value for key, value in settings.items()}
+    return versions(*build(registry.MODELS[name].load(), own, name).uses())
 
 
 @pytest.mark.parametrize(("name", "field"), settings_of(registry.BENCHMARKS))
