@@ -56,7 +56,7 @@ def disagreements(published: Iterable[PublishedTable] | None = None) -> list[Dis
 
     >>> found = {(each.keys[:2], each.column): each.values for each in disagreements()}
     >>> [(each.value, each.paper) for each in found[("dualprompt", "cifar100"), "forgetting"]]
-    [(5.03, 'l2p-pytorch'), (5.16, 'nsp2')]
+    [(5.03, 'l2p-pytorch'), (5.16, 'l2p-pytorch'), (5.16, 'nsp2')]
     """
     groups: dict[tuple[tuple[Cell, ...], str], list[Quotation]] = {}
     for table in tables() if published is None else published:
