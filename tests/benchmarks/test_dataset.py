@@ -1,5 +1,8 @@
 """A stream of classes from any reader, built in or one's own."""
 
+from contextlib import redirect_stdout
+from io import StringIO
+
 import pytest
 
 from cli.inside import inside
@@ -52,6 +55,14 @@ def test_the_examples_of_a_reader_of_your_own_are_learned_class_by_class(word, t
         seen = setup.data.tables[0].inputs["image"][stage.train, 0, 0, 0] // 40
         assert sorted(set(seen.tolist())) == [2 * number, 2 * number + 1]
         assert seen.tolist() == setup.data.targets(stage.train).tolist()
+
+
+def test_set_up_reads_each_split_once_and_looks_at_the_first_example_once(word, tmp_path):
+    readers = tmp_path / "readers.py"
+    readers.write_text(readers.read_text().replace("    for number,", "    print('read', split)\n    for number,", 1))
+    with redirect_stdout(StringIO()) as out:
+        ReadData(reader=word, data=str(tmp_path), stages=6).setup(Wants())
+    assert sorted(out.getvalue().split("\n")[:-1]) == ["read test", "read train", "read train"]
 
 
 def test_stages_may_follow_another_value_of_its_examples(word, tmp_path):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
@@ -40,7 +41,7 @@ class ReadData(OwnData):
         """The dataset's name."""
         return self._entry().name
 
-    @property
+    @cached_property  # finding the first example may mean to read a whole file
     def sees(self) -> Literal["image", "text", "both"]:
         """What its first example has."""
         _, first = next(self._examples(), (None, None))
@@ -51,9 +52,9 @@ class ReadData(OwnData):
 
     def listing(self) -> Listed:
         """The examples of all splits that have a class."""
-        found, reading = Gathered(), Reading(self.skip_bad)
+        found, reading, title = Gathered(), Reading(self.skip_bad), self.title
         for split, example in self._examples(reading):
-            where = f"{self.title}, {example.id}"
+            where = f"{title}, {example.id}"
             image, text = _parts(example, where)
             seen = image if not text else text if image is None else (image, text)
             if isinstance(example.target, tuple):
