@@ -5,6 +5,7 @@ import torch
 from torch.nn import functional
 
 from holdfast.errors import UserError
+from holdfast.models import efficientnet
 from holdfast.models.efficientnet import EfficientNetLite0, SameConv
 from holdfast.types import Inputs
 
@@ -30,6 +31,20 @@ def test_small_images_are_enlarged_within_the_network():
     assert found.shape == (2, 1280, 2, 2)
     torch.testing.assert_close(found, encoder.grid(large), rtol=1e-3, atol=1e-3)
     assert EfficientNetLite0().encoder(Inputs((3, 32, 32))).grid(images).shape == (2, 1280, 1, 1)
+
+
+def test_many_photographs_pass_in_pieces_with_the_same_result_where_nothing_is_learned(monkeypatch):
+    monkeypatch.setattr(efficientnet, "PIXELS", 3 * 40 * 40)
+    torch.manual_seed(0)
+    encoder = EfficientNetLite0().encoder(Inputs((3, 40, 40))).eval()
+    images, sizes = torch.randint(256, (7, 3, 40, 40), dtype=torch.uint8), []
+    encoder.conv_stem.register_forward_pre_hook(lambda _, given: sizes.append(len(given[0])))
+    learned = encoder({"image": images})
+    with torch.no_grad():
+        found = encoder({"image": images})
+        encoder.train()({"image": images})
+    assert sizes == [7, 3, 3, 1, 7]
+    assert torch.allclose(found, learned, atol=1e-6 * found.abs().max().item())
 
 
 @pytest.mark.parametrize(("size", "kernel", "stride"), [(8, 3, 2), (7, 3, 2), (7, 5, 2), (9, 5, 1), (6, 1, 1)])
