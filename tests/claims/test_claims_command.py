@@ -2,6 +2,7 @@
 
 import json
 import statistics
+from pathlib import Path
 
 import pytest
 
@@ -148,6 +149,14 @@ def test_a_page_follows_from_its_values(tested, folder):
     damaged = inside("claims", "page", "page.json", "--paper", "mine.toml", "--out", "page.md", cwd=folder)
     assert damaged.returncode == 2
     assert "cannot be trusted" in damaged.stderr
+
+
+def test_a_page_keeps_the_cost_of_what_is_left_if_no_run_in_the_store_tells_it(tested, folder):
+    docs = Path(__file__).parents[2] / "docs" / "claims.json"
+    made = inside("claims", "page", docs, "runs", "--paper", "viscoll", "--out", "left.md", cwd=folder)
+    assert made.returncode == 0, made.stderr
+    (before,) = [each for each in json.loads(docs.read_text())["left"] if each["paper"] == "viscoll"]
+    assert json.loads((folder / "left.json").read_text())["left"] == [before]
 
 
 def test_the_report_has_a_page_of_verdicts(tested, folder):

@@ -165,7 +165,11 @@ def _table(found: Sequence[Evidence]) -> list[str]:
     made = " and ".join(dict.fromkeys(name for each in found for name in each.made))
     example = max(found, key=lambda each: each.verdict.seeds)
     again = f"To repeat a verdict to the digit: `{example.command().replace(example.claim.id, 'ID')}`"
-    return [*rows, "", f"{again}, with {made}: other versions may round differently."]
+    return [
+        *rows,
+        "",
+        f"{again}, with {made}. Other versions round differently, which training can enlarge to a point or more.",
+    ]
 
 
 def _cost(left: Untested) -> str:

@@ -187,14 +187,19 @@ def page(
 
 
 def _untested(papers: Sequence[Claims], found: Sequence[Evidence], sources: Sequence[Path]) -> list[Untested]:
-    """What the claims without runs need, judged by the first store among the sources; else as a file has it."""
+    """What the claims without runs need, judged by the first store among the sources; else as a file has it.
+
+    The file also counts for a paper without similar runs in the store.
+    """
     from holdfast.claims.planning import ClaimTest
     from holdfast.claims.published import Untested, is_evidence, read_left
     from holdfast.experiments.store import Store as Folder
 
     stores = [Folder(source) for source in sources if source.is_dir()]
+    kept = [each for source in sources if is_evidence(source) for each in read_left(source)]
     if not stores:
-        return [each for source in sources if is_evidence(source) for each in read_left(source)]
+        return kept
+    before = {each.paper: each for each in kept}
     tested, left = {each.claim for each in found}, []
     for paper in papers:
         own = [claim for claim in paper.claims if claim not in tested]
@@ -206,7 +211,8 @@ def _untested(papers: Sequence[Claims], found: Sequence[Evidence], sources: Sequ
             None if each is None else sum(s.seconds if s.seconds is not None else each * len(s.missing) for s in steps)
         )
         if own:
-            left.append(Untested(paper.name, len(own), runs, seconds))
+            now, earlier = Untested(paper.name, len(own), runs, seconds), before.get(paper.name)
+            left.append(earlier if earlier and seconds is None and earlier.claims == len(own) else now)
     return left
 
 
