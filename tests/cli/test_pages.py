@@ -1,7 +1,6 @@
 """The pages on what you can add: every file, script and command in them is made, executed and run."""
 
 import re
-import shlex
 import subprocess
 import sys
 from contextlib import chdir
@@ -12,10 +11,10 @@ from PIL import Image
 
 import holdfast
 from cli.inside import inside
+from pages.shown import blocks
 from processes import environment
 
 PAGES = Path(__file__).parents[2] / "docs"
-BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 SMALL = ["--set", "train.epochs=1"]
 """Commands are run as they stand on the page, with fewer epochs."""
 
@@ -23,29 +22,24 @@ SMALL = ["--set", "train.epochs=1"]
 @pytest.mark.parametrize("page", ["add-a-benchmark", "add-a-dataset", "add-a-task", "add-an-algorithm", "generate"])
 def test_every_block_of_a_page_works(page, tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "path", [*sys.path])
-    blocks = BLOCK.findall((PAGES / f"{page}.md").read_text(encoding="utf-8"))
-    assert {language for language, _ in blocks} <= {"python", "toml", ""}
     commands = 0
-    for language, text in blocks:
-        if language == "python" and (name := re.match(r"# (\w+\.py)\n", text)):
-            (tmp_path / name[1]).write_text(text, encoding="utf-8")
-        elif language == "python" and not text.startswith(">>>"):  # those are doctests
+    for block in blocks():
+        if block.page != f"docs/{page}.md" or block.title:
+            continue
+        if block.language == "python" and (name := re.match(r"# (\w+\.py)\n", block.text)):
+            (tmp_path / name[1]).write_text(block.text, encoding="utf-8")
+        elif block.language == "python" and not block.text.startswith(">>>"):  # those are doctests
             with chdir(tmp_path):
-                exec(compile(text, f"{page}.md", "exec"), {"__name__": page})
-        elif not language:
-            for line in text.splitlines():
-                words = shlex.split(line)
-                assert words.pop(0) == "holdfast"
-                done = inside(*words, *(SMALL if words[0] in ("run", "tune") else []), cwd=tmp_path)
-                assert done.returncode == 0, (line, done.stderr)
-                commands += 1
+                exec(compile(block.text, f"{page}.md", "exec"), {"__name__": page})
+        for words in block.commands():
+            done = inside(*words, *(SMALL if words[0] in ("run", "tune") else []), cwd=tmp_path)
+            assert done.returncode == 0, (words, done.stderr)
+            commands += 1
     assert commands
 
 
 def test_the_script_of_the_page_on_python_works(tmp_path):
-    (text,) = [
-        text for _, text in BLOCK.findall((PAGES / "from-python.md").read_text("utf-8")) if "# compare.py" in text
-    ]
+    (text,) = [block.text for block in blocks() if block.page == "docs/from-python.md" and "# compare.py" in block.text]
     assert len(text.splitlines()) <= 25
     (tmp_path / "compare.py").write_text(text, encoding="utf-8")
     words = [sys.executable, "compare.py"]
@@ -56,9 +50,7 @@ def test_the_script_of_the_page_on_python_works(tmp_path):
 
 
 def test_the_script_of_the_readme_works(tmp_path):
-    (text,) = [
-        text for _, text in BLOCK.findall((PAGES.parent / "README.md").read_text("utf-8")) if "# compare.py" in text
-    ]
+    (text,) = [block.text for block in blocks() if block.page == "README.md" and "# compare.py" in block.text]
     for kind, level in (("cat", 40), ("dog", 90), ("cow", 140), ("hen", 200)):
         (tmp_path / "photos" / kind).mkdir(parents=True)
         for number in range(12):

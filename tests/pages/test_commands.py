@@ -13,7 +13,7 @@ from cli.inside import inside
 from holdfast.cli import command_line
 from holdfast.errors import UserError
 from holdfast.experiments.plan import graph
-from pages.shown import blocks, inline
+from pages.shown import PAGES, ROOT, blocks, inline
 
 BLOCKS = blocks()
 OWN = {f"docs/add-{a}.md" for a in ("a-benchmark", "a-dataset", "a-task", "an-algorithm")} | {
@@ -47,11 +47,11 @@ def test_every_command_is_accepted(block):
         assert accepted(words), words
 
 
-def test_every_command_in_a_sentence_is_accepted():
-    """A sentence may also name a command without its arguments."""
-    found = [(page, words) for page, words in inline() if not PLACES & set(words)]
-    assert len(found) > 100
+def in_a_sentence(found):
+    """Check commands that may lack arguments."""
     for page, words in found:
+        if PLACES & set(words):
+            continue
         try:
             accepted(words)
         except KeyError as error:
@@ -59,6 +59,13 @@ def test_every_command_in_a_sentence_is_accepted():
         except UsageError as error:
             if not isinstance(error, NoArgsIsHelpError) and not re.search("Missing|requires an argument", str(error)):
                 pytest.fail(f"{page}: holdfast {' '.join(words)}: {error}")
+
+
+def test_every_command_in_a_sentence_is_accepted():
+    """A sentence may also name a command without its arguments."""
+    found = inline()
+    assert len(found) > 100
+    in_a_sentence(found)
 
 
 def test_the_settings_of_every_run_exist():
@@ -86,9 +93,9 @@ def test_the_settings_of_every_run_exist():
 def test_what_needs_data_or_a_gpu_is_marked():
     """A block without a title runs anywhere; its title says what another one needs."""
     for block in BLOCKS:
+        assert block.language, f"{block.page}: say the language of the block, such as sh or text:\n{block.text}"
         if block.page in OWN:
             continue
-        assert block.language, f"{block.page}: say the language of the block, such as sh or text:\n{block.text}"
         if block.language == "sh":
             needing = [line for line in block.text.splitlines() if NEEDS.search(line.partition(" #")[0])]
             assert block.title or not needing, f"{block.page}: mark the block by ```sh title=...: {needing}"
@@ -96,6 +103,31 @@ def test_what_needs_data_or_a_gpu_is_marked():
             assert block.page in OWN | {"docs/from-python.md", "README.md"}, (
                 f"{block.page}: not tested, not marked:\n{block.text}"
             )
+
+
+def test_no_block_escapes():
+    """Every line that opens or closes a block belongs to one that is read here, and commands are in none but `sh`."""
+    for path in PAGES:
+        fences = re.findall(r"^\s*(?:```|~~~).*$", path.read_text("utf-8"), re.MULTILINE)
+        own = [block for block in BLOCKS if block.page == str(path.relative_to(ROOT))]
+        assert len(fences) == 2 * len(own), f"{path}: {fences}"
+        for block in own:
+            assert block.language in ("sh", "python", "toml", "text", "json"), (path, block.language)
+            assert block.language == "sh" or not re.search(r"^holdfast [a-z]", block.text, re.MULTILINE), block.text
+
+
+def test_every_command_in_a_docstring_or_a_plan_is_accepted():
+    """The site has the docstrings, too."""
+    source = ROOT / "src/holdfast"
+    found = [
+        (path, shlex.split(command)[1:])
+        for pattern, command_in in (("*.py", r"`(holdfast [^`{]+)`"), ("plan.toml", r"^# +(holdfast [^(\n]+)"))
+        for path in source.rglob(pattern)
+        for command in re.findall(command_in, path.read_text("utf-8"), re.MULTILINE)
+        if "..." not in command
+    ]
+    assert len(found) > 80
+    in_a_sentence(found)
 
 
 def pages_that_run():
