@@ -56,8 +56,9 @@ def test_says_why_it_refuses_texts(name, folder):
 @pytest.fixture(scope="module")
 def two_ranks(request, folder, tmp_path_factory) -> Path:
     """The store of all algorithms that were asked for, each trained by two processes over gloo."""
-    asked = [each.callspec.params for each in request.session.items if "two_ranks" in getattr(each, "fixturenames", ())]
-    names, out = [each["name"] for each in asked if "name" in each], tmp_path_factory.mktemp("two-ranks")
+    here = [each for each in request.session.items if getattr(each, "module", None) is request.module]
+    asked = [each.callspec.params for each in here if "two_ranks" in each.fixturenames]
+    names, out = [each["name"] for each in asked], tmp_path_factory.mktemp("two-ranks")
     launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
     words = [*launcher, Path(__file__).with_name("generating_worker.py"), folder, out, *names]
     done = subprocess.run(words, env=environment(), capture_output=True, text=True, check=False)
