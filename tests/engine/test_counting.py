@@ -1,6 +1,8 @@
 """Counted operations against PyTorch's own counter, for every registered algorithm and model."""
 
 import copy
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -209,3 +211,19 @@ def test_a_checkpoint_has_what_was_counted():
     with again.hook("step", 3):
         pass  # it is known what this takes
     assert again.total == 2 * counter.total
+
+
+def test_counting_does_not_import_the_compiler():
+    code = (
+        "import sys, holdfast; words = {'benchmark.stages': 1, 'train.epochs': 1}\n"
+        "found = holdfast.train(None, 'patterns', scale='tiny', settings=words)\n"
+        "assert found.counter.total > 0; assert 'torch._dynamo' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_meter_leaves_what_is_compiled_later_alone():
+    counter, model = Counter(), nn.Linear(3, 2)
+    compiled = torch.compile(model, backend="eager")
+    expected = counter.measured(lambda: model(torch.zeros(5, 3)))
+    assert counter.measured(lambda: compiled(torch.zeros(5, 3))) == expected == 2 * 5 * 3 * 2

@@ -10,12 +10,14 @@ layer of an image encoder whose last but one is taken, has no backward pass.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
+from torch._compile import _disable_dynamo
 from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode
 
 from holdfast.engine.operations import backward_of, forward_of
@@ -37,6 +39,10 @@ class _Meter(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.steps: dict[int, int] = {}
         """What each step of the backward pass will take, by the number that autograd gives it."""
         self.idle = False
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False  # True imports the compiler at the first operation, which takes a second: see `_UNCOMPILED`
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
@@ -65,6 +71,10 @@ class _Meter(TorchDispatchMode):  # type: ignore[no-untyped-call]
             total += self.steps.get(number, 0)
             open_steps += [each for each, _ in step.next_functions]
         return total
+
+
+_UNCOMPILED = _disable_dynamo(_Meter.__torch_dispatch__)
+"""The same, which the compiler leaves alone."""
 
 
 class Counter:
@@ -213,6 +223,8 @@ class Counter:
 
     @contextmanager
     def _metered(self, whole: bool, inside: bool = True) -> Iterator[_Meter]:
+        if "torch._dynamo" in sys.modules:  # something may have been compiled
+            _Meter.__torch_dispatch__ = _UNCOMPILED  # type: ignore[method-assign]
         meter, outer, before = _Meter(whole), self._meter, self._inside
         with self._without_meter():
             self._meter, self._inside = meter, inside
