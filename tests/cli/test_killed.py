@@ -138,5 +138,4 @@ def test_of_two_processes_that_start_the_same_run_one_works_and_the_other_waits(
     assert (zygote.wait(first), zygote.wait(second)) == (0, 0), zygote.output(first) + zygote.output(second)
     assert f"is being worked on by process {first}" in zygote.output(second)
     assert "is being worked on" not in zygote.output(first)
-    cost = results(store)["cost"]
-    assert cost["steps"] + cost["skipped"] == 3 * 20 * STEPS, "trained once"
+    assert results(store)["cost"]["steps"] == 3 * 20 * STEPS, "trained once"

@@ -99,14 +99,15 @@ class Record(Drawn):
                 value = {name: part for name, part in value.items() if name != checksums.FIELD}
                 value = _plain(value)
                 scores = tuple(Score(**score) for score in value["scores"])
-                lists = {
-                    "problems": tuple(value.get("problems", ())),
-                    "spent": tuple(map(tuple, value.get("spent", ()))),
-                }
-                return Record(**{**value, "scores": scores, **lists})
+                return Record(**value | as_tuples(value) | {"scores": scores})
         except TypeError as error:  # an unknown field of a record or a score, or a missing one
             wrong = str(error)
         raise UserError(f"{where} is not a record of a run ({wrong}): delete its folder and run again")
+
+
+def as_tuples(value: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a record that JSON has as lists, but for its scores."""
+    return {"problems": tuple(value.get("problems", ())), "spent": tuple(map(tuple, value.get("spent", ())))}
 
 
 def algorithm_of(config: Mapping[str, Any]) -> str:

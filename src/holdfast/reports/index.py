@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.benchmarks.cache import digest, place
 from holdfast.errors import printable
-from holdfast.experiments.store import SCHEMA, Record
+from holdfast.experiments.store import SCHEMA, Record, as_tuples
 from holdfast.types import Score
 from holdfast.version import __version__
 
@@ -51,7 +51,7 @@ class Index:
             return None
         self._used[folder.name] = line
         scores = tuple(Score(*score) for score in value["scores"])
-        record = Record(**{**value, "scores": scores, "problems": tuple(value["problems"])})
+        record = Record(**value | as_tuples(value) | {"scores": scores})
         return command, dict(record.config), record
 
     def add(self, run: Run, state: str) -> None:
