@@ -121,7 +121,7 @@ VALUES = {
     **{f"{name}.capacity": 16 for name in ("replay", "derpp", "er-ace", "agem", "mir", "gdumb")},
     **{f"{name}.capacity": 16 for name in ("icarl", "wa")},
     "ranpac.ridge": 10.0,
-    "ranpac.dimensions": 48,
+    "ranpac.dimensions": 32,
     "replay.share": 0.1,
     "replay.memory": "class-balanced",
     "rpsnet.capacity": 40,
