@@ -99,6 +99,7 @@ def test_the_plan_shares_runs_and_makes_nothing(folder):
     assert not (folder / "other").exists()
     table = inside("claims", "plan", *MINE, "--out", "other", cwd=folder)
     assert "15 are left" in table.stdout
+    assert "mine/" not in table.stdout, "names without that of the only paper, to fit in 80 columns"
 
 
 def test_verdicts_stop_at_the_first_look_that_decides(tested):

@@ -358,12 +358,13 @@ def _print_steps(
         )
         return
     rows, total = [], 0.0
+    alone = len({step.claim.paper for step in steps}) == 1  # names without that of the paper fit in 80 columns
     for step in steps:
         total += step.seconds or 0.0
         seeds = wanted[step.claim]
         rows.append(
             (
-                step.claim.name,
+                step.claim.id if alone else step.claim.name,
                 str(len(step.runs)),
                 str(len(step.missing)),
                 "unknown" if step.seconds is None else duration(step.seconds) if step.missing else "–",
@@ -391,7 +392,8 @@ def _print_steps(
     ]
     columns = ("claim", "runs", "left", "cost", "chance", "needs")
     data = asked.data or "synthetic data"
-    print_grid(Grid(f"testing claims at {asked.scale} on {data}", columns, tuple(rows), tuple(notes)))
+    of = f" of {steps[0].claim.paper}" if alone else ""
+    print_grid(Grid(f"testing claims{of} at {asked.scale} on {data}", columns, tuple(rows), tuple(notes)))
 
 
 def _by_reason(refusals: Mapping[str, str]) -> list[str]:
