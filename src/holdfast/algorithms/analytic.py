@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Solved(nn.Module):
-    """A linear classifier of lifted features, whose weights are computed; unseen classes have no probability."""
+    """A linear classifier of lifted features, whose weights are computed; classes not yet seen have probability 0."""
 
     def __init__(self, lift: nn.Module, width: int, outputs: int) -> None:
         super().__init__()
@@ -52,7 +52,7 @@ class Sums:
 
     @staticmethod
     def zeros(outputs: int, width: int, products: bool, device: torch.device) -> Sums:
-        """No example yet."""
+        """Sums over no examples."""
         shapes = (outputs,), (outputs, width), (width, width) if products else (0, 0)
         return Sums(*(torch.zeros(shape, dtype=torch.float64, device=device) for shape in shapes))
 
@@ -64,13 +64,13 @@ class Sums:
             self.products += (x * y.sum(1, keepdim=True)).T @ x
 
     def merge(self, other: Sums, sign: int = 1) -> Sums:
-        """These sums with the examples of others, or without them if `sign` is -1."""
+        """These sums plus others or, if `sign` is -1, minus others."""
         pairs = zip(self.tensors, other.tensors, strict=True)
         return Sums(*(own + sign * more for own, more in pairs))
 
     @property
     def tensors(self) -> tuple[Tensor, Tensor, Tensor]:
-        """All of them."""
+        """The counts, the sums of features and the sums of products."""
         return self.count, self.features, self.products
 
 
@@ -83,7 +83,7 @@ class Analytic(Algorithm, ABC):
     holds_out: ClassVar[bool] = False
     """Whether it holds out examples of a stage to choose a setting: a fifth of them, but at most about 4,000."""
     sums: dict[str, Sums] = field(init=False, repr=False, compare=False)
-    """By head."""
+    """The sums of each head."""
 
     @abstractmethod
     def lift(self, learner: Learner, width: int) -> tuple[nn.Module, int]:

@@ -84,7 +84,7 @@ class Algorithm:
     keeps: ClassVar[frozenset[str]] = frozenset()
     """What it keeps beside the model, with its default settings: names from `KEEPS`."""
     pretrained: ClassVar[bool] = False
-    """Whether it depends on an encoder that was trained before: the encoder learns nothing, or little."""
+    """Whether it relies on a pre-trained encoder: the encoder itself learns nothing, or little."""
     strengths: ClassVar[tuple[str, ...]] = ()
     """The settings that weight its terms in the loss or gradient: if a run diverges, the error message names them."""
     traits: frozenset[str] = frozenset()

@@ -44,15 +44,15 @@ class Opened:
     last: int = 0
 
     def of(self, components: Tensor) -> Tensor:
-        """The components so far, of which the earlier ones do not learn; (..., pool, width)."""
+        """The components so far, (..., pool, width); those of earlier stages are frozen."""
         return torch.cat([components[..., : self.first, :].detach(), components[..., self.first : self.last, :]], -2)
 
     def distance(self, components: Tensor) -> Tensor:
-        """The sum of |B B' - I|^2, without what earlier components have among themselves, which is constant."""
+        """The sum of |B B' - I|^2 without the products among earlier components, which are constant."""
         products = components[..., self.first : self.last, :] @ self.of(components).mT
         targets = torch.eye(self.last, dtype=products.dtype, device=products.device)[self.first :]
         squares = (products - targets).square().flatten(0, -2).sum(0)
-        return squares.sum() + squares[: self.first].sum()  # each product with an earlier component stands there twice
+        return squares.sum() + squares[: self.first].sum()  # B B' contains each product with an earlier component twice
 
 
 @dataclass
@@ -72,7 +72,7 @@ class CodaPrompt(Algorithm):
     layers: Annotated[int, Between(1)] = 5
     """The number of blocks that have prompts, counted from the bottom."""
     strength: Annotated[float, Between(0)] = 0.1
-    """The weight of the distance of components from orthogonal ones."""
+    """The weight of the penalty on components that are not orthogonal."""
     stages: int = field(init=False, repr=False, compare=False)
     begun: int = field(init=False, repr=False, compare=False)
     _opened: Opened = field(init=False, repr=False, compare=False)
@@ -109,11 +109,11 @@ class CodaPrompt(Algorithm):
         self._open(learner, 0)
 
     def begin(self, learner: Learner, stage: Stage) -> None:
-        """Fix the components so far, and open those of this stage."""
+        """Freeze the components so far, and enable those of this stage."""
         self._open(learner, self.begun + 1)
 
     def loss(self, learner: Learner, batch: Batch, outputs: tuple[Tensor, ...]) -> Tensor:
-        """The distance of keys, attention and prompts from orthogonal ones."""
+        """The penalty on keys, attention vectors and prompts that are not orthogonal."""
         learner.examples_forward += len(batch.ids)
         found = torch.cat([learner.model.get_parameter(name) for name in (KEYS, ATTENTION)])
         pools = [torch.cat([each.key.flatten(1), each.value.flatten(1)], 1) for each in _prefixes(learner)]
@@ -128,11 +128,11 @@ class CodaPrompt(Algorithm):
             each.fixed = self._opened.first
 
     def state_dict(self) -> dict[str, Any]:
-        """How many stages have begun; the components are the model's."""
+        """The number of stages that have begun; the model saves the components."""
         return {"begun": self.begun}
 
     def load_state_dict(self, learner: Learner, state: dict[str, Any]) -> None:
-        """Open the components of the stage."""
+        """Enable the components of the stage."""
         self._open(learner, state["begun"])
 
 

@@ -139,7 +139,7 @@ class Ease(Algorithm):
 
 
 def completed(means: Tensor, of: Tensor) -> Tensor:
-    """The means of all classes in all subspaces, (stages, classes, width), given those of no stage after their own."""
+    """The means of all classes in all subspaces, (stages, classes, width), from those up to each class's own stage."""
     whole = means.clone()
     for k in range(len(means)):
         later = (of >= k).nonzero().squeeze(1)

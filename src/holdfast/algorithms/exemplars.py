@@ -23,7 +23,8 @@ CHUNK = 256
 
 
 def herded(features: Tensor, count: int) -> list[int]:
-    """The rows of `features` in the order of herding: each brings the mean of those chosen nearest to the mean of all.
+    """The rows of `features` in the order of herding: each next row brings the mean of the chosen ones nearest to the
+    mean of all.
 
     >>> herded(torch.tensor([[0.0], [4.0], [3.0], [1.0], [7.0]]), 2)
     [2, 1]

@@ -1,4 +1,4 @@
-"""What sets algorithms apart when you choose one, read from their declarations and docstrings."""
+"""Facts by which algorithms can be compared and chosen, read from their declarations and docstrings."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FACTS: Mapping[str, str] = {
     "transformer": "adds to the repeated blocks of an encoder, such as a transformer's",
     "modular": "needs a model made of modules",
     "task-id": "gives each head an encoder of its own, so tests must name the task if each task has its own head",
-    "pretrained": "relies on an encoder that was trained before",
+    "pretrained": "relies on a pre-trained encoder",
     "gradients": "learns by gradients",
     **KEEPS,
 }

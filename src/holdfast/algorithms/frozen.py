@@ -1,7 +1,7 @@
 """Freezing: keep the encoder, or its lower part, as it was, and learn the rest.
 
 Paper: CLiMB (Srinivasan et al. 2022), section 3.2; there with K = 9 of ViLT's 12 layers.
-What other algorithms add to the encoder (adapters) learns, whichever of the two comes first.
+Modules that other algorithms add to the encoder (adapters) still learn, in whichever order the algorithms are named.
 Cost: no more passes than fine-tuning; the backward pass ends at the lowest trainable layer. Memory: none.
 """
 
@@ -34,7 +34,7 @@ class FrozenEncoder(Algorithm):
 
 @dataclass
 class FrozenTowers(Algorithm):
-    """The towers of a dual encoder stay as they are: what learns is linear maps. Any other encoder stays as a whole."""
+    """Freezes the towers of a dual encoder, so that only linear maps learn; freezes any other encoder as a whole."""
 
     version: ClassVar[int] = 1
 
@@ -66,7 +66,7 @@ class FrozenBottom(Algorithm):
 
 
 def _freeze(learner: Learner, *modules: nn.Module) -> None:
-    """Freeze an encoder's own modules: what was added to them learns, as it does where it is added later."""
+    """Freeze an encoder's own modules; additions still learn, whether made before or after."""
     added = [parameter for block in learner.model.encoder.blocks() for parameter in block.added.parameters()]
     learning = [parameter for parameter in added if parameter.requires_grad]
     learner.freeze(*modules)

@@ -4,7 +4,7 @@ Paper: Rebuffi et al. 2017, "iCaRL: Incremental Classifier and Representation Le
 Equation: in training, a binary cross-entropy for each output: towards 1 or 0 for new classes, and towards the last
 stage's sigmoid for those that past stages taught; it replaces the loss of the task. In evaluation, the class whose
 exemplars have the nearest mean feature; features have length 1.
-Cost: epochs are longer by the exemplars, one additional forward pass per step from the second stage on, and after each
+Cost: epochs that include the exemplars, one additional forward pass per step from the second stage on, and after each
 stage a forward pass over its examples and over all exemplars.
 Memory: `capacity` examples, a copy of the model, and one vector for each class.
 """

@@ -183,7 +183,7 @@ class _Carry:
             inside = slice(start, start + self.chunk)
             inputs = {name: column[inside] for name, column in part.inputs.items()}
             found = None
-            # Both contexts support batched operations; a layer without them is slower, which concerns nobody but us.
+            # Both contexts support batched operations. A layer that does not is only slower, and a user cannot help it.
             with sdpa_kernel(SDPBackend.MATH), plain_recurrence(self.model), warnings.catch_warnings():
                 warnings.filterwarnings("ignore", "There is a performance drop")
                 if self.at_once:

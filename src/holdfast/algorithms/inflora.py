@@ -1,4 +1,4 @@
-"""InfLoRA: low-rank updates that read only what the stage has and earlier stages had not.
+"""InfLoRA: low-rank updates that read only directions of a stage's inputs which earlier stages did not use.
 
 Paper: Liang and Li 2024, "InfLoRA: Interference-Free Low-Rank Adaptation for Continual Learning". A layer W x gets
 B A x, where B learns, from zero in each stage, and A does not; afterwards it is merged into W. The paper adds to
@@ -38,23 +38,23 @@ NOTHING = 1e-9
 
 @dataclass
 class InfLora(MergedUpdates):
-    """Low-rank updates within what the stage's inputs have beside those of earlier stages."""
+    """Low-rank updates within the directions of a stage's inputs that earlier stages did not use."""
 
     version: ClassVar[int] = 1
 
     rank: Annotated[int, Between(1)] = 10
     """The rank of each update."""
     share: Annotated[float, Between(0, 1)] = 0.95
-    """The share of the first stage's inputs, by their squares, from which later stages keep away."""
+    """How much of the first stage's inputs later stages avoid, as a share of the sum of squares."""
     last_share: Annotated[float, Between(0, 1)] = 1.0
-    """The share that would follow after the last stage."""
+    """The share that `share` approaches in equal steps; a stage after the last one would have it."""
     count: Annotated[int, Between(1)] = 1024
     """The number of examples that describe a stage."""
     stages: int = field(init=False, repr=False, compare=False)
     ended: int = field(init=False, repr=False, compare=False)
 
     def factor(self) -> float:
-        """The directions have their length."""
+        """The factor on the updates: 1, as their directions already have the right length."""
         return 1.0
 
     def check(self, stream: Stream) -> None:
@@ -62,7 +62,7 @@ class InfLora(MergedUpdates):
         self.stages = len(stream.stages)
 
     def setup(self, learner: Learner) -> None:
-        """Add the updates, whose directions do not learn."""
+        """Add the updates, with frozen directions."""
         super().setup(learner)
         self.ended = 0
         for update in self.updates(learner).values():
@@ -134,7 +134,7 @@ def _summing(modules: dict[str, Any]) -> Iterator[dict[str, tuple[Tensor, int]]]
 
 
 def beside(inputs: Tensor, past: Tensor | None) -> Tensor:
-    """What inputs have beside the directions of a basis."""
+    """The part of the inputs that is orthogonal to a basis."""
     return inputs if past is None else inputs - past @ (past.T @ inputs)
 
 

@@ -1,10 +1,10 @@
 """LoRA: low-rank additions to queries and values, one set for each task's head; the encoder stays as it is.
 
-Paper: Hu et al. 2021, "LoRA: Low-Rank Adaptation of Large Language Models". In a module that is not ours, where no name
-says which layers make queries and values, all linear layers of a block have an addition.
+Paper: Hu et al. 2021, "LoRA: Low-Rank Adaptation of Large Language Models". External modules do not say which of their
+layers compute queries and values, so there all linear layers of a block have an addition.
 Equation: W x + (scale / rank) B A x, with B at zero in the beginning.
 Cost: one forward and one backward pass, as fine-tuning; no gradient of the encoder's own weights is computed.
-Memory: none beside the model, which grows by 2 x rank x (width + inner) numbers a block for each head.
+Memory: none beside the model, which grows by 2 x rank x (width + inner) numbers per block and head.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from holdfast.types import Between
 
 @dataclass
 class LowRank(AddedSets):
-    """Low-rank additions for each head learn, and the heads; the encoder does not."""
+    """Trains low-rank additions for each head, and the heads; the encoder is frozen."""
 
     version: ClassVar[int] = 1
     pretrained: ClassVar[bool] = True

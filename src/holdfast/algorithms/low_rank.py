@@ -1,7 +1,8 @@
-"""One set of low-rank updates, which is merged into the layers' own weights after each stage and begins anew.
+"""One set of low-rank updates, which is merged into the layers' own weights after each stage and then starts again.
 
-So the model is one network for all stages, a test needs no task id, and it grows by one set only. What differs between
-the methods is which directions of a layer's input a stage's update reads: `past` describes those of earlier stages.
+So the model remains one network for all stages, evaluation needs no task id, and the model grows by one set only. The
+methods differ in the directions of a layer's input that a stage's update reads: `past` describes those of earlier
+stages.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Paper: Marczak et al. 2024, "MagMax: Leveraging Model Merging for Seamless Continual Learning".
 Equation: t_i = w_i - w_0, with w_0 the weights before the first stage and w_i those after stage i, from which the next
-stage goes on; m = the t_i with the largest |t_i|, weight by weight. After each stage the weights are w_0 + scale x m.
+stage continues; m = the t_i with the largest |t_i|, weight by weight. After each stage the weights are w_0 + scale x m.
 Units: `scale` is the paper's lambda; the released code has 0.5 for a pre-trained CLIP, whose heads are fixed.
 Cost: no more passes than fine-tuning; after each stage, a few operations for each weight.
 Memory: three copies of the weights: the first ones, those of the last stage, and the largest changes.
@@ -21,12 +21,12 @@ from holdfast.algorithms.merging import Merging
 
 @dataclass
 class MagMax(Merging):
-    """Each stage goes on from the last one; each weight takes its largest change so far."""
+    """Each stage continues from the last one; each weight then takes its largest change so far."""
 
     version: ClassVar[int] = 1
 
     def from_last(self) -> bool:
-        """Stages follow one another."""
+        """True: each stage starts from the weights with which the last one ended."""
         return True
 
     def kept(self, changes: Tensor, new: Tensor) -> Tensor:
@@ -34,5 +34,5 @@ class MagMax(Merging):
         return torch.where(new.abs() >= changes.abs(), new, changes)
 
     def merged(self, changes: Tensor) -> Tensor:
-        """What is kept."""
+        """The largest changes."""
         return changes[0]

@@ -1,4 +1,4 @@
-"""What merging methods share: each stage is fine-tuned, and then the changes that the stages made are merged."""
+"""The common part of merging methods: stages are fine-tuned, and then the changes that they made are merged."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Merging(Algorithm, ABC):
     scale: Annotated[float, Between(0)] = 1.0
     """The factor on the merged changes."""
     where: Literal["all", "encoder"] = "all"
-    """Which weights are merged; with encoder, the heads go on learning from stage to stage."""
+    """Which weights are merged; with encoder, the heads keep learning from stage to stage."""
     names: list[str] = field(init=False, repr=False, compare=False)
     """The weights that are merged."""
     first: Tensor | None = field(init=False, repr=False, compare=False)
@@ -55,7 +55,7 @@ class Merging(Algorithm, ABC):
         """One change of each weight."""
 
     def beside(self, algorithms: Sequence[Algorithm]) -> None:
-        """Raise a UserError for others that set weights between stages, or add some."""
+        """Raise a UserError for other algorithms that set weights between stages, or add weights."""
         refuse_trait(self, algorithms, "sets-weights", "merges the weights after each stage")
         refuse_trait(self, algorithms, "encoder-per-stage", "merges the same weights after each stage")
 

@@ -1,4 +1,4 @@
-"""Prefixes that are chosen for each example by what the frozen encoder itself gives for it: what L2P and CODA share."""
+"""Prefixes that are chosen for each example by the frozen encoder's output: the common part of L2P and CODA-Prompt."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SET = "prompts"
 
 
 class Noted(list[Tensor]):
-    """What the latest passes computed for the loss; a copy of the model, such as a teacher, begins with nothing."""
+    """Tensors that the latest passes computed for the loss; a copy of the model, such as a teacher, has none."""
 
     def __deepcopy__(self, memo: Any) -> Noted:
         return Noted()
@@ -48,12 +48,12 @@ def add_prefixes(learner: Learner, name: str, layers: int, length: int, pool: in
     blocks = places(learner, name)
     if any(isinstance(head, CompareHead) for head in model.heads.values()):
         raise UserError(
-            f"{name} chooses prefixes for each example, but this model compares images with texts, whose rows are no "
+            f"{name} chooses prefixes for each example, but this model compares images with texts, whose rows are not "
             "examples: choose another algorithm"
         )
     made = [block.prefixes(length, pool) if place < layers else nn.ModuleDict() for place, block in enumerate(blocks)]
     if not any(map(len, made)):
-        raise UserError(f"{name} adds keys and values to attention, and no layer of this model has any: take adapters")
+        raise UserError(f"{name} adds keys and values to attention, which no layer of this model has: choose adapters")
     learner.freeze(model.encoder)
     model.add(SET, made)
     model.active = SET

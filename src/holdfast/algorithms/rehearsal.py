@@ -4,7 +4,7 @@ Paper: Robins 1995, "Catastrophic Forgetting, Rehearsal and Pseudorehearsal"; as
 10000 examples of the first task.
 Equation: stage k trains on D_k and on a random part of `count` examples of each D_j, j < k, shuffled together anew in
 each epoch.
-Cost: epochs are longer by the kept examples; no other passes. Memory: `count` examples of each stage.
+Cost: epochs that include the kept examples; no other passes. Memory: `count` examples of each stage.
 """
 
 from __future__ import annotations

@@ -11,8 +11,8 @@ Units: `strength` is 1 in the paper; `growth` is its gamma, 2.5 in the authors' 
 RPSnet.
 The parts that layers share, the heads and this path's modules are trained; the modules of earlier paths are frozen.
 Cost: `candidates` fits for a stage that begins a path (except the first), otherwise one; each costs as much as
-rehearsal and LwF together: epochs longer by the kept examples, and the teacher's forward pass; over time, more modules
-are on. Memory: `capacity` examples, a copy of the model and, while a path is being chosen, two more.
+rehearsal and LwF together: epochs that include the kept examples, and the teacher's forward pass; over time, more
+modules are active. Memory: `capacity` examples, a copy of the model and, while a path is being chosen, two more.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ class Ties(Merging):
     """The share of the changes of each stage that is kept: those with the largest absolute value."""
 
     def from_last(self) -> bool:
-        """Stages are independent."""
+        """False: each stage starts from the first weights."""
         return False
 
     def kept(self, changes: Tensor, new: Tensor) -> Tensor:

@@ -3,7 +3,7 @@
 Paper: Zhao et al. 2020, "Maintaining Discrimination and Fairness in Class Incremental Learning".
 Equation: (1 - l) CE + l KL(softmax(teacher(x) / T) || softmax(model(x) / T)), with T = 2, over the classes that past
 stages taught, and l their share of all classes so far; after a stage, w_new <- w_new mean|w_old| / mean|w_new|.
-Cost: epochs are longer by the exemplars, and one additional forward pass per step from the second stage on.
+Cost: epochs that include the exemplars, and one additional forward pass per step from the second stage on.
 Memory: `capacity` examples, chosen by herding, and a copy of the model.
 """
 
@@ -51,7 +51,8 @@ class WeightAlignment(Algorithm):
         self.exemplars, self.teacher = Exemplars(learner, self.capacity, str(self)), Teacher()
         for name, head in learner.model.heads.items():
             if last_layer(head) is None:
-                raise UserError(f"{self} scales the weights of a linear classifier, and the head {name!r} has none")
+                wanted = f"{self} scales the weights of a linear classifier"
+                raise UserError(f"{wanted}, but the head {name!r} has none: choose another algorithm")
 
     def stage(self, learner: Learner, stage: Stage) -> Stage:
         """Note the classes of the stage, and add the exemplars to its examples."""

@@ -54,7 +54,7 @@ class WiseFT(Algorithm):
     def end(self, learner: Learner, stage: Stage) -> None:
         """Mix the weights."""
         for name, weight in learner.trainable().items():
-            if name in self._before:  # a head's, or what was added, may be newer
+            if name in self._before:  # a head or an addition may be newer than the copy
                 weight.lerp_(self._before[name], 1 - self.share)
 
     def memory_bytes(self, learner: Learner) -> int:
@@ -66,7 +66,7 @@ class WiseFT(Algorithm):
         return {"before": self._before}
 
     def load_state_dict(self, learner: Learner, state: dict[str, Any]) -> None:
-        """Restore them."""
+        """Restore the kept weights."""
         self._before = {name: weight.to(learner.device) for name, weight in state["before"].items()}
 
 

@@ -6,7 +6,7 @@ compare the first model's softmax over a reference batch's texts for each image,
 the current model's, whose texts are the first model's, as in the authors' code. After every `every` steps the current
 weights join an average that begins with those of the stage's start; the stage ends with the average.
 Reference: the examples of a task that no stage teaches, such as captions. Without it, the stage's own examples.
-Units: of the equation above. The authors' code has strength 1, temperature 2, consolidation 1, every 100 of 1,000
+Units: as in the equation above. The authors' code has strength 1, temperature 2, consolidation 1, every 100 of 1,000
 steps, and batches of 64 examples.
 Cost: beside fine-tuning, one forward and backward pass over a reference batch, and the first model's forward pass.
 Memory: the first model, and two copies of the weights that learn.
@@ -57,9 +57,9 @@ class Zscl(Algorithm):
     every: Annotated[int, Between(1)] = 100
     """After every N steps, the weights join the average."""
     size: Annotated[int, Between(2)] = 64
-    """How many reference examples a step has."""
+    """How many reference examples each step uses."""
     reference: str = "reference"
-    """The task whose examples are the reference; a run without such a task takes each stage's own examples."""
+    """The task whose examples are the reference; without such a task, each stage's own examples."""
     _whole: Callable[[], None] = field(init=False, repr=False, compare=False)
     _first: Network = field(init=False, repr=False, compare=False)
     _ask: Callable[..., Tensor] = field(init=False, repr=False, compare=False)
@@ -100,7 +100,7 @@ class Zscl(Algorithm):
         self._start, self._average, self._steps = copied(learner), copied(learner), 0
 
     def passes(self, learner: Learner, stage: Stage) -> Sequence[tuple[Ids, int]]:
-        """The reference, again and again."""
+        """The reference examples, which each stage passes through more than once."""
         return [(self._reference, 2)] if len(self._reference) else []
 
     def loss(self, learner: Learner, batch: Batch, outputs: tuple[Tensor, ...]) -> Tensor | None:
@@ -136,7 +136,7 @@ class Zscl(Algorithm):
 
     @torch.no_grad()
     def end(self, learner: Learner, stage: Stage) -> None:
-        """Go on with the average, if the stage was long enough to have one."""
+        """Continue with the average, if the stage was long enough to have one."""
         if self._steps >= self.every:
             for name, weight in learner.trainable().items():
                 if name in self._average:
@@ -169,12 +169,12 @@ class Zscl(Algorithm):
     def _divergence(self, task: Task, part: Part, output: Tensor) -> Tensor:
         with torch.no_grad():
             taught = task.forward(self._ask, part)
-        if task.reads.kind == "compare" and output.ndim == 3:  # the first model's texts, for both
+        if task.reads.kind == "compare" and output.ndim == 3:  # both are compared by the first model's texts
             output = torch.cat([output[:, :1], taught[:, 1:]], 1)
         return task.divergence(taught, output, part, self.temperature, torch.arange(task.outputs, device=output.device))
 
     def _next(self, seed: int) -> Ids:
-        """The next batch of the reference, in a new order each time it was seen as a whole."""
+        """The next batch of the reference, in a new order for each pass over it."""
         size = min(self.size, len(self._reference))
         per_epoch = len(self._reference) // size
         epoch, step = divmod(self._used, per_epoch)

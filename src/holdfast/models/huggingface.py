@@ -427,18 +427,15 @@ class JointModule(Pretrained):
 @lru_cache(maxsize=4)
 def _vacuous(folder: Path) -> list[int]:
     """The word pieces of `VACUOUS`; a single one if the folder has no tokenizer."""
-    import transformers
-
     if _tokenizer(folder) is None:
         return [0]
+    found = library.found().AutoTokenizer
     with library.quiet():
         try:
-            found: list[int] = transformers.AutoTokenizer.from_pretrained(folder, **library.SAFELY)(VACUOUS)[
-                "input_ids"
-            ]
+            pieces: list[int] = found.from_pretrained(folder, **library.SAFELY)(VACUOUS)["input_ids"]
         except Exception:  # no suitable one: the library fails in many ways
             return [0]
-    return found
+    return pieces
 
 
 def _as_ours(model: Any, inputs: Inputs) -> None:
