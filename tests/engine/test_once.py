@@ -229,7 +229,7 @@ def test_augmented_images_are_computed_at_every_step(ready, tmp_path, caplog):
 def test_without_room_it_is_computed_as_before(ready, tmp_path, caplog):
     keep = Keep("test", lambda name, title, size: None)
     same(trained(ready, [FrozenEncoder()], None, keep=keep), trained(ready, [FrozenEncoder()], None))
-    assert "for which there is no room" in caplog.text
+    assert "which do not fit in the cache" in caplog.text
 
 
 def test_a_folder_that_cannot_be_written_is_no_error(ready, tmp_path, caplog):

@@ -190,7 +190,7 @@ def read(path: Path) -> dict[str, Any]:
         with safe_open(path, framework="pt") as file:
             tree = json.loads(file.metadata()["state"])
             tree.pop(checksums.FIELD, None)
-            # Copies, for what lies at odd addresses of a file may be added up in another order.
+            # Copies: tensors at unaligned addresses of the file might be summed in a different order.
             tensors = {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118
         state = _unpack(tree, tensors)
     except (SafetensorError, ValueError, LookupError, TypeError, AttributeError, RecursionError, RuntimeError) as error:

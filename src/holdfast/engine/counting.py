@@ -1,11 +1,11 @@
 """Floating-point operations of training: each kind of pass is measured once and added up whenever it is repeated.
 
-What is counted are the operations that PyTorch's `FlopCounterMode` counts (matrix products, convolutions, attention),
-and those that it misses: recurrent layers, attention on a CPU, factorisations of matrices. To watch every operation
-would slow each step down. So only the first call of a kind (a model, a head, the shapes of its inputs, what is
-trainable) runs under a meter; later calls add the same number. Operations of a backward pass follow from those of the
-forward pass and are added when gradients arrive at the output. What the output does not depend on, such as the last
-layer of an image encoder whose last but one is taken, has no backward pass.
+Counted are the operations that PyTorch's `FlopCounterMode` counts (matrix products, convolutions, attention), and some
+that it misses: recurrent layers, attention on a CPU, factorisations of matrices. Watching every operation would slow
+each step down, so only the first call of a kind (a model, a head, the shapes of its inputs, what is trainable) runs
+under a meter; later calls add the same number. Operations of a backward pass follow from those of the forward pass and
+are added when gradients arrive at the output. Parts that the output does not depend on, such as the last layer of an
+image encoder whose second-to-last layer is used, have no backward pass.
 """
 
 from __future__ import annotations
@@ -87,7 +87,8 @@ class Counter:
         """This rank's operations since then."""
         self._calls: dict[Hashable, tuple[int, int]] = {}
         self._steps: dict[Hashable, int] = {}
-        """What parts of a step take beside calls of models. A checkpoint keeps them: they may depend on values."""
+        """The operations of a step apart from calls of models. A checkpoint keeps them, as they may depend on
+        values."""
         self._restored: dict[str, int] = {}
         self._meter: _Meter | None = None
         self._inside = False
@@ -157,7 +158,8 @@ class Counter:
         return output
 
     def hook(self, *key: object) -> AbstractContextManager[object]:
-        """Count what a part of a step computes beside calling models, measured once for each key; without one, always.
+        """Count the operations of a part of a step apart from calls of models, measured once for each key, or each time
+        without one.
 
         Operations on the way to a loss are counted with those of their backward pass.
         """
@@ -171,7 +173,7 @@ class Counter:
 
     @contextmanager
     def _hooked(self, key: tuple[object, ...]) -> Iterator[None]:
-        """Measure what a block computes beside calling models, unless a checkpoint knows it, and add it."""
+        """Measure the operations of a block apart from calls of models, unless a checkpoint has them, and add them."""
         known = self._restored.pop(repr(key), None) if key else None
         if known is None:
             with self._metered(whole=False, inside=False) as meter:
@@ -212,7 +214,7 @@ class Counter:
 
     @contextmanager
     def aside(self) -> Iterator[Callable[[], int]]:
-        """Take back what a block counts; the function says how much that was."""
+        """Take back what a block counts; the function that is yielded returns the amount."""
         before = self._new
         found = 0
         try:
@@ -254,7 +256,7 @@ class Counter:
                 meter.__enter__()  # type: ignore[no-untyped-call]
 
     def state_dict(self) -> dict[str, Any]:
-        """What was counted, and what is known of the parts of a step."""
+        """The counts so far, and the measurements of the parts of a step."""
         return {"flops": self.total, "steps": {repr(key): count for key, count in self._steps.items()} | self._restored}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:

@@ -13,9 +13,9 @@ from holdfast.engine.learner import Learner
 from holdfast.types import Array, EvaluationSet, Ids
 
 BATCH, LARGE_BATCH = 256, 1024
-"""The examples of a batch; more pay only where both the examples and the network are small."""
+"""The number of examples in a batch; the larger one pays only if both the examples and the network are small."""
 SMALL_EXAMPLE, SMALL_NETWORK = 256, 200_000
-"""The largest bytes of an example, and the most weights of a network, for a large batch."""
+"""For a large batch: the maximum size of an example in bytes, and the maximum number of a network's weights."""
 
 
 @dataclass(frozen=True)

@@ -61,11 +61,11 @@ class Learner:
         self.stepper = choose(self, compiled)
         self._any_shape = self.device.type == "cpu" and not compiled
         self.once = Once(self, keep) if keep is not None and not compiled else None
-        """What is frozen, computed once and kept."""
+        """The outputs of frozen modules, computed once and kept."""
         self.around: Mapping[int, Around] = {}
-        """What stands between a batch and its inputs now, by the number of a table."""
+        """By the number of a table: what currently supplies recorded outputs in place of a batch's inputs."""
         self.route: Call | None = None
-        """In evaluation mode, what answers in place of the model: see `Algorithm.route`."""
+        """In evaluation mode, the function that answers in place of the model: see `Algorithm.route`."""
         self.stage = self.epoch = 0
         self.examples_forward = 0
         self.examples_backward = 0
@@ -179,15 +179,15 @@ class Learner:
 
     @property
     def known(self) -> list[int]:
-        """The numbers of the tables whose inputs a batch does not ask for now, since all of the encoder is known."""
+        """The numbers of the tables whose inputs are not needed now, because the whole encoder's output is recorded."""
         return [index for index, around in self.around.items() if getattr(around, "whole", False)]
 
     def lending(
         self, asked: Sequence[tuple[Ids, int]], check: Callable[[], None], augment: str = "none"
     ) -> AbstractContextManager[None]:
-        """Within a block, compute what is frozen once for each example, if `asked` says that this pays.
+        """Within a block, compute frozen modules once for each example, if `asked` shows that this pays.
 
-        `asked` has examples, and how often they will be passed through; see `Once`.
+        `asked` lists examples, and how often each will be passed through the model: see `Once`.
         """
         return nullcontext() if self.once is None else self.once.lending(asked, augment, check)
 

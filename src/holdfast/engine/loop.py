@@ -30,7 +30,7 @@ from holdfast.types import Array, Batch, Budget, EvaluationSet, Ids, Score, Stag
 from holdfast.types import Protocol as Evaluations
 
 OTHER_RUNS = 2
-"""What is frozen is kept for `observe`, which passes through a stage once: other runs will pass through it, too."""
+"""`observe` passes through a stage only once, but counts as twice: other runs will use the kept outputs, too."""
 NOTHING: Array = np.empty(0)
 """The predictions behind a detail of a score are those behind the score itself."""
 
@@ -45,11 +45,11 @@ class Position:
     total: int = 0
     fitting: bool = False
     observed: int | None = None
-    """How many algorithms have observed the stage, once it is trained; None: it is not."""
+    """How many algorithms have observed the stage, once it is trained; None before that."""
     scoring: bool = False
     seconds: float = 0.0
     learned: int = 0
-    """The new examples that steps learned from, each time that they were."""
+    """The number of new examples that steps learned from; an example counts each time."""
     skipped: int = 0
     """The steps that the budget did not allow; they count among all steps."""
     full: bool = False

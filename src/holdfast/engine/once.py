@@ -1,11 +1,11 @@
 """Frozen parts of a model, computed once for each example and kept in tables on disk.
 
-What a frozen encoder, or the frozen bottom of one, gives for an example is the same in every epoch, so from its second
-use on it is read. A table is a folder of one file for each column, mapped into memory, and a file with the checksum of
-each block of examples: zero as long as the block is not there. Its name covers the weights, what the examples show and
-whatever else decides its values, so that runs share it, whatever their order of stages. Blocks are aligned, and which
-tables are used follows from the run's configuration alone: a resumed run reads what the uninterrupted one did, to the
-last bit.
+The output of a frozen encoder, or of its frozen lower layers, is the same for an example in every epoch, so it is
+computed for the first use and then read. A table is a folder with one file for each column, mapped into memory, and a
+file with the checksum of each block of examples: zero until the block has been written. Its name covers the weights,
+the content of the examples and everything else that determines its values, so that runs share it, whatever their order
+of stages. Blocks are aligned, and which tables are used follows from the run's configuration alone: a resumed run reads
+what the uninterrupted one did, to the last bit.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ logger = logging.getLogger("holdfast")
 
 @dataclass(frozen=True)
 class Keep:
-    """Where tables are kept: what else their values depend on, and how to get a folder for one."""
+    """Where tables are kept, and what their values depend on beside weights and examples."""
 
     key: str
-    """Stands for the code of the model and of what decodes its inputs, and for the type of numbers."""
+    """A hash of the versions of the model and of the decoders of its inputs, and of the numeric precision."""
     folder: Callable[[str, str, int], Path | None]
-    """The folder for a table of this name, title and size in bytes; None where there is no room for it."""
+    """The folder for a table of this name, title and size in bytes; None if it does not fit."""
     settings: str = ""
-    """Stands for the model's settings, and whatever else may decide what a part of it gives, other than towers."""
+    """A hash of the model's settings and of all else that may affect the output of a part that is not a tower."""
 
 
 class Once:
@@ -66,13 +66,14 @@ class Once:
         self._expected: dict[int, Array] = {}
         """By a table's number: which of its examples the run will pass through."""
         self.noted: dict[str, None] = {}
-        """What was computed once, and why something frozen was not: for the run's record."""
+        """What was computed once, and why other frozen modules were not: for the run's record."""
 
     @contextmanager
     def lending(self, asked: Sequence[tuple[Ids, int]], augment: str, check: Callable[[], None]) -> Iterator[None]:
-        """Within a block, batches come with what is known of them.
+        """Within a block, batches come with their recorded outputs.
 
-        `asked` says which examples will be passed through how often. `check` runs between blocks of examples.
+        `asked` lists examples, and how often each will be passed through the model. `check` runs between blocks of
+        examples.
         """
         learner = self._learner
         before, learner.around = learner.around, self._around(asked, augment, check)
@@ -119,7 +120,7 @@ class Once:
         return found
 
     def _charge(self, table: _KeptTable, blocks: Array) -> None:
-        """Count what it takes to compute blocks, once in a run, whether an earlier run did so or not."""
+        """Count the operations of computing blocks, once in a run, even if an earlier run computed them."""
         learner, part = self._learner, table.part
         charged = self._charged.setdefault(table.name, set())
         fresh = set(blocks.tolist()) - charged
@@ -151,7 +152,7 @@ class Once:
             self._expected[index][rows] = True
 
     def _needed(self, index: int, rows: Ids, blocks: Array) -> int:
-        """The examples of these rows, and those of their blocks that this run has no use for."""
+        """The number of examples to compute: these rows, and those in their blocks that this run will never use."""
         needed = np.zeros(len(self._learner.data.tables[index]), bool)
         for block in blocks.tolist():
             needed[block * BLOCK : (block + 1) * BLOCK] = True
@@ -161,7 +162,7 @@ class Once:
         return int(needed.sum())
 
     def _uses(self, asked: Sequence[tuple[Ids, int]]) -> dict[int, tuple[Ids, int]]:
-        """By a table's number: the rows that will be passed through, and how many passes of a row that makes."""
+        """By a table's number: the rows that will pass through the model, and the number of passes of single rows."""
         rows: dict[int, list[Ids]] = {}
         uses: dict[int, int] = {}
         for ids, times in asked:
@@ -171,7 +172,7 @@ class Once:
         return {index: (np.concatenate(own), uses[index]) for index, own in rows.items()}
 
     def _part(self, index: int) -> FrozenPart | UnsuitableError:
-        """What is frozen for the task of a table; it is looked for again where something else is frozen."""
+        """The frozen part for the task of a table; the search is repeated if other modules are frozen."""
         learner = self._learner
         modules = list(learner.model.encoder.modules())
         learns = (parameter.requires_grad for parameter in learner.model.encoder.parameters())
@@ -216,7 +217,7 @@ class Once:
             try:
                 folder = self._keep.folder(name, f"{part.title} over {task}", needed)
                 if folder is None:
-                    self.refused(f"keeping what they give takes {in_bytes(needed)}, for which there is no room")
+                    self.refused(f"their outputs take {in_bytes(needed)}, which do not fit in the cache")
                 else:
                     self._tables[name] = _KeptTable(name, folder, part, index, len(learner.data.tables[index]))
             except OSError as error:
@@ -227,7 +228,7 @@ class Once:
         return found
 
     def compute(self, table: _KeptTable, block: int) -> list[Tensor]:
-        """What the frozen part gives for a block of examples."""
+        """The output of the frozen part for a block of examples."""
         learner = self._learner
         first = int(learner.data.offsets[table.index])
         ids = np.arange(first + block * BLOCK, first + min((block + 1) * BLOCK, table.rows))
@@ -239,7 +240,7 @@ class Once:
             return [each.cpu() for each in table.part.columns(lambda: run(part.inputs), len(ids))]
 
     def refused(self, why: str) -> None:
-        """Note, and say once, why frozen layers are computed as if they were not."""
+        """Record, and log once, why frozen layers are computed in every pass."""
         text = f"frozen layers computed in every pass: {why}"
         if text not in self.noted:
             self.noted[text] = None
@@ -247,7 +248,7 @@ class Once:
 
     @property
     def learner(self) -> Learner:
-        """Whose tables these are."""
+        """The learner that the tables belong to."""
         return self._learner
 
 
@@ -259,7 +260,7 @@ class _Lender:
         self.whole = table.part.whole
 
     def __call__(self, rows: Tensor, read: Callable[[], dict[str, Tensor]]) -> Mapping[str, Tensor]:
-        """The inputs of some rows, with what is known of them."""
+        """The inputs of some rows, with their recorded outputs."""
         blocks = rows.numpy() // BLOCK
         if not self._table.intact[blocks].all() and not self._fill(np.unique(blocks)):
             return read()
@@ -268,7 +269,7 @@ class _Lender:
         return Lent(self._table.part, columns, read)
 
     def fill(self, blocks: Array, check: Callable[[], None]) -> None:
-        """Compute what is not there; each rank has its share of the blocks."""
+        """Compute missing blocks; each rank computes its share."""
         ranks = self._once.learner.ranks
         for block in blocks[ranks.rank :: ranks.size]:
             check()
@@ -277,7 +278,7 @@ class _Lender:
         ranks.wait()
 
     def _fill(self, blocks: Sequence[int] | Array) -> bool:
-        """Make sure that these blocks are there and intact; False where the disk refuses to hold them."""
+        """Make sure that these blocks are present and intact; False if they cannot be written."""
         for block in map(int, blocks):
             if not self._table.has(block):
                 try:
@@ -292,7 +293,7 @@ class _Lender:
 
 
 class _KeptTable:
-    """One row for each example: what the calls of a frozen part gave, and a checksum for each block."""
+    """One row for each example with the outputs of a frozen part, and a checksum for each block."""
 
     def __init__(self, name: str, folder: Path, part: FrozenPart, index: int, rows: int) -> None:
         self.name, self.part, self.index, self.rows = name, part, index, rows
@@ -310,14 +311,14 @@ class _KeptTable:
             self.columns.append(column.view(rows, *layout.row))
 
     def has(self, block: int) -> bool:
-        """Whether a block is there, and is what was written."""
+        """Whether a block is present and intact."""
         if not self.intact[block]:
             mark = os.pread(self._marks, 8, 8 * block)
             self.intact[block] = any(mark) and mark == self._checksum(block, self._read(block))
         return bool(self.intact[block])
 
     def write(self, block: int, columns: Sequence[Tensor]) -> None:
-        """Write a block, and then its checksum. Whoever writes the same block at the same time writes the same."""
+        """Write a block, and then its checksum. Processes that write it at the same time write the same bytes."""
         parts = [_as_bytes(column) for column in columns]
         for number, content in enumerate(parts):
             _written(self._files[number], content, self._bytes[number] * block * BLOCK)
@@ -359,7 +360,7 @@ def _opened(path: Path, size: int) -> int:
 def _written(file: int, content: Any, start: int) -> None:
     view = memoryview(content)
     while len(view):
-        done = os.pwrite(file, view, start)  # unlike an assignment to a mapped page, it says when the disk is full
+        done = os.pwrite(file, view, start)  # unlike an assignment to a mapped page, it fails if the disk is full
         view, start = view[done:], start + done
 
 

@@ -13,12 +13,12 @@ from torch.utils import flop_counter
 
 aten = torch.ops.aten
 PYTORCH: Any = flop_counter
-"""Its functions have no types."""
+"""PyTorch's module, whose functions have no type annotations."""
 Formula: TypeAlias = Callable[[Sequence[Any], Any], int]
-"""From the arguments and the output of a call to its operations."""
+"""Maps the arguments and the output of a call to its number of operations."""
 
 PRODUCTS = {"mm": (0, 1), "bmm": (0, 1), "addmm": (1, 2), "baddbmm": (1, 2)}
-"""The factors of a product. The gradient of each takes as many operations as the product itself."""
+"""The positions of the factors of a product. The gradient of each takes as many operations as the product itself."""
 CONVOLUTIONS = ("convolution", "_convolution", "cudnn_convolution", "convolution_overrideable", "_slow_conv2d_forward")
 ATTENTIONS = (
     "_scaled_dot_product_flash_attention_for_cpu",

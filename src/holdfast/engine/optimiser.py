@@ -52,7 +52,7 @@ class ParameterGroup:
 
 
 class Optimiser:
-    """Moves parameters along their gradients. A parameter without a gradient does not move, and nor do its moments.
+    """Moves parameters along their gradients. Without a gradient, neither a parameter nor its moments change.
 
     >>> weight = nn.Parameter(torch.ones(2, 1))
     >>> weight.grad = torch.full((2, 1), 0.5)

@@ -18,7 +18,7 @@ def batches(stage: Stage) -> int:
 
 
 def refuse_budget(budget: Budget | None, algorithms: Sequence[Algorithm]) -> None:
-    """Raise a UserError for algorithms that fit a stage several times: the first fit would take all of its share."""
+    """Raise a UserError for algorithms that fit a stage several times: the first fit would spend its whole share."""
     for algorithm in algorithms if budget is not None else ():
         if "several-fits" in algorithm.traits:
             raise UserError(
@@ -28,15 +28,15 @@ def refuse_budget(budget: Budget | None, algorithms: Sequence[Algorithm]) -> Non
 
 
 def kept_bytes(learner: Learner, algorithms: Sequence[Algorithm]) -> int:
-    """The bytes kept beside the model's first weights: by the algorithms, and in the weights that they added."""
+    """The bytes kept beside the model's initial weights: by the algorithms, and in the weights that they added."""
     return sum(algorithm.memory_bytes(learner) for algorithm in algorithms) + learner.added_bytes()
 
 
 class Pace:
-    """Says which steps a run can afford.
+    """Decides which steps a run can afford.
 
-    Each example of the stream, each time that it comes, brings its share of the budget. A step is left out if, at the
-    mean cost of an example so far, it would spend more than has been brought. So training ends when the budget is
+    Each time an example of the stream arrives, it contributes its share of the budget. A step is skipped if, at the
+    mean cost of an example so far, it would spend more than has been contributed. So training ends when the budget is
     spent, all of the stream is seen, and the learning rate follows the same schedule whatever the algorithm.
     """
 
@@ -50,7 +50,7 @@ class Pace:
         return self._budget.bytes is not None and kept_bytes(self._learner, algorithms) > self._budget.bytes
 
     def affords(self, stage: int, along: float, learned: int, new: int) -> bool:
-        """Whether a step with `new` new examples may be taken, at whose end a share `along` of the stage is over.
+        """Whether a step with `new` new examples may be taken, after which a share `along` of the stage is done.
 
         So far, the run has learned from `learned` new examples.
         """

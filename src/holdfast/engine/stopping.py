@@ -1,4 +1,4 @@
-"""Stopping on request: at once where nothing is lost, and at the next good moment where a run can save."""
+"""Stopping on request: immediately if nothing is lost, otherwise as soon as the run can save."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ class Interrupt:
 
 @contextmanager
 def saves() -> Iterator[None]:
-    """While this lasts, a request to stop waits for whoever looks at `Interrupt.asked`, saves and stops.
+    """Within this context, a request to stop waits until the code that checks `Interrupt.asked` saves and stops.
 
-    Everywhere else, as in setting up data and building a model, it is a KeyboardInterrupt.
+    Elsewhere, as while data is set up or a model is built, the request raises KeyboardInterrupt.
     """
     global _saving
     _saving += 1
@@ -57,4 +57,4 @@ def interruptible() -> Iterator[Interrupt]:
         yield interrupt
     finally:
         for number, handler in before.items():
-            signal.signal(number, signal.SIG_DFL if handler is None else handler)  # None: one that is not Python's
+            signal.signal(number, signal.SIG_DFL if handler is None else handler)  # None: not set by Python

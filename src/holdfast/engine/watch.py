@@ -1,4 +1,4 @@
-"""What follows a run while it trains: the log of its scores, and a watch that may ask it to stop."""
+"""Interfaces to a run while it trains: the log of its scores, and a watch that may ask it to stop."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Log(Protocol):
         """Drop everything after a mark."""
 
     def damage(self, size: int) -> str:
-        """What is wrong with the log before a mark; empty if nothing is."""
+        """A description of damage to the log before a mark; empty if it is intact."""
 
 
 class Watch:
@@ -54,7 +54,7 @@ class NoLog:
     """A log that keeps nothing: for speed tests, and for every rank but the first."""
 
     def add(self, scores: Sequence[tuple[Score, Array]]) -> None:
-        """Discard them."""
+        """Discard the scores."""
 
     def size(self) -> int:
         """Always 0."""

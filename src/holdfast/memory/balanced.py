@@ -67,7 +67,7 @@ class _Counted(Distinct):
         self.seen[entry] += 1
 
     def _weigh(self, coming: list[int]) -> None:
-        """Precompute whatever stays the same while examples of the given groups are offered to a full memory."""
+        """Precompute whatever does not change while examples of the given groups are offered to a full memory."""
 
     @abstractmethod
     def _place(self, entry: int) -> int | None:
@@ -278,7 +278,7 @@ class TargetBalanced(_Counted):
 
     def _enter_words(self, groups: list[int]) -> None:
         first = len(self._bags)
-        while self._slots.shape[1] < first + len(groups):  # double it: rarely needed, however many groups there are
+        while self._slots.shape[1] < first + len(groups):  # doubled, so that growth stays rare
             self._slots = np.concatenate([self._slots, np.full_like(self._slots, -1)], axis=1)
         for entry, group in enumerate(groups, first):
             said = [group] if self._words_of is None else [w for w in self._words_of[group].tolist() if w >= 0]

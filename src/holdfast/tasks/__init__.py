@@ -3,7 +3,7 @@
 | kind           | an example has                                   | file             |
 |----------------|--------------------------------------------------|------------------|
 | `Classify`     | one right class                                  | `one_right.py`   |
-| `Choose`       | texts of its own, one of which is right          | `one_right.py`   |
+| `Choose`       | its own texts, one of which is right             | `one_right.py`   |
 | `SoftLabel`    | several answers, each right to a degree: VQA     | `several.py`     |
 | `MultiLabel`   | any number of right classes                      | `several.py`     |
 | `MaskedPhrase` | words that are hidden in its caption             | `phrase.py`      |

@@ -16,7 +16,7 @@ from holdfast.tasks.distillation import softmax_divergence
 from holdfast.types import Array, Head, Part, Task
 
 Scorer: TypeAlias = Callable[[Sequence[str], Sequence[Sequence[str]]], float]
-"""From answers, and the references of each, to a score."""
+"""Maps answers, and the references of each, to a score."""
 
 
 class Speaks(Protocol):

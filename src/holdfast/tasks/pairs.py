@@ -24,7 +24,7 @@ SLOT = "{}"
 
 
 class Prompts:
-    """The word pieces of texts (classes, templates, length) and their lengths; equal if their contents are."""
+    """The word pieces of texts (classes, templates, length) and their lengths; two are equal if their contents are."""
 
     def __init__(self, text: Array, text_length: Array) -> None:
         self.text, self.text_length = torch.from_numpy(text), torch.from_numpy(text_length)
@@ -63,15 +63,15 @@ def filled(names: Sequence[str], templates: Sequence[str], where: str) -> list[l
     [['a photo of a cat.'], ['a photo of a dog.']]
     """
     if not templates:
-        raise UserError(f"{where} has no templates: give one at least, such as 'a photo of a {SLOT}.'")
+        raise UserError(f"{where} has no templates: give at least one, such as 'a photo of a {SLOT}.'")
     for template in templates:
         if template.count(SLOT) != 1:
             raise UserError(
-                f"{where}: the template {template!r} has no slot for a class's name, or several: write one {SLOT}"
+                f"{where}: the template {template!r} must have exactly one slot for a class's name: write one {SLOT}"
             )
     for number, name in enumerate(names):
         if not name.strip():
-            raise UserError(f"{where}: class {number} has no name, and a prompt needs one: add it to the list of names")
+            raise UserError(f"{where}: class {number} has no name, which its prompts need: add it to the list of names")
     return [[template.replace(SLOT, name) for template in templates] for name in names]
 
 
@@ -96,7 +96,7 @@ class Prompted(OfHead):
 
     @property
     def reads(self) -> Head:
-        """A head that compares; it grows where only classes of past stages are candidates."""
+        """A head that compares; it grows if only classes seen so far are candidates."""
         return Head("compare", self.outputs, growing=self.candidates == "seen")
 
     def forward(self, model: Callable[[Mapping[str, Tensor], str], Tensor], part: Part) -> Tensor:
@@ -119,7 +119,7 @@ class Prompted(OfHead):
         return metrics.accuracy(predictions, targets)
 
     def units(self, targets: Tensor) -> Tensor:
-        """All classes of the task: each was a candidate."""
+        """All classes of the task, since each was a candidate."""
         return torch.arange(self.first, self.first + self.count)
 
     def divergence(self, taught: Tensor, output: Tensor, part: Part, temperature: float, units: Tensor) -> Tensor:
@@ -149,7 +149,7 @@ class Retrieve(OfHead):
     name: str
     head: str
     outputs: int
-    """The number of classes of the head that it shares."""
+    """The number of classes of the head that it shares with other tasks."""
     chance: float
     growing: bool = False
     """Whether the head that it shares grows."""
@@ -177,7 +177,7 @@ class Retrieve(OfHead):
         return torch.stack(flat).mean(0).view_as(right).mean(0)
 
     def predictions(self, output: Tensor, part: Part) -> Tensor:
-        """The vectors, which are compared once all are there."""
+        """The vectors, to be compared when those of the whole set are known."""
         return output
 
     def score(self, predictions: Array, targets: Array) -> float:
@@ -202,12 +202,12 @@ def details(name: str) -> Callable[[Array, Array], Mapping[str, tuple[int, float
 
 
 def beside(inputs: Mapping[str, Tensor], given: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
-    """A batch's inputs with some that are not columns of its rows."""
+    """A batch's inputs, extended by tensors that do not have one row for each example."""
     return cast("Any", inputs) | given  # type: ignore[no-any-return]
 
 
 def compared(output: Tensor) -> Tensor:
-    """All images with all texts, (texts of an image, images, images): one matrix for each text of an image."""
+    """The logits of all images and texts, (texts of an image, images, images): a matrix for each text of an image."""
     return torch.einsum("iw,jtw->tij", output[:, 0], output[:, 1:])
 
 
