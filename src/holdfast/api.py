@@ -51,7 +51,7 @@ class Words(TypedDict, total=False):
     threads: int
     """The number of CPU threads of a run; it is part of the run's id."""
     budget: str
-    """What the training may take, as in `flops=1e13`, `passes=20000` or `bytes=1e6`."""
+    """The resources that training may use, as in `flops=1e13`, `passes=20000` or `bytes=1e6`."""
     settings: Mapping[str, Any]
     """Settings by owner and name: `{"replay.capacity": 50, "train.epochs": 3, "model.width": 64}`."""
 

@@ -157,7 +157,7 @@ MODELS: dict[str, Line] = {
     "dual": Line("holdfast.models.dual:Dual", "an image tower and a text tower in one space, as in CLIP"),
     "dual-tiny": Line("holdfast.models.dual:TinyDual", "the same for two CPU cores, aligned on the synthetic world"),
     "prefix-lm": Line(
-        "holdfast.models.prefix_lm:PrefixLm", "a language model that writes, after a prefix of image features, 12 x 768"
+        "holdfast.models.prefix_lm:PrefixLm", "a language model that writes after a prefix of image features, 12 x 768"
     ),
     "prefix-lm-tiny": Line("holdfast.models.prefix_lm:TinyPrefixLm", "the same for two CPU cores, 3 x 64"),
     "hf": Line("holdfast.models.huggingface:HuggingFace", "any encoder or writer in Hugging Face's format: hf:FOLDER"),
@@ -166,7 +166,8 @@ MODELS: dict[str, Line] = {
 ALGORITHMS: dict[str, Line] = {
     "frozen-encoder": Line("holdfast.algorithms.frozen:FrozenEncoder", "only the heads learn"),
     "frozen-towers": Line(
-        "holdfast.algorithms.frozen:FrozenTowers", "only what joins the towers of a dual encoder learns, and the heads"
+        "holdfast.algorithms.frozen:FrozenTowers",
+        "only the maps that join a dual encoder's towers learn, and the heads",
     ),
     "frozen-bottom": Line(
         "holdfast.algorithms.frozen:FrozenBottom",
@@ -178,7 +179,9 @@ ALGORITHMS: dict[str, Line] = {
     "l2p": Line("holdfast.algorithms.l2p:L2P", "prompts of a pool for each example, by the nearest keys"),
     "coda-prompt": Line("holdfast.algorithms.coda_prompt:CodaPrompt", "prompts as weighted sums of components"),
     "o-lora": Line("holdfast.algorithms.o_lora:OLora", "merged low-rank updates in orthogonal subspaces"),
-    "inflora": Line("holdfast.algorithms.inflora:InfLora", "merged low-rank updates beside what past stages read"),
+    "inflora": Line(
+        "holdfast.algorithms.inflora:InfLora", "merged low-rank updates in directions that past stages did not read"
+    ),
     "adapter-library": Line(
         "holdfast.algorithms.adapter_library:AdapterLibrary", "adapters for each stage, chosen for each example"
     ),

@@ -71,7 +71,7 @@ def of_file(path: Path, blank: int | None = None) -> str:
         def block(start: int) -> bytes:
             content = os.pread(number, _BLOCK, start)
             if len(content) < min(_BLOCK, size - start):
-                raise DamagedError("it becomes shorter while it is read")
+                raise DamagedError("it became shorter while it was read")
             if blank is not None and start - LENGTH < blank < start + _BLOCK:
                 first, last = max(blank - start, 0), min(blank + LENGTH - start, len(content))
                 content = content[:first] + b"0" * (last - first) + content[last:]

@@ -55,7 +55,7 @@ def in_bytes(number: float) -> str:
 
 
 def missing_extra(need: str, extra: str) -> UserError:
-    """The error for an optional package that is not installed, naming the extra that includes it.
+    """The error for an optional package that is not installed; it names the extra that includes the package.
 
     >>> missing_extra("the picture needs matplotlib", "pictures")
     UserError('the picture needs matplotlib: pip install "holdfast[pictures]"')

@@ -257,7 +257,7 @@ class _Reader:
         registered = copyreg.dispatch_table.get(type(value))
         try:
             found = registered(value) if registered else value.__reduce_ex__(4)
-        except Exception:  # an open file or a lock, say: nothing that decides a result
+        except Exception:  # for example an open file or a lock, which cannot affect a result
             return
         self._all([*found[:3], *map(list, filter(None, found[3:5]))] if isinstance(found, tuple) else [found])
 
@@ -280,7 +280,7 @@ class _Reader:
         self._say(str(getattr(value, "dtype", "")), str(getattr(value, "shape", "")))
         try:
             found = np.ascontiguousarray(value)
-        except TypeError:  # a type of torch that numpy has not
+        except TypeError:  # a type of torch that numpy lacks
             found = np.ascontiguousarray(value.float())
         if found.dtype.hasobject:
             self.read(found.tolist())

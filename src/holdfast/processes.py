@@ -1,4 +1,4 @@
-"""Worker processes: they start quickly, for nothing here imports torch, and end with the process that made them."""
+"""Worker processes. They start quickly, since nothing here imports torch, and end with their parent process."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ R = TypeVar("R")
 ALONE = 150
 """How many calls a crew carries out in its own process before it starts others, which takes half a second."""
 AHEAD = 256
-"""How many calls may wait for a process: more would only take memory."""
+"""How many calls may wait for a process: a longer queue would only take memory."""
 
 
 @contextmanager
 def working(workers: int, died: str) -> Iterator[ProcessPoolExecutor]:
-    """Worker processes for a while. Whatever stops the work ends them at once; `died` is said where one of them did."""
+    """Worker processes within a context. Any error ends them at once; if one of them dies, the error says `died`."""
     pool = worker_pool(workers)
     try:
         yield pool
     except BrokenProcessPool:
         raise RunError(died) from None
     except BaseException:
-        for process in list(pool._processes.values()):  # they do not hear Ctrl-C, and would finish what they have
+        for process in list(pool._processes.values()):  # they ignore Ctrl-C, and would finish their current calls
             process.terminate()
         raise
     finally:
@@ -41,18 +41,18 @@ def working(workers: int, died: str) -> Iterator[ProcessPoolExecutor]:
 
 
 def worker_pool(workers: int) -> ProcessPoolExecutor:
-    """Worker processes that are ready: they run functions of ours alone.
+    """Worker processes that are ready to run our own functions.
 
-    Spawned, not forked: a fork would copy the locks of whatever threads the caller's libraries have running. A spawned
-    process runs the user's script again unless that hides behind `if __name__ == "__main__":`; ours never needs the
-    script, so it is kept from them, and a plain script works.
+    Spawned, not forked: a fork would copy the locks of any threads that the caller's libraries are running. A spawned
+    process would run the user's script again unless the script is guarded by `if __name__ == "__main__":`. Our
+    functions never need the script, so it is hidden from the workers, and scripts need no guard.
     """
     pool = ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), initializer=end_with_parent)
     main = vars(sys.modules["__main__"])
     hidden: dict[str, Any] = {name: main.pop(name) for name in ("__file__", "__spec__") if name in main}
     main["__spec__"] = None
     try:
-        for _ in range(workers):  # each task starts a process while none is idle, and none is within microseconds
+        for _ in range(workers):  # a task starts a process if none is idle, and none becomes idle within microseconds
             pool.submit(int)
     finally:
         main.pop("__spec__")
@@ -61,7 +61,9 @@ def worker_pool(workers: int) -> ProcessPoolExecutor:
 
 
 def end_with_parent() -> None:
-    """A worker whose parent was killed would wait for work for ever: each holds its queue open for the others."""
+    """End this worker with its parent; otherwise it would wait for work for ever, since the workers hold the queue
+    open.
+    """
 
     def wait() -> None:
         parent = multiprocessing.parent_process()
@@ -70,11 +72,11 @@ def end_with_parent() -> None:
         os._exit(1)
 
     threading.Thread(target=wait, daemon=True).start()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent is asked to stop, and ends its workers
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # such a request reaches the parent, which ends its workers
 
 
 def may_spawn() -> bool:
-    """Whether this process may have workers: one that is a worker itself, and ends with its parent, may not."""
+    """Whether this process may start workers: a worker that ends with its parent may not."""
     return not multiprocessing.current_process().daemon
 
 
@@ -93,7 +95,7 @@ class Crew:
         self._pending = deque[Future[Any]]()
 
     def __call__(self, function: Callable[P, R], *args: P.args, **named: P.kwargs) -> Future[R]:
-        """Call a module's function; calls may be carried out in another order."""
+        """Call a module's function; calls may be executed in a different order."""
         self._made += 1
         if self._made <= self._alone:
             done = Future[R]()
@@ -107,7 +109,7 @@ class Crew:
         return future
 
     def map(self, function: Callable[..., R], calls: Iterable[tuple[Any, ...]]) -> Iterator[R]:
-        """The results of calls in the order of their arguments, which are drawn while earlier calls are carried out."""
+        """The results of calls in the order of their arguments, which are consumed while earlier calls are executed."""
         waiting = deque[Future[R]]()
         for args in calls:
             waiting.append(self(function, *args))
@@ -124,7 +126,7 @@ class Crew:
 
 @contextmanager
 def crew(died: str) -> Iterator[Crew]:
-    """A crew whose calls are all carried out at the end: the one that is open already, or a new one.
+    """A crew whose calls are all executed by the end of the context: the one that is already open, or a new one.
 
     `died` is the error message if one of its processes dies.
     """

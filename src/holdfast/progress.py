@@ -1,4 +1,4 @@
-"""Progress bars for work of more than a moment, whichever part of the library does it: in terminals and notebooks."""
+"""Progress bars in terminals and notebooks, for work of any part of the library that takes more than a moment."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 SECONDS = 0.2
-"""Bars in a notebook are drawn anew this often at most: each time is a message to the browser."""
+"""The minimum seconds between two drawings of a notebook's bars, each of which is a message to the browser."""
 
 
 @contextmanager
 def progress_bar(title: str) -> Iterator[Callable[[int, int], None]]:
     """Show a progress bar in a notebook, or on standard error if that is a terminal.
 
-    Call the result with what is done and the total.
+    Call the result with the amount done and the total.
 
     >>> with progress_bar("reading") as progress:
     ...     progress(1, 2)
@@ -44,12 +44,12 @@ class NotebookBar:
 
     title: str
     share: float | None = None
-    """How much is done, from 0 to 1; None: unknown."""
+    """The share that is done, from 0 to 1; None if unknown."""
     note: str = ""
 
 
 class NotebookBars:
-    """Bars as a notebook shows them.
+    """The HTML of bars.
 
     >>> NotebookBars([NotebookBar("reading", 0.5, "1 of 2")])
     reading  50 %  1 of 2
@@ -72,7 +72,7 @@ class NotebookBars:
 
 
 def in_notebook() -> bool:
-    """Whether a Jupyter notebook runs this."""
+    """Whether this runs in a Jupyter notebook."""
     ipython = sys.modules.get("IPython")
     shell = None if ipython is None else ipython.get_ipython()
     return getattr(shell, "kernel", None) is not None
@@ -80,7 +80,7 @@ def in_notebook() -> bool:
 
 @contextmanager
 def notebook_bars() -> Iterator[Callable[[Sequence[NotebookBar]], None]]:
-    """Show bars below a notebook's cell; they vanish in the end. It needs no extension of the browser."""
+    """Show bars below a notebook's cell, which vanish in the end. No extension of the browser is needed."""
     display: Any = sys.modules["IPython"].display.display
     handle, last = display(NotebookBars([]), display_id=True), 0.0
 

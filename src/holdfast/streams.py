@@ -1,4 +1,4 @@
-"""Benchmarks of your own data, and what a benchmark and a reader of your own are written with.
+"""Benchmarks of your own data, and the building blocks for your own benchmarks and readers.
 
 `from_folder`, `from_table`, `from_arrays` and `from_dataset` make a benchmark of what you have. Beside the data, each
 takes the settings of `holdfast run folder` and `holdfast run table`: `stages`, `order`, `setting`, `stream`, `most`,
@@ -6,7 +6,7 @@ takes the settings of `holdfast run folder` and `holdfast run table`: `stages`, 
 
 | for                            | words                                                                              |
 |--------------------------------|------------------------------------------------------------------------------------|
-| a benchmark of stages you make | `in_stages`, and `Inputs` where there is more than pictures                        |
+| a benchmark of stages you make | `in_stages`, and `Inputs` if there is more than pictures                        |
 | any other benchmark            | `Setup`, `Data`, `Table`, `Inputs`, `Protocol`, `EvaluationSet`, `Score`, `Need`   |
 | a reader of a dataset's files  | `Dataset`, `Reading`, `Example`                                                    |
 | a kind of task                 | `Head`, if it does not classify                                                    |

@@ -69,7 +69,7 @@ class Inputs:
     vocabulary: int = 0
     """The number of word pieces."""
     pairs: bool = False
-    """Whether texts are pairs, whose second one is a segment of its own."""
+    """Whether texts are pairs, the second of which is a segment of its own."""
     regions: tuple[int, int] | None = None
     """The maximum number of boxes, and the width of a feature."""
     grid: tuple[int, int, int] | None = None
@@ -81,7 +81,7 @@ class Inputs:
 
 @dataclass(frozen=True)
 class Wants:
-    """A model's preferences for its inputs, if a benchmark can choose: None leaves the choice to the benchmark."""
+    """A model's preferences for its inputs, for benchmarks that can choose; None leaves the choice to the benchmark."""
 
     sees: Literal["image", "regions", "grid"] = "image"
     side: int | None = None
@@ -95,7 +95,7 @@ class Wants:
     template: str = ""
     """How a prompt is written, with {} for the text; empty: by its chat template."""
     image_text: str = ""
-    """What stands for an image within a prompt; empty: nothing does."""
+    """The text that stands for an image within a prompt; empty if there is none."""
 
 
 @dataclass(frozen=True)
@@ -157,7 +157,7 @@ class Task(ABC):
 
     @abstractmethod
     def forward(self, model: Callable[[Mapping[str, Tensor], str], Tensor], part: Part) -> Tensor:
-        """The model's output, `model(inputs, head)`, for the rows of a part."""
+        """The model's output for the rows of a part: `model(inputs, head)`."""
 
     def answers(self, model: Callable[[Mapping[str, Tensor], str], Tensor], part: Part) -> Tensor:
         """The output from which predictions are made, in evaluation; override it if it is not that of `forward`."""
@@ -244,14 +244,14 @@ class Training:
 
 @dataclass(frozen=True)
 class Budget:
-    """What the training of a run may take, evaluations aside; None: as much as it needs."""
+    """The resources that the training of a run may use, not counting evaluations; None: as much as it needs."""
 
     flops: Annotated[float, Between(1)] | None = None
     """Floating-point operations."""
     passes: Annotated[float, Between(1)] | None = None
     """Examples passed forward plus examples passed backward."""
     bytes: Annotated[float, Between(1)] | None = None
-    """Bytes kept beside the first weights: examples, statistics, copies of weights, and added weights."""
+    """Bytes kept beside the initial weights: examples, statistics, copies of weights, and added weights."""
 
 
 @dataclass(frozen=True)

@@ -44,7 +44,7 @@ CASES: dict[str, tuple[str, dict[str, Any], float | None]] = {
 }
 """The algorithm, its settings in this benchmark, and the maximum ratio of its step time to that of fine-tuning."""
 OF_CLASSES = ("ease",)
-"""These need classes in place of phrases, and are compared with fine-tuning on classes."""
+"""These algorithms need classes instead of phrases, and are compared with fine-tuning on classes."""
 CLASSES = 20
 
 

@@ -61,7 +61,8 @@ class Batches:
 
 
 def batches(examples: int = 1024, batch: int = 64, size: int = 64, repeats: int = 5) -> list[Batches]:
-    """Measure one shuffled pass over image questions, each way; the ratio is the median over interleaved repeats.
+    """Measure one shuffled pass over image questions with each loader; the ratio is the median over interleaved
+    repeats.
 
     >>> files, rows = batches(examples=64, batch=16, size=16, repeats=1)
     >>> files.case, files.ratio > LIMIT_RATIO, rows.case, rows.limit_ratio

@@ -1,7 +1,7 @@
 """Where the time of a benchmark's runs goes, from an empty cache to the last record, and how fast training computes.
 
-The runs are executed in this process, one after another, as `holdfast run BENCHMARK -a A,B --jobs 1` does. Each part of
-the wall time counts once: what evaluation spends on set-up is set-up.
+The runs are executed in this process, one after another, as by `holdfast run BENCHMARK -a A,B --jobs 1`. Each moment of
+the wall time counts for one part: set-up within an evaluation counts as set-up.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Spent:
     seconds: dict[str, float]
     gflops: float
     peak: float
-    """What a product of matrices reaches with as many threads: billions of operations per second."""
+    """The speed of a product of matrices with the same number of threads, in billions of operations per second."""
 
     @property
     def total(self) -> float:
@@ -55,7 +55,7 @@ class Spent:
 
 
 class _Clock:
-    """Wall time by part: the innermost part that is entered counts."""
+    """Wall time by part; a moment counts for the innermost part that was entered."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = defaultdict(float)
@@ -65,7 +65,7 @@ class _Clock:
 
     @contextmanager
     def within(self, part: str) -> Iterator[None]:
-        """Count the time of a block as that of a part."""
+        """Count the time of a block for a part."""
         self.stop()
         self._inside.append(part)
         try:
@@ -75,13 +75,13 @@ class _Clock:
             self._inside.pop()
 
     def stop(self) -> None:
-        """Count the time since the last call."""
+        """Count the time since the last call for the current part."""
         now = time.perf_counter()
         self.seconds[self._inside[-1]] += now - self._since
         self._since = now
 
     def timed(self, part: str, function: Callable[..., Any]) -> Callable[..., Any]:
-        """A function whose time is that of a part."""
+        """The same function, whose time counts for a part."""
 
         @wraps(function)
         def timed(*args: Any, **named: Any) -> Any:
@@ -91,7 +91,7 @@ class _Clock:
         return timed
 
     def around(self, part: str, context: Callable[..., AbstractContextManager[Any]]) -> Callable[..., Any]:
-        """A context whose time is that of a part."""
+        """The same context, whose time counts for a part."""
 
         @contextmanager
         def timed(*args: Any, **named: Any) -> Iterator[Any]:
@@ -101,7 +101,7 @@ class _Clock:
         return timed
 
     def steps(self, step: Callable[..., Any]) -> Callable[..., Any]:
-        """`Loop.step`: the operations of each stage's first step are counted, outside of the time of training."""
+        """`Loop.step`, with the operations of each stage's first step counted outside the time of training."""
 
         @wraps(step)
         def timed(loop: Loop, *args: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Training with a frozen encoder, or with its lower layers frozen: what these give, computed once or at every step.
+"""Training with a frozen encoder, or with frozen lower layers, whose outputs are computed once or at every step.
 
 The model is a ViLT of twelve layers at a quarter of the published width, over images of 96 pixels and texts of 16 word
 pieces. Its weights and its inputs are random, since values do not affect the speed.
@@ -35,7 +35,7 @@ CASES: dict[str, tuple[Algorithm, float]] = {
     "encoder": (FrozenEncoder(), 5.0),
     "9 of 12 layers": (FrozenBottom(k=9), 2.2),
 }
-"""What is frozen, and how many times faster it should be to compute that once."""
+"""What is frozen, and the target: how many times faster training should be if its outputs are computed once."""
 
 
 @dataclass(frozen=True)
@@ -53,14 +53,14 @@ class FrozenTimes:
     ratio: float
     """How many times faster `once` is than `anew`: the median of the repetitions' ratios."""
     later: float
-    """The same for `again`."""
+    """How many times faster `again` is than `anew`: the median of the repetitions' ratios."""
     limit: float
     difference: float
-    """The largest between the outputs of the trained models, relative to the largest output."""
+    """The largest difference between the outputs of the trained models, relative to the largest output."""
 
 
 def frozen(examples: int, repeats: int, place: torch.device) -> list[FrozenTimes]:
-    """Time both cases; a table is filled within the time that it is measured by."""
+    """Time both cases; filling a table is part of the measured time."""
     draw = torch.Generator().manual_seed(0)
     image = torch.randint(256, (examples, *(INPUTS.image or ())), generator=draw, dtype=torch.uint8)
     text = torch.randint(1, INPUTS.vocabulary, (examples, INPUTS.text), generator=draw, dtype=torch.int32)

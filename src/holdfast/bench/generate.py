@@ -31,7 +31,7 @@ from holdfast.tasks import Generate, References
 from holdfast.types import Array, Inputs, Training
 
 END = 0
-"""The token that ends an answer, which no answer to learn has: hardly any ends before it has all its tokens."""
+"""The token that ends an answer; no training answer has it, so hardly any written answer ends early."""
 BARS: Mapping[str, float] = {"cpu": 1.0, "cuda": 1.5}
 """The least ratio to `transformers`."""
 
@@ -69,7 +69,7 @@ class WritingSpeed:
 
     @property
     def ratio(self) -> float:
-        """How many times as fast ours is."""
+        """Our speed divided by theirs."""
         return self.ours / self.theirs
 
 

@@ -1,8 +1,8 @@
-"""Long use: whether memory, open files, threads or the time of a step grow over a million steps, and what disk is used.
+"""Long use: whether memory, open files, threads or step time grow over a million steps, and how much disk is used.
 
 Three loads, each of the smallest model on the smallest data: one stage of very many steps, a stream of many stages, and
-very many runs in worker processes. Each is sampled at equal distances. A slope is a least-squares fit through the means
-of blocks of samples, the first quarter left out, with a 95 % t-interval.
+very many runs in worker processes. Each is sampled at regular intervals. A slope is a least-squares fit through the
+means of blocks of samples, the first quarter left out, with a 95 % t-interval.
 """
 
 from __future__ import annotations
@@ -52,13 +52,13 @@ class Growth:
 
     @property
     def flat(self) -> bool:
-        """Whether the growth is compatible with none, or is below a hundredth."""
+        """Whether the growth is compatible with zero, or is below one per cent."""
         return self.growth - self.interval <= 0 or self.growth < 0.01 * self.level
 
 
 @dataclass(frozen=True)
 class DiskUse:
-    """What is on disk in the end, and what was predicted: from the size of the model, and from the first score."""
+    """The disk space used in the end, and the prediction: from the size of the model, and from the first score."""
 
     load: str
     what: str
@@ -76,7 +76,7 @@ class Sample:
 
     @staticmethod
     def now() -> Sample:
-        """Taken now."""
+        """The current state."""
         memory, files, threads = 0.0, 0, 0
         for process in _family():
             with suppress(OSError):  # it may have ended
@@ -87,7 +87,7 @@ class Sample:
 
 
 def _family() -> list[Path]:
-    """The folders below /proc of this process and of all that descend from it."""
+    """The folders in /proc of this process and of all its descendants."""
     parents = dict(_parents())
     found = {os.getpid()}
     while new := {child for child, parent in parents.items() if parent in found and child not in found}:
@@ -102,7 +102,7 @@ def _parents() -> Iterator[tuple[int, int]]:
 
 
 def soak(steps: int, stages: int, runs: int, begin: Callable[[str], None]) -> list[Growth | DiskUse]:
-    """All three loads; one of size 0 is left out. `begin` gets the name of each before it begins."""
+    """Run all three loads, except those of size 0. `begin` is called with the name of each before it starts."""
     if not Path("/proc/self/statm").exists():
         raise UserError("`bench soak` reads /proc, which this machine does not have: run it on Linux")
     found: list[Growth | DiskUse] = []
@@ -123,11 +123,11 @@ class _Sampled(Watch):
         self.samples, self.times = list[Sample](), list[float]()
 
     def stage(self, index: int, stages: int, stage: object, steps: int) -> None:
-        """Take the time from here."""
+        """Start the clock."""
         self.in_stage, self.of_stage, self.began = 0, steps, time.process_time()
 
     def step(self, stage_step: int, loss: Tensor) -> None:
-        """Sample where it is due."""
+        """Take a sample if one is due."""
         self.in_stage, self.total = self.in_stage + 1, self.total + 1
         count = self.every or self.of_stage
         if self.in_stage % count == 0:
@@ -151,7 +151,7 @@ def _stages(load: str, count: int, store: Store) -> list[Growth | DiskUse]:
 
 
 def _one_run(settings: dict[str, Any], store: Store, watch: Watch, load: str) -> list[DiskUse]:
-    """Make a run; the disk that it uses in the end."""
+    """Make a run, and return the disk space that it uses in the end."""
     setups = Setups()
     config = setups.settle(resolve(Request(scale="tiny", settings=SMALLEST | settings)))
     setup = setups.of(config)
@@ -198,7 +198,7 @@ def _growths(load: str, samples: Sequence[Sample], times: Sequence[float], timed
 
 
 def growth(values: Sequence[float]) -> tuple[float, float]:
-    """How much values at equal distances grow from the first to the last, and half the width of its 95 % interval.
+    """The growth of equally spaced values from the first to the last, and half the width of its 95 % interval.
 
     >>> [round(each, 6) for each in growth([float(number) for number in range(48)])]
     [48.0, 0.0]
@@ -208,5 +208,5 @@ def growth(values: Sequence[float]) -> tuple[float, float]:
     if np.ptp(blocks) == 0:
         return 0.0, 0.0
     fit = linregress(np.linspace(0, 1, len(blocks), endpoint=False), blocks)
-    whole = 1 / (1 - WARM)  # of the part that is fitted, to all of the load
+    whole = 1 / (1 - WARM)  # from the fitted part to the whole load
     return float(fit.slope) * whole, float(stdtrit(len(blocks) - 2, 0.975) * fit.stderr) * whole

@@ -1,4 +1,4 @@
-"""How soon a run trains: process time to the first step of a second run, and the time that trivial runs take in all."""
+"""How soon a run trains: process time to the first step of a second run, and the total time of trivial runs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from holdfast.experiments.store import Store
 LIMIT_S = 2.0
 """The target for the process time until the first step, in seconds."""
 WORKERS, SHARE, MORE_S = 2, 1.1, 2.0
-"""The target for trivial runs: this share of the time that the workers train, and these seconds."""
+"""The target for trivial runs: this multiple of the time that the workers train, plus these seconds."""
 RUN = ("--scale", "tiny", "--jobs", "1", "--device", "cpu")
 UNTIL_THE_FIRST_STEP = """
 import os, time
@@ -58,12 +58,12 @@ class FolderStart:
 
 @dataclass(frozen=True)
 class Trivial:
-    """The seconds of a command that makes trivial runs in two workers, and those that the workers trained, in turn."""
+    """The seconds that a command takes for trivial runs in two workers, and the seconds that the workers train."""
 
     runs: int
     wall_s: float
     training_s: float
-    """What all runs trained together, divided by the number of workers."""
+    """The total training time of all runs, divided by the number of workers."""
 
     @property
     def limit_s(self) -> float:

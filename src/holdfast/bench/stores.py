@@ -33,7 +33,7 @@ RECORDS, SEEDS = 10_000, 25
 ALGORITHMS = ("finetune", "er", "ewc", "joint")
 COMMANDS = ("list", "compare", "report")
 NOISE = 0.02
-"""The standard deviation of what is added to a copied score."""
+"""The standard deviation of the noise added to a copied score."""
 
 
 @dataclass(frozen=True)

@@ -177,7 +177,7 @@ def generate(
     compiled: Compiled = False,
     as_json: Json = False,
 ) -> None:
-    """Time training on answers, and writing them, beside `transformers`.
+    """Time training on answers, and generating them, beside `transformers`.
 
     Both sides have the same sizes, and take turns.
     """
@@ -400,7 +400,7 @@ def experiments(
 ) -> None:
     """Account for the time of whole runs.
 
-    Prints the shares of the wall time, from an empty cache on, and what training reaches of the machine's peak.
+    Prints the shares of the wall time, from an empty cache on, and which part of the machine's peak training reaches.
     """
     from holdfast.bench.experiments import PARTS
     from holdfast.bench.experiments import experiments as measure

@@ -1,4 +1,4 @@
-"""`holdfast list algorithms --facts`: what sets the algorithms apart, to choose one."""
+"""`holdfast list algorithms --facts`: facts by which to choose among the algorithms."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _words(given: str) -> frozenset[str]:
 
 
 def all_facts() -> dict[str, frozenset[str]]:
-    """The facts about each algorithm that there is, ours or of an installed package."""
+    """The facts about each algorithm, built-in or from an installed package."""
     found = {}
     for name, entry in registry.entries("algorithm").items():
         if name in registry.TRANSFORMS:
@@ -60,7 +60,7 @@ def page() -> str:
 
 
 def measured(path: Path) -> str:
-    """The table of docs/algorithms.md of runs on real data, from the values that docs/measured.json has of them."""
+    """The table of runs on real data in docs/algorithms.md, from the values in docs/measured.json."""
     lines = ["| algorithm | where | measure | result | runs |", "|---|---|---|---|---|"]
     for row in sorted(json.loads(path.read_text(encoding="utf-8")), key=lambda row: _place(row["algorithm"])):
         found = summary(row["values"])
@@ -70,5 +70,5 @@ def measured(path: Path) -> str:
 
 
 def _place(algorithm: str) -> tuple[int, str]:
-    """The place of an algorithm in the page's other table: of a combination, that of its last part."""
+    """The position of an algorithm in the page's other table; for a combination, that of its last part."""
     return list(registry.ALGORITHMS).index(algorithm.rpartition("+")[2]), algorithm

@@ -85,8 +85,9 @@ def plan(
 ) -> None:
     """List the runs that claims need, and their cost.
 
-    Also how many seeds a difference needs, by the spread over the seeds that are there. Claims come in the order of
-    testing: the likeliest verdict for the time of its runs first. Nothing is run, and no data is made.
+    Also estimates how many seeds a difference needs, from the spread over the seeds in the store. Claims are listed in
+    the order of testing: those most likely to give a verdict for the time of their runs come first. Nothing is run, and
+    no data is made.
     """
     from holdfast.claims.definition import chosen, read_claims
     from holdfast.claims.planning import ClaimTest
@@ -115,7 +116,8 @@ def run(
     """Make the runs that claims need; print verdicts.
 
     A claim is tested with five seeds and, while it is undecided, with 10, 20 and 40, up to --seeds. Finished runs are
-    not repeated; if this is stopped, the same command goes on, and `holdfast claims verdicts` shows what is known.
+    not repeated. If the command is stopped, repeat it to continue; `holdfast claims verdicts` shows the verdicts so
+    far.
     """
     if dry_run:
         plan(paper, only, scale, seeds, data, out, None, as_json)
@@ -154,8 +156,8 @@ def verdicts(
 ) -> None:
     """Print the verdicts that finished runs give.
 
-    Nothing is run. With --only, everything about them: the value of each seed, and the command that repeats the
-    verdict.
+    Nothing is run. With --only, prints everything about these claims: the value of each seed, and the command that
+    repeats the verdict.
     """
     from holdfast.claims.definition import chosen, read_claims
 
@@ -187,7 +189,7 @@ def page(
 
 
 def _untested(papers: Sequence[Claims], found: Sequence[Evidence], sources: Sequence[Path]) -> list[Untested]:
-    """What the claims without runs need, judged by the first store among the sources; else as a file has it.
+    """What the claims without runs need, according to the first store among the sources; without a store, to a file.
 
     The file also counts for a paper without similar runs in the store.
     """
@@ -217,7 +219,7 @@ def _untested(papers: Sequence[Claims], found: Sequence[Evidence], sources: Sequ
 
 
 def _evidence(papers: Sequence[Claims], found: Sequence[PaperClaim], sources: Sequence[Path]) -> list[Evidence]:
-    """The evidence of stores, exported files and files of evidence; for each claim, that with the most seeds."""
+    """The evidence from stores, exported files and files of evidence: for each claim, the one with the most seeds."""
     from holdfast.claims.gathering import gathered
     from holdfast.claims.published import is_evidence, read
     from holdfast.reports.exchange import load_all
@@ -239,7 +241,7 @@ def _evidence(papers: Sequence[Claims], found: Sequence[PaperClaim], sources: Se
 def _known(
     papers: Sequence[Claims], found: Sequence[PaperClaim], store: Store, asked: ClaimTest
 ) -> dict[PaperClaim, Evidence]:
-    """What a store says about claims on the data that was asked for."""
+    """The evidence of a store about claims, on the requested data."""
     from holdfast.world.whole import holds_world
 
     if not store.path.is_dir():

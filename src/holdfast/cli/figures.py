@@ -27,8 +27,8 @@ def figures(
 ) -> None:
     """Write figures for a paper.
 
-    Each is a PDF and an SVG at the width of one column (3.25 inches) and of two (6.75), with its caption as text and
-    as LaTeX. Needs matplotlib: pip install "holdfast[pictures]".
+    Each figure is a PDF and an SVG at the width of one column (3.25 inches) and of two (6.75), with its caption as text
+    and as LaTeX. Needs matplotlib: pip install "holdfast[pictures]".
     """
     from holdfast.reports.exchange import load_all
     from holdfast.reports.figures import write

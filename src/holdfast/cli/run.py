@@ -226,8 +226,8 @@ def _show_sizes(requests: list[Request], out: Path, needs: bool, as_json: bool) 
     )
     notes = (
         "Memory: weights, gradients and moments, if all of the model is trained; a batch's activations come on top.",
-        "Disk: two checkpoints and the final weights. The cache keeps what frozen layers give, if a run has any: at "
-        f"most {in_bytes(most_bytes())}.",
+        "Disk: two checkpoints and the final weights. The cache keeps the outputs of frozen layers, if a run has "
+        f"any: at most {in_bytes(most_bytes())}.",
         f"This machine has {in_bytes(free_memory())} of memory free.",
     )
     print_grid(Grid("what would be run", ("id", "run", "parameters", "memory", "disk"), rows, notes))

@@ -73,8 +73,8 @@ def tune(
     Runs algorithms at points of a grid and chooses by a measure on validation data, never on test data. The
     chosen point is then run on all stages; the records of these runs say how it was chosen, and among how many points.
 
-    For a fair comparison, give several algorithms the same number of trials: `-a ewc,lwf --trials 8` with `--grid`
-    for the settings of each. Settings of one algorithm do not count for the others.
+    For a fair comparison, give several algorithms the same number of trials: `-a ewc,lwf --trials 8`, with `--grid` for
+    the settings of each. An algorithm ignores the settings of the others.
     """
     from holdfast.cli.carry import end
     from holdfast.cli.run import parse_settings

@@ -51,7 +51,7 @@ class Config:
     benchmark: Benchmark
     recipe: Model
     algorithms: tuple[Algorithm, ...]
-    """As they were built: a run trains copies of them."""
+    """The algorithms as they were built: a run trains copies of them."""
     transforms: tuple[str, ...]
     train: Mapping[str, Any]
     """What the request and the benchmark's preset change in the training of every stage."""
@@ -97,7 +97,7 @@ class Config:
 
     @property
     def budget(self) -> Budget | None:
-        """What its training may take."""
+        """The resources that its training may use."""
         return budget_of(self.request.budget)
 
     @property

@@ -23,7 +23,7 @@ SHARE = 0.5
 
 
 def keep(config: Config) -> Keep | None:
-    """The place for the tables of a run; None if there may be none."""
+    """The place for the tables of a run; None if no tables may be kept."""
     content = config.content
     found = of_model(config.recipe, content.get("threads", 1), content["precision"])
     own = parts.of_benchmark(config.benchmark, config.recipe), sorted(config.further.items())
@@ -31,12 +31,12 @@ def keep(config: Config) -> Keep | None:
 
 
 def of_model(recipe: Model, threads: int = 1, precision: str = "float32") -> Keep | None:
-    """The place for the tables of a model's towers, which all its runs share, and their alignment."""
+    """The place for the tables of a model's towers, shared by all its runs and by the alignment of its towers."""
     if limit_bytes() == 0:
         return None
     kinds = type(recipe), *recipe.uses()
     own = parts.versions(*kinds), parts.code("model", *kinds)
-    # Pictures that are decoded as a run trains count by their files alone.
+    # The names of tables cover the content of pictures, or the files of pictures that are decoded during training.
     return Keep(cache.digest(own, decoding.VERSION, text.VERSION, threads, precision), folder)
 
 
@@ -69,7 +69,7 @@ def folder(name: str, title: str, size: int) -> Path | None:
         while others and taken + size > limit:
             oldest = others.pop(0)
             for path in oldest.paths:
-                cache.remove(path)  # a process that has it open can go on reading it
+                cache.remove(path)  # a process that has it open can continue to read it
             taken -= oldest.bytes
         if taken + size > limit or size > SHARE * shutil.disk_usage(place.parent).free:
             return None

@@ -20,7 +20,7 @@ def made(store: Store) -> set[str]:
     for path in store.path.glob("*/record.json"):
         try:
             record = read_json(path)
-            if record["config"].get("parts"):  # without them, it was made before parts had versions
+            if record["config"].get("parts"):  # records without them predate versions of parts
                 configs[path.parent.name] = record["config"]
                 commands[path.parent.name] = str(record["environment"]["command"])
         except (UserError, KeyError, TypeError):
@@ -38,19 +38,21 @@ def made(store: Store) -> set[str]:
                 if unchanged(configs[run], config):
                     found[run] = config.id
             except (UserError, KeyError, TypeError, ValueError, StopIteration):
-                pass  # it used something that is gone: a user's algorithm, or the run that it started from
+                pass  # it used something that no longer exists: a user's algorithm, or the run that it started from
         return found[run]
 
     return {known for run in commands if (known := name(run)) is not None}
 
 
 def unchanged(recorded: Mapping[str, Any], config: Config) -> bool:
-    """Whether a recorded configuration used the same code as this one would, as far as is known without its data."""
+    """Whether a recorded configuration used the same code as this one would, as far as can be known without reading
+    data.
+    """
     return _code(config.content) == _code(recorded) and not _outdated(recorded["parts"], config)
 
 
 def _outdated(recorded: Mapping[str, int | str], config: Config) -> bool:
-    """Whether the version of some part was raised since, as far as is known without its data."""
+    """Whether the version of some part was raised since, as far as can be known without reading data."""
     told = {part: version for part, version in recorded.items() if not part.startswith(f"{CODE} task")}
     return not told.items() <= {**of_any_data(), **config.parts}.items()
 

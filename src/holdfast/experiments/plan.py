@@ -31,7 +31,7 @@ class Plan:
     wanted: tuple[str, ...] = ()
     """The ids of the requested runs; the others are included because one of these needs them."""
     requests: tuple[Request, ...] = ()
-    """What was asked for."""
+    """The requests for the wanted runs."""
     runs: Mapping[str, str] = field(default_factory=dict)
     """The id of the run for each request, by the request's text."""
 
@@ -96,12 +96,12 @@ def graph(requests: Iterable[Request], needs: bool = True, setups: Setups | None
 
 
 def refused(plan: Plan) -> dict[str, str]:
-    """The runs of a plan that was made without reading data that cannot be made, each with the reason.
+    """The runs that cannot be made, each with the reason, for a plan that was made without reading data.
 
-    Looked at are settings, the names of files, the first example of each split, and whether weights are there.
+    Checked are settings, the names of files, the first example of each split, and whether weights exist.
     """
     found: dict[str, str] = {}
-    wants: dict[str, Wants | UserError] = {}  # once for each model: weights may have to be looked for on the hub
+    wants: dict[str, Wants | UserError] = {}  # once for each model: it may have to ask the hub
     for run, config in plan.configs.items():
         if not config.settled:
             if (model := repr(config.recipe)) not in wants:

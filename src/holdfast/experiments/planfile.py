@@ -174,7 +174,7 @@ def _seeds(table: Mapping[str, Any], where: str) -> Sequence[int]:
     given = table.get("seeds", [table.get("seed", 0)])
     seeds = list(range(given)) if isinstance(given, int) and not isinstance(given, bool) else given
     if not isinstance(seeds, list) or not seeds or not all(isinstance(seed, int) for seed in seeds):
-        raise UserError(f"{where}: seeds is {given!r}: give how many, or a list of them")
+        raise UserError(f"{where}: seeds is {given!r}: give the number of seeds, or a list of them")
     return seeds
 
 

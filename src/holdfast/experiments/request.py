@@ -46,7 +46,8 @@ class Request:
     threads: Annotated[int, Between(1)] = 1
     """The number of CPU threads. It affects rounding, so it is part of the run's id."""
     budget: str = ""
-    """What the training may take, as in `flops=1e13` or `passes=20000,bytes=1e6`; empty: as much as it needs."""
+    """The resources that training may use, as in `flops=1e13` or `passes=20000,bytes=1e6`; empty: as much as it
+    needs."""
     objects: Mapping[str, Carried] = field(default_factory=dict)
     """The objects that the words above refer to, if no command can name them."""
 

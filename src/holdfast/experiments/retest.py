@@ -1,7 +1,7 @@
-"""Tests at the end of a run, repeated with other settings from the state in which its training ended.
+"""Repeat the tests at the end of a run with other settings, from the state in which its training ended.
 
-The result is the run that the same request with these settings would have made: its id, its scores, its record. Only
-its training is copied.
+The result is the run that the same request with these settings would have made, with its own id, scores and record.
+Only its training is copied.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from holdfast.files import read_inside
 
 
 def retested(run: RunFolder, settings: Mapping[str, Any], data: str | None, store: Store, setups: Setups) -> Request:
-    """The request of a run with other settings for its tests, whose training is now in the store as that of `run`."""
+    """The request of a run with other settings for its tests; the training of `run` is copied to its folder."""
     if run.record() is None:
         raise UserError(f"run {run.id} is {run.status()}: only a run that is done can be tested again")
     if not (command := run.command()):
@@ -52,7 +52,7 @@ def _without(settings: Mapping[str, Any], names: frozenset[str]) -> dict[str, An
 
 
 def _copy(run: RunFolder, folder: RunFolder) -> None:
-    """Copy the scores, and then the state, which makes the new run one to resume."""
+    """Copy the scores and then the state, so that the new run can be resumed."""
     state = checkpoint.newest(run.checkpoints)
     if state is None:
         raise UserError(f"run {run.id} kept no state that could be tested: {run.again()}")

@@ -131,7 +131,7 @@ def _first_rank(
             config, setup, TrackedLog(log, trackers), checkpoints, store, place, watch, ranks, compiled
         )
     except UserError:
-        if not folder.checkpoints.exists():  # it never began: no run to list
+        if not folder.checkpoints.exists():  # it never began, so there is no run to list
             (folder.path / "config.json").unlink()
         raise
     except (Stopped, KeyboardInterrupt):
@@ -190,7 +190,7 @@ def complete(record: Record, benchmark: Benchmark, others: Mapping[str, str], st
 
 
 def _counted(scores: Sequence[Score], benchmark: Benchmark, stages: int | None) -> Sequence[Score]:
-    """The scores that measures are computed from: if only the first stages were learned, those on their tasks."""
+    """The scores that measures are computed from: if only the first stages were learned, only those of their tasks."""
     names = None if stages is None else benchmark.first(stages)
     # `a/b` is a detail of `a`
     return scores if names is None else [score for score in scores if score.name.partition("/")[0] in names]
@@ -276,7 +276,7 @@ def make_learner(
     assert all(heads[task.head] == task.reads for task in setup.tasks.values()), "tasks share a head but not its shape"
     with bounded(free_memory(), f"the model {config.model!r}"):
         model = config.recipe.build(setup.inputs, heads)
-    refuse_too_large(config, setup, place, model)  # one that is not ours is measured only now
+    refuse_too_large(config, setup, place, model)  # an external model can be measured only now
     model.to(torch.float64 if config.request.precision == "float64" else torch.float32)
     if start is not None:
         begin_with(model, start)

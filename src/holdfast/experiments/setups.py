@@ -18,8 +18,8 @@ from holdfast.types import Stream, Wants
 class Setups:
     """Sets benchmarks up for the runs of a process.
 
-    The data of the last run is kept, and for all runs what their ids need to know about their data, so that naming a
-    thousand runs does not read it a thousand times.
+    The data of the last run is kept, and for every run the facts about its data that its id covers, so that computing
+    the ids of a thousand runs does not read the data a thousand times.
     """
 
     def __init__(self) -> None:

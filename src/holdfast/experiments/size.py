@@ -77,7 +77,7 @@ def bounded(most: int, what: str) -> Iterator[_Count]:
 
 
 def estimate(config: Config, setup: Setup, parameters: int | None = None) -> RunSize | None:
-    """The size of a run; None for a model that is not ours, unless its number of parameters is given."""
+    """The size of a run; None for an external model, unless its number of parameters is given."""
     if parameters is None and (parameters := _parameters(config.recipe, setup.inputs, _heads(setup))) is None:
         return None
     own = 8 if config.request.precision == "float64" else 4
@@ -91,10 +91,10 @@ def _heads(setup: Setup) -> tuple[tuple[str, Head], ...]:
 
 
 def parameters_outside(config: Config, setup: Setup) -> int | None:
-    """The parameters of a model that is not ours, which is built once more for that, without values.
+    """The number of parameters of an external model, which is built once more for this purpose, without values.
 
-    Heads are not counted where the encoder must see data before it gets them. None for a model of ours, and where the
-    model cannot be built in this way.
+    Heads are not counted if the encoder must see data before they are built. None for a built-in model, and for a model
+    that cannot be built in this way.
     """
     model = config.recipe
     if _is_ours(model):
@@ -112,7 +112,9 @@ def parameters_outside(config: Config, setup: Setup) -> int | None:
 
 
 def refuse_too_large(config: Config, setup: Setup, device: torch.device, built: nn.Module | None = None) -> None:
-    """Refuse a run whose weights, gradients and moments do not fit into memory; of one that is built, what is left."""
+    """Refuse a run whose weights, gradients and moments do not fit into memory; if the model is built, only what is
+    still missing counts.
+    """
     parameters: int | None
     if built is not None:
         parameters = sum(parameter.numel() for parameter in built.parameters())

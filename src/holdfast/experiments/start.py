@@ -1,4 +1,4 @@
-"""Runs that start from another run's weights: where these are, and which of them a new model takes."""
+"""Runs that start from another run's weights: finding these, and loading them into a new model."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ class Record(Drawn):
     others: Mapping[str, str] = field(default_factory=dict)
     """The ids of the runs that some measures compare with, by the benchmark's names; not all need be done."""
     shares: Mapping[str, Mapping[str, Mapping[str, Any]]] = field(default_factory=dict)
-    """What each task contributes to measures pooled over tasks: `metrics.pooling.Share` as JSON."""
+    """The contribution of each task to measures pooled over tasks: `metrics.pooling.Share` as JSON."""
     tuning: Mapping[str, Any] = field(default_factory=dict)
     """How its settings were chosen, if `holdfast tune` chose them: by which measure, among how many trials."""
     measures: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)

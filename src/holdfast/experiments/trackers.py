@@ -166,7 +166,7 @@ class TensorBoard(Tracker):
 
 
 def _from(module: str, name: str) -> Callable[[], Tracker]:
-    """A tracker in a file of its own, imported only when it is asked for."""
+    """A tracker in a file of its own, imported only when it is requested."""
 
     def made() -> Tracker:
         found: Tracker = getattr(import_module(f"holdfast.experiments.{module}"), name)()

@@ -202,7 +202,7 @@ def _values(plan: Plan, logs: Mapping[str, Log], by: str) -> dict[str, float]:
 def _learned(config: Config, setups: Setups) -> set[str] | None:
     """The evaluation sets of the stages that a run learns, if it learns only the first stages; else None.
 
-    A mean that includes stages that were never learned would be too low, and say nothing about the settings.
+    A mean that included stages that were never learned would be too low, and unrelated to the settings.
     """
     if config.stages is None:
         return None

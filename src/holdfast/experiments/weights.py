@@ -35,7 +35,7 @@ def weights_of(store: Store) -> Iterator[Weights]:
             continue
         try:
             record = run.record()
-        except UserError:  # an unreadable run is not ours to delete from
+        except UserError:  # nothing is deleted from a run that cannot be read
             continue
         assert record is not None
         yield Weights(run, record.algorithm, found, _needed(run, starts))
@@ -85,6 +85,6 @@ def _needed(run: RunFolder, starts: dict[str, str]) -> str:
         config = resolve(Request.from_command(run.command()))
         wanted = [name for name, need in config.benchmark.needs(config.title).items() if need.after is not None]
     except (UserError, KeyError, TypeError, ValueError, StopIteration):
-        # It used something that is gone, such as a user's algorithm.
+        # It used something that no longer exists, such as a user's algorithm.
         return "its command can no longer be read, and it kept weights after its stages" if run.stages.is_dir() else ""
     return f"its measure {wanted[0]} needs a run that starts from them" if wanted else ""

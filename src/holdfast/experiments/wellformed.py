@@ -1,4 +1,4 @@
-"""Whether a record that was read is what a run would have written: records may come from anybody."""
+"""Checks that a record is one that a run could have written: records may come from anybody."""
 
 from __future__ import annotations
 

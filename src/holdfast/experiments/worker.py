@@ -26,8 +26,8 @@ def work(connection: Connection, store: Path, packed_options: bytes, folder: Pat
     own_process()
     os.chdir(folder)
     options: Options = unpack(packed_options)
-    # Ctrl-C, or a termination of all processes, reaches the parent, which asks its workers to save and stop. Its own
-    # end ends them too: see `_listen`.
+    # Ctrl-C, or a termination of all processes, reaches the parent, which asks its workers to save and stop. They also
+    # end when the parent does: see `_listen`.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     signal.signal(signal.SIGUSR1, signal.default_int_handler)
