@@ -99,7 +99,7 @@ def test_a_family_of_benchmarks_is_not_entered_from_outside(package):
         "family_pack:Mine",
         "mine:climb",
     }
-    with pytest.raises(UserError, match="there is no benchmark 'climb:mine'"):
+    with pytest.raises(UserError, match="unknown benchmark 'climb:mine'"):
         find("climb:mine", "benchmark")
 
 
@@ -124,16 +124,16 @@ def test_a_file_and_a_module_outside_any_package_say_where_they_are(tmp_path, mo
 @pytest.mark.parametrize(
     ("word", "kind", "message"),
     [
-        ("mine.py:Mine", "algorithm", "there is no file 'mine.py' with the algorithm 'Mine'"),
+        ("mine.py:Mine", "algorithm", "the file 'mine.py' with the algorithm 'Mine' does not exist"),
         ("mine.py", "benchmark", "'mine.py' names no benchmark: write it as mine.py:Name"),
-        ("vilt-tinny", "model", r"there is no model 'vilt-tinny': did you mean vilt-tiny"),
-        ("no_such.module:Net", "model", r"there is no module 'no_such.module', and no model 'no_such.module:Net'"),
+        ("vilt-tinny", "model", r"unknown model 'vilt-tinny': did you mean vilt-tiny"),
+        ("no_such.module:Net", "model", r"no module 'no_such.module' and no model 'no_such.module:Net' exist"),
         ("json.decoder:JSONDecoder", "model", r"'JSONDecoder', which does not extend holdfast.Model"),
         ("json.nothing:Net", "model", "'Net' of .*json.* cannot be imported: ModuleNotFoundError"),
-        ("cfst:cgqaa", "benchmark", r"there is no benchmark 'cfst:cgqaa': did you mean cfst:cgqa"),
+        ("cfst:cgqaa", "benchmark", r"unknown benchmark 'cfst:cgqaa': did you mean cfst:cgqa"),
         ("same.py:replay", "algorithm", "same.py:replay has the name of a built-in algorithm"),
-        ("sst", "dataset", r"there is no dataset 'sst': did you mean sst2"),
-        ("Newest", "memory", "there is no memory 'Newest': there are reservoir, per-task"),
+        ("sst", "dataset", r"unknown dataset 'sst': did you mean sst2"),
+        ("Newest", "memory", "unknown memory 'Newest': there are reservoir, per-task"),
     ],
 )
 def test_what_is_not_there_is_told_with_the_nearest_names(word, kind, message, tmp_path, monkeypatch):

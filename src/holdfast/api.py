@@ -225,7 +225,7 @@ def _planned(
     _refuse_while_loading(name)
     asked = list(algorithms) if _several(algorithms) else [algorithms]
     if not asked:
-        raise UserError("there is no algorithm in the list: name one, such as 'finetune'")
+        raise UserError("the list of algorithms is empty: name at least one, such as 'finetune'")
     found = requests(benchmark, asked, model, _seeds(seeds, seed), **_checked(words, name))
     return PlannedRuns(found, Store(out), Options(device, trackers=_trackers(log)), needs, _gather)
 

@@ -135,7 +135,7 @@ def find(word: str, kind: str) -> Entry:
     ('replay', 'built-in')
     >>> find("reply", "algorithm")
     Traceback (most recent call last):
-    holdfast.errors.UserError: there is no algorithm 'reply': did you mean replay?
+    holdfast.errors.UserError: unknown algorithm 'reply': did you mean replay?
     """
     word = word.strip()
     if kind == "model" and word.startswith("hf:"):
@@ -145,7 +145,7 @@ def find(word: str, kind: str) -> Entry:
         raise UserError(f"{word!r} names no {kind}: write it as {word}:Name")
     if place.endswith(".py"):
         if not Path(place).is_file():
-            raise UserError(f"there is no file {place!r} with the {kind} {name!r}")
+            raise UserError(f"the file {place!r} with the {kind} {name!r} does not exist")
         return _outside(word, kind, place)
     for main, entry in _built_in(kind):
         if _plain(word) in map(_plain, (main, *entry.aliases)):
@@ -162,7 +162,7 @@ def find(word: str, kind: str) -> Entry:
         return _outside(word, kind, _origin(place))
     rows = [row for _, entry in _built_in(kind) for row in entry.rows]
     known = [each for main, entry in entries(kind).items() for each in (main, *entry.aliases)]
-    told = f"there is no module {place!r}, and no {kind} {word!r}" if "." in place else f"there is no {kind} {word!r}"
+    told = f"no module {place!r} and no {kind} {word!r} exist" if "." in place else f"unknown {kind} {word!r}"
     raise UserError(f"{told}: {nearest(word, [*known, *rows]) if known else f'write it as file.py:{name or word}'}")
 
 
@@ -306,7 +306,7 @@ def resolve(name: str, kind: str, *tables: Mapping[str, Entry]) -> str:
     plain = {alias.replace("_", "-"): main for alias, main in names.items()}
     if (found := plain.get(_plain(name))) is None:
         rows = [row for table in tables for entry in table.values() for row in entry.rows]
-        raise UserError(f"there is no {kind} {name!r}: {nearest(name, [*names, *rows])}")
+        raise UserError(f"unknown {kind} {name!r}: {nearest(name, [*names, *rows])}")
     return found
 
 

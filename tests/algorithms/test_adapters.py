@@ -135,5 +135,5 @@ def test_two_that_add_to_the_same_blocks_are_refused_by_name(pair):
 
 @pytest.mark.parametrize("name", ["adapters", "lora", "adapter-library"])
 def test_a_model_without_blocks_is_refused(name):
-    with pytest.raises(UserError, match=f"^{name} adds to transformer blocks, and this model has none: choose"):
+    with pytest.raises(UserError, match=f"^{name} adds to transformer blocks, but this model has none: choose"):
         trained(prepared(), prepared(name).algorithms)

@@ -137,7 +137,7 @@ def test_the_command_lists_and_frees(tmp_path, monkeypatch):
     ]
     assert "0 B in total" in inside("cache", cwd=tmp_path).stdout
     assert "--all has no effect without --clean" in inside("cache", "--all", cwd=tmp_path).stderr
-    assert "there is no store" in inside("cache", "--store", "nowhere", cwd=tmp_path).stderr
+    assert "no store exists" in inside("cache", "--store", "nowhere", cwd=tmp_path).stderr
 
 
 def test_the_command_drops_weights_of_a_store(tmp_path):

@@ -107,7 +107,7 @@ def test_bad_records_are_skipped_only_where_that_is_asked_for(word, tmp_path):
     ("settings", "message"),
     [
         ({}, "which dataset"),
-        ({"reader": "sst"}, "there is no dataset 'sst': did you mean sst2"),
+        ({"reader": "sst"}, "unknown dataset 'sst': did you mean sst2"),
         ({"reader": "{word}"}, "Give the folder of its files: --data FOLDER"),
         ({"reader": "piqa"}, "piqa, .* has choices: write a benchmark for it"),
         ({"reader": "coco"}, "coco has the splits train2014, .*: none is called train or test"),

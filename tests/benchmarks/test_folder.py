@@ -340,7 +340,7 @@ def test_what_lies_about_does_no_harm(tmp_path):
 
 
 WRONG = {
-    "no folder": (lambda f: None, {"data": "lost"}, "lost: there is no such folder"),
+    "no folder": (lambda f: None, {"data": "lost"}, "lost: no such folder"),
     "a file": (lambda f: (f / "ant.csv").write_text("x"), {"data": "ant.csv"}, "it is a file"),
     "nothing given": (lambda f: None, {"data": ""}, "which folder.*--data photos"),
     "one class": (lambda f: photos(f, "ant"), {"stages": 1}, "only one class, 'ant'"),

@@ -79,7 +79,7 @@ def test_boxes(said, share):
 
 
 def test_what_is_refused(tmp_path):
-    with pytest.raises(UserError, match="there is no task 'GQ': did you mean GQA"):
+    with pytest.raises(UserError, match="unknown task 'GQ': did you mean GQA"):
         replace(SMALL, order="GQ")
     with pytest.raises(UserError, match="contains no coin"):
         replace(SMALL, data=str(tmp_path)).setup(Wants())

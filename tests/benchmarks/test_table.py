@@ -296,7 +296,7 @@ WRONG = {
     "a wrong column": (broken(), {"target": "anwser"}, r"no column 'anwser' \(benchmark.target\): did you mean answer"),
     "no target": (broken(), {"target": ""}, "set benchmark.target to .*: the columns of .* path, question, answer"),
     "nothing to see": (broken(), {"text": "", "image": ""}, "set benchmark.image or benchmark.text"),
-    "no images": (broken(), {"images": "/nowhere"}, "benchmark.images is '/nowhere': there is no such folder"),
+    "no images": (broken(), {"images": "/nowhere"}, "benchmark.images is '/nowhere': no such folder"),
     "no split": (broken(topic="maybe"), {"split": "topic"}, r"row 1 .*its 'topic' is 'land', not a split"),
     "too short": (text_of(GOOD + "alone\n"), TEXT, r"row 41 \(line 42\): it has 1 fields, and the header has 2: put"),
     "open quote": (text_of(GOOD + '"never closed,yes\nq,no\n'), TEXT, r"row 41 \(line 42\): a quote is opened and not"),
@@ -326,7 +326,7 @@ WRONG = {
         {"image": "", "by": "time"},
         "200 different values, and each would be a stage: set benchmark.stages",
     ),
-    "lost": (lambda folder, rows: folder / "lost.csv", {}, "there is no such file or folder"),
+    "lost": (lambda folder, rows: folder / "lost.csv", {}, "no such file or folder"),
 }
 
 

@@ -88,5 +88,5 @@ def test_says_what_does_not_go_together(tmp_path):
     with pytest.raises(UserError, match="low-shot runs have an output layer for each task: leave out downstream"):
         ready("climb", benchmark__downstream=True)
     found = ready("climb", "nlvr2", f"hf:{llava(tmp_path / 'llava')}")
-    with pytest.raises(UserError, match="gets one image in each prompt, and this benchmark has 2: choose prefix-lm"):
+    with pytest.raises(UserError, match="gets one image in each prompt, but this benchmark has 2: choose prefix-lm"):
         make_learner(found)

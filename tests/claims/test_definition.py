@@ -77,7 +77,7 @@ CLAIM = {"id": "a", "says": "A.", "where": "1", "statistic": "difference", "of":
         ({"margin": True}, "above 0"),
         ({"of": ["x/m"]}, "at least 2"),
         ({"of": [1, 2]}, "names no runs"),
-        ({"of": ["y/m", 0]}, r"no \[runs.y\]"),
+        ({"of": ["y/m", 0]}, r"\[runs.y\] is missing"),
         ({"of": ["x", 0]}, "has no measure"),
         ({"of": ["x[", 0]}, "is not an item"),
         ({"statistic": "interaction"}, "needs 4 items"),

@@ -72,29 +72,29 @@ def test_lists_name_what_there_is(tmp_path):
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["run", "clim"], "there is no benchmark 'clim'"),
+        (["run", "clim"], "unknown benchmark 'clim'"),
         (["run", "-a", "repla"], "did you mean replay?"),
         (["run", "--set", "train.epochs=zero"], "train.epochs is 'zero': it must be a whole number"),
         (["run", "--set", "epochs=3"], "write it as owner.name=value"),
         (["run", "--device", "cuda:9"], "device 'cuda:9' is not here"),
-        (["show", "abc"], "there is no store at runs"),
+        (["show", "abc"], "no store exists at runs"),
         (["list", "algoritms"], "did you mean algorithms?"),
-        (["list", "runs"], "there is no store at runs: `holdfast run --out runs` makes one"),
-        (["list", "runs", "--out", "nosuch"], "there is no store at nosuch"),
+        (["list", "runs"], "no store exists at runs: `holdfast run --out runs` makes one"),
+        (["list", "runs", "--out", "nosuch"], "no store exists at nosuch"),
         (["list", "runs", "foo"], "`list runs` takes no name: `holdfast show foo` describes a run"),
-        (["climb", "vacuous", "--workers", "1", "--model", "vlit"], "there is no model 'vlit'"),
-        (["climb", "vacuous", "--device", "9a"], "there is no device '9a': give cpu, cuda or cuda:N"),
+        (["climb", "vacuous", "--workers", "1", "--model", "vlit"], "unknown model 'vlit'"),
+        (["climb", "vacuous", "--device", "9a"], "unknown device '9a': give cpu, cuda or cuda:N"),
         (["tune", "patterns", "-a", "ewc", "--by", "forgetting", "--grid", "rate"], "--grid 'rate': write it as"),
         (["papers", "table", "climb", "99"], "climb"),
         (["run", "--seeds", "0"], "--seeds"),
         (["run", "--downstream"], "patterns.downstream is not a setting"),
         (["fly"], "fly"),
-        (["bench", "overhead", "--device", "abacus"], "there is no device 'abacus'"),
-        (["run", "--ranks", "2", "patternz"], "there is no benchmark 'patternz'"),
+        (["bench", "overhead", "--device", "abacus"], "unknown device 'abacus'"),
+        (["run", "--ranks", "2", "patternz"], "unknown benchmark 'patternz'"),
         (["run", "-a", "mine.py"], "write it as mine.py:Name"),
         (["run", "--out", "s3://bucket/runs"], "s3://bucket/runs is not a folder: only `holdfast plan` keeps runs at"),
         (["compare", "file:///share/runs"], "is not a folder: only `holdfast plan`"),
-        (["run", "--log", "wandbb"], "there is no log 'wandbb': did you mean wandb"),
+        (["run", "--log", "wandbb"], "unknown log 'wandbb': did you mean wandb"),
         (
             ["run", "--scale", "tiny", "--out", "/proc/nowhere"],
             "the store /proc/nowhere cannot be created: no such file",
@@ -182,7 +182,7 @@ def test_broken_and_foreign_folders_in_a_store_do_not_stop_a_listing(tmp_path):
     assert sorted(run["status"] for run in runs) == ["broken"] * 4 + ["done"]
     for name in ("aaa", "bbb", "ccc", "ddd"):
         assert "config.json" in holdfast("show", name, cwd=tmp_path, check=2).stderr
-    assert "there is no run 'eee'" in holdfast("show", "eee", cwd=tmp_path, check=2).stderr
+    assert "unknown run 'eee'" in holdfast("show", "eee", cwd=tmp_path, check=2).stderr
 
 
 def test_help_imports_no_torch(tmp_path):

@@ -45,7 +45,7 @@ def test_markdown_latex_csv_and_json(store):
 
 
 def test_mistakes_are_told(store, tmp_path):
-    with pytest.raises(UserError, match="there is no format 'latx': did you mean latex"):
+    with pytest.raises(UserError, match="unknown format 'latx': did you mean latex"):
         holdfast("compare", store, "--format", "latx")
     with pytest.raises(UserError, match="only of cfst:cgqa, patterns"):
         holdfast("compare", store, "--benchmark", "climb")

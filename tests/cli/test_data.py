@@ -114,9 +114,9 @@ def test_a_sheet_names_what_is_in_the_pictures(tmp_path):
     [
         (["data", "make", "vqa", "--out", "x"], "did you mean vqav2"),
         (["data", "make", "sst2", "--out", "x", "--scale", "huge"], "--scale is 'huge'"),
-        (["data", "check", "nowhere"], "there is no folder nowhere"),
+        (["data", "check", "nowhere"], "the folder nowhere does not exist"),
         (["data", "check", "."], "holds no known dataset"),
-        (["data", "show", "sst2", "."], "there is no such file"),
+        (["data", "show", "sst2", "."], "no such file"),
         (["data", "prepare", "sst2", "."], "holds no split of sst2"),
     ],
 )

@@ -72,7 +72,7 @@ def test_a_model_replaces_the_plan_s(folder, capsys):
     ("given", "sentence"),
     [
         ({"file": "plan.toml", "engine": "rya"}, r"did you mean ray\?"),
-        ({"file": "no.toml"}, "there is no plan 'no.toml'"),
+        ({"file": "no.toml"}, "unknown plan 'no.toml'"),
     ],
 )
 def test_a_mistake_is_told_in_a_sentence(folder, given, sentence):

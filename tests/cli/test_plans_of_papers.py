@@ -79,7 +79,7 @@ def test_what_cannot_be_run_is_listed_with_its_reason(official, bert, tmp_path):
     ended, refused, _ = planned("climb", data, tmp_path)
     assert ended.returncode == 1
     told = "\n".join(sorted(filter(None, refused)))
-    assert re.search(r"train.json: there is no such file", told)
+    assert re.search(r"train.json: no such file", told)
     assert re.search(r"no features of the images of vcr: add img_db/vcr_train, img_db/vcr_val", told)
     assert re.search(r"contains no places365", told)
     assert len(refused) == 4, "and nothing else is refused"

@@ -116,7 +116,7 @@ def test_a_store_is_shown_where_the_package_is_not_installed(store):
     assert inside("show", run, cwd=store).returncode == 0
     assert inside("report", "runs", "--out", "pages", cwd=store).returncode == 0
     assert "lost since learned" in (store / "pages" / "index.html").read_text()
-    assert "there is no benchmark 'dots'" in inside("run", "dots", cwd=store).stderr
+    assert "unknown benchmark 'dots'" in inside("run", "dots", cwd=store).stderr
 
 
 def test_settings_are_tuned_by_its_measures(store, installed):

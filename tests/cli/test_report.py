@@ -23,5 +23,5 @@ def test_report_writes_the_pages_and_says_where(tmp_path):
 
 
 def test_a_store_that_is_not_there_is_told(tmp_path):
-    with pytest.raises(UserError, match="there is no store at"):
+    with pytest.raises(UserError, match="no store exists at"):
         holdfast("report", tmp_path / "nowhere")

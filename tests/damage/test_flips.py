@@ -73,7 +73,7 @@ def test_verify_names_what_is_damaged_and_what_to_do(tmp_path):
     assert done.returncode == 1
     assert len(json.loads(done.stdout)["damaged"]) == 3
     assert "what to do" in inside("verify", "store", cwd=tmp_path).stdout
-    assert "there is no store at gone" in inside("verify", "gone", cwd=tmp_path).stderr
+    assert "no store exists at gone" in inside("verify", "gone", cwd=tmp_path).stderr
 
 
 def test_a_store_of_the_first_version_has_no_checksums_and_is_read(tmp_path):

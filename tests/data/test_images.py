@@ -59,7 +59,7 @@ def test_what_cannot_be_decoded_is_named(tmp_path):
         path.write_bytes(content)
         with pytest.raises(UserError, match=name):
             decode(path, 32)
-    with pytest.raises(UserError, match=r"missing\.jpg: there is no such image"):
+    with pytest.raises(UserError, match=r"missing\.jpg: no such image"):
         decode(tmp_path / "missing.jpg", 32)
 
 

@@ -137,7 +137,7 @@ def test_an_image_that_breaks_off_is_told_by_its_name_and_the_next_batch_goes_on
         files.rows(np.arange(6))
     assert files.rows(np.array([5, 3])).shape == (2, 3, 16, 16)
     paths[0].unlink()
-    with pytest.raises(UserError, match=r"größe 0\.jpg: there is no such image"):
+    with pytest.raises(UserError, match=r"größe 0\.jpg: no such image"):
         files.rows(np.array([0, 1]))
 
 

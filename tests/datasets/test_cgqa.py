@@ -87,5 +87,5 @@ def test_a_bad_record_is_told(tmp_path, bad, words):
 def test_train_needs_the_classes_of_val(tmp_path):
     make(tmp_path)
     (tmp_path / "CGQA/GQA_100/continual/val/val.json").unlink()
-    with pytest.raises(DataError, match=r"val.json: there is no such file"):
+    with pytest.raises(DataError, match=r"val.json: no such file"):
         list(DATASET.examples(tmp_path, "train"))

@@ -105,7 +105,7 @@ def test_without_captions_or_without_instances(folder):
     examples = list(DATASET.examples(folder, "val2014"))
     assert [e.target for e in examples] == [None, None, None]
     assert examples[1].extra["captions"] == ("A sign.",)
-    with pytest.raises(DataError, match=r"instances_train2014.json: there is no such file"):
+    with pytest.raises(DataError, match=r"instances_train2014.json: no such file"):
         list(DATASET.examples(folder, "train2014"))
 
 
@@ -115,8 +115,8 @@ def test_without_captions_or_without_instances(folder):
         (thing(4, 7, 1, [5, 5, 9]), "not a list of 4 numbers"),
         (thing(4, 7, 1, [5, 5, 9, float("nan")]), "not a list of 4 numbers"),
         (thing(4, 7, 1, [5, 5, 9, 10**400]), "not a list of 4 numbers"),
-        (thing(4, 7, 12), "there is no category 12"),
-        (thing(4, 99, 1), "there is no image 99"),
+        (thing(4, 7, 12), "unknown category 12"),
+        (thing(4, 99, 1), "unknown image 99"),
         (thing(4, 7, 1) | {"image_id": "7"}, "not int"),
         (thing(4, 7, 1) | {"bbox": {}}, "not list"),
     ],

@@ -71,5 +71,5 @@ def test_a_class_without_reviews_is_refused(tmp_path):
 
 def test_a_missing_class_is_refused(tmp_path):
     (tmp_path / "train" / "pos").mkdir(parents=True)
-    with pytest.raises(DataError, match="train/neg: there is no such folder"):
+    with pytest.raises(DataError, match="train/neg: no such folder"):
         list(DATASET.examples(tmp_path, "train"))

@@ -131,7 +131,7 @@ BROKEN = [
         "line 1: its image 0034309.jpg is missing",
     ),
     ("dtd", "dtd/labels/train1.txt", "zigzagged/zigzagged_0001.jpg\nstriped/a.jpg\n", "line 2: its class 'striped'"),
-    ("food101", "food-101/meta/classes.txt", None, "classes.txt: there is no such file: unpack food-101.tar.gz"),
+    ("food101", "food-101/meta/classes.txt", None, "classes.txt: no such file: unpack food-101.tar.gz"),
     ("caltech101", "101_ObjectCategories/airplanes/notes.txt", "x", "its name is not that of a picture"),
     ("mnist", "train-images-idx3-ubyte", b"\0\0\x08\x03\0\0\0\x02", "it is not an IDX file of bytes"),
     ("oxford_pets", "annotations/trainval.txt", "a_1 2 1 1\nb_1 3 1 1\n", "not numbered from 1 on"),

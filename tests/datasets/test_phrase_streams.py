@@ -89,7 +89,7 @@ def test_a_file_that_is_no_list_of_phrases_is_refused_and_nothing_is_executed(va
 def test_files_that_are_missing_are_named(tmp_path):
     make(tmp_path)
     (tmp_path / "datasets" / _FILES["coco_train"]).unlink()
-    with pytest.raises(DataError, match=r"novel_comps_False.*there is no such file"):
+    with pytest.raises(DataError, match=r"novel_comps_False.*no such file"):
         list(DATASET.examples(tmp_path, "coco_train"))
     (tmp_path / "datasets" / "flickr_buffer" / "flickr_tasks.pkl").write_bytes(pickle.dumps({"tasks": []}))
     with pytest.raises(DataError, match="it has no list of tasks"):

@@ -99,5 +99,5 @@ def test_a_line_cut_in_half(folder):
 def test_presence_and_absence(folder):
     assert DATASET.present(folder)
     assert not DATASET.present(folder / "flickr30k_images")
-    with pytest.raises(DataError, match=r"snli_ve_train.jsonl: there is no such file"):
+    with pytest.raises(DataError, match=r"snli_ve_train.jsonl: no such file"):
         list(DATASET.examples(folder, "train"))

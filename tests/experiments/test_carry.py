@@ -70,8 +70,8 @@ def test_what_an_algorithm_raises_is_a_run_error_with_its_cause(tmp_path, mine):
 @pytest.mark.parametrize(
     ("asked", "sentence"),
     [
-        ({"device": "tpu"}, "there is no device 'tpu'"),
-        ({"device": None}, "there is no device None"),
+        ({"device": "tpu"}, "unknown device 'tpu'"),
+        ({"device": None}, "unknown device None"),
         ({"start": "0123456789ab@1"}, "0123456789ab"),
         ({"settings": {"replay.capacity": 0}}, "replay.capacity is 0"),
         ({"out": None}, "the store is None: give the path of a folder"),

@@ -48,9 +48,9 @@ def test_algorithms_combine_and_transforms_change_the_stream():
 @pytest.mark.parametrize(
     ("request_", "sentence"),
     [
-        (tiny("replya"), "there is no algorithm 'replya': did you mean replay?"),
-        (Request("patern"), "there is no benchmark 'patern': did you mean patterns?"),
-        (Request(model="perseptron"), "there is no model 'perseptron': did you mean perceptron or modular-perceptron?"),
+        (tiny("replya"), "unknown algorithm 'replya': did you mean replay?"),
+        (Request("patern"), "unknown benchmark 'patern': did you mean patterns?"),
+        (Request(model="perseptron"), "unknown model 'perseptron': did you mean perceptron or modular-perceptron?"),
         (Request(scale="huge"), "patterns.scale is 'huge': there are tiny, small, large"),
         (Request(order="1>2"), "order is '1>2': use forward, reverse, or the numbers 1 to 5"),
         (Request(precision="float61"), "run.precision is 'float61': did you mean float64"),
@@ -80,7 +80,7 @@ def test_algorithms_combine_and_transforms_change_the_stream():
         (Request(order=1.0), "run.order is 1.0: it must be text"),
         (Request(stages=dict), "run.stages is the class dict: it must be a whole number"),
         (tiny("replay", **{"replay.capacity": Replay()}), "replay.capacity is an object of the class Replay: it must"),
-        (tiny("nowhere.py:Mine"), "there is no file 'nowhere.py' with the algorithm 'Mine'"),
+        (tiny("nowhere.py:Mine"), "the file 'nowhere.py' with the algorithm 'Mine' does not exist"),
         (tiny(**{"train.learning_rate": "inf"}), "Training.learning_rate is inf: it must be finite"),
     ],
 )

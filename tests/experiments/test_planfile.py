@@ -116,7 +116,7 @@ def test_a_mistake_in_a_python_plan_is_told_in_a_sentence(file, text, sentence):
 
 
 def test_a_plan_that_is_not_there_is_told():
-    with pytest.raises(UserError, match=r"there is no plan 'clvqaa': .* did you mean clvqa"):
+    with pytest.raises(UserError, match=r"unknown plan 'clvqaa': .* did you mean clvqa"):
         read_plan("clvqaa")
 
 

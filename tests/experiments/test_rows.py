@@ -47,7 +47,7 @@ def test_what_contradicts_the_name_is_refused(tmp_path):
     assert only("er@100", **{"replay.capacity": "100"}).capacity == 100
     with pytest.raises(UserError, match="names one algorithm twice"):
         only("mir+mir-max")
-    with pytest.raises(UserError, match=r"there is no algorithm 'mir-mx': did you mean mir-max"):
+    with pytest.raises(UserError, match=r"unknown algorithm 'mir-mx': did you mean mir-max"):
         only("mir-mx")
     with pytest.raises(UserError, match=r"frozen-bottom\.k is 9, but this encoder has 2 layers"):
         run(prepare(Request(algorithm="frozen-bottom-9", scale="tiny")), Store(tmp_path))

@@ -253,11 +253,11 @@ def test_a_broken_record_names_its_file(tmp_path, text):
 
 def test_a_run_is_found_by_the_beginning_of_its_id(tmp_path):
     store = Store(tmp_path)
-    with pytest.raises(UserError, match="there is no run 'abc'"):
+    with pytest.raises(UserError, match="unknown run 'abc'"):
         store.find("abc")
     record = run(prepared(), store)
     assert store.find(record.id[:4]).id == record.id
-    with pytest.raises(UserError, match="there is no store"):
+    with pytest.raises(UserError, match="no store exists"):
         Store(tmp_path / "nowhere").find("abc")
 
 

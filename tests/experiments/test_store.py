@@ -115,11 +115,11 @@ def test_a_run_that_is_not_there_is_answered_with_few_ids_or_with_the_command_th
             (store.folder(name).path / "config.json").write_text("{}")
 
     make(ids[:3])
-    with pytest.raises(UserError, match=f"there is no run 'zz' in .*: there are {', '.join(ids[:3])}$"):
+    with pytest.raises(UserError, match=f"unknown run 'zz' in .*: there are {', '.join(ids[:3])}$"):
         store.find("zz")
     make(ids[3:])
     told = f"`holdfast list runs --out '{store.path}'` lists all$"
-    with pytest.raises(UserError, match=f"there is no run 'zz' in .*: {told}"):
+    with pytest.raises(UserError, match=f"unknown run 'zz' in .*: {told}"):
         store.find("zz")
     with pytest.raises(UserError, match=f"'00' matches 190 runs of .*: {told}"):
         store.find("00")

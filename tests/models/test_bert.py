@@ -122,7 +122,7 @@ def test_it_is_a_model_with_layers_from_the_bottom_up():
 @pytest.mark.parametrize(
     ("recipe", "inputs", "sentence"),
     [
-        (TinyBert(), Inputs((3, 32, 32)), "BERT reads text, and this benchmark has none"),
+        (TinyBert(), Inputs((3, 32, 32)), "BERT reads text, but this benchmark has none"),
         (TinyBert(positions=8), Inputs(text=9, vocabulary=30), "9 word pieces, and BERT has 8 positions"),
         (TinyBert(heads=5), INPUTS, "width is 64 and heads is 5"),
     ],

@@ -72,7 +72,7 @@ def test_published_weights_are_read_by_their_names(tmp_path):
     torch.save(state, tmp_path / "lite0.pth")
     with pytest.raises(UserError, match=r"its block\.3\.bn1\.running_var is missing"):
         model.encoder(IMAGE)
-    with pytest.raises(UserError, match="there is no such file: give the file, or package"):
+    with pytest.raises(UserError, match="which does not exist: give the file, or package"):
         EfficientNetLite0(weights="lost.pth").source()
 
 

@@ -176,7 +176,7 @@ def test_reports_folders_that_write_nothing(folders, tmp_path):
 
 def test_reports_an_answer_that_is_longer_than_the_context(folders):
     with pytest.raises(
-        UserError, match="the model reads 64 tokens, and a sequence needs 70: 60 of the prompt and 10 of"
+        UserError, match="the model reads 64 tokens, but a sequence needs 70: 60 of the prompt and 10 of"
     ):
         HuggingFace(str(folders["llama"])).build(Inputs(text=60, vocabulary=304, answer=10), HEADS)
     with pytest.raises(
@@ -186,7 +186,7 @@ def test_reports_an_answer_that_is_longer_than_the_context(folders):
 
 
 def test_reports_a_tokenizer_of_another_model(folders):
-    with pytest.raises(UserError, match="knows 304 tokens, and the tokenizer has 400"):
+    with pytest.raises(UserError, match="knows 304 tokens, but the tokenizer has 400"):
         HuggingFace(str(folders["llama"])).build(Inputs(text=9, vocabulary=400, answer=5), HEADS)
 
 

@@ -191,7 +191,7 @@ def test_a_map_has_the_last_states_in_their_places(name, tmp_path):
 
 def test_a_text_model_has_no_map(tmp_path):
     saved("bert", tmp_path)
-    with pytest.raises(UserError, match=r"asks for 'text', and this benchmark has image"):
+    with pytest.raises(UserError, match=r"asks for 'text', but this benchmark has image"):
         HuggingFace(weights=str(tmp_path)).encoder(BOTH).grid(columns()["image"])
 
 
@@ -333,10 +333,10 @@ def test_a_model_of_text_and_images_reads_a_text_where_there_is_none(tmp_path):
 @pytest.mark.parametrize(
     ("name", "inputs", "message"),
     [
-        ("vit", Inputs(text=9, vocabulary=60), "a ViTModel, which needs images, and this benchmark has none"),
-        ("bert", Inputs((3, 16, 16)), "a BertModel, which needs text, and this benchmark has none"),
+        ("vit", Inputs(text=9, vocabulary=60), "a ViTModel, which needs images, but this benchmark has none"),
+        ("bert", Inputs((3, 16, 16)), "a BertModel, which needs text, but this benchmark has none"),
         ("clip", Inputs(regions=(2, 3)), "a CLIPModel, which needs images or text"),
-        ("bert", replace(BOTH, vocabulary=61), "knows 60 word pieces, and the texts have 61: add its tokenizer.json"),
+        ("bert", replace(BOTH, vocabulary=61), "knows 60 word pieces, but the texts have 61: add its tokenizer.json"),
     ],
 )
 def test_what_a_model_cannot_read_is_said(name, inputs, message, tmp_path):

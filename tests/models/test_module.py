@@ -189,7 +189,7 @@ class OfSideEight(nn.Linear):
 @pytest.mark.parametrize(
     ("module", "inputs", "message"),
     [
-        (asking("grid, text", "{}"), GREY, "asks for 'grid', and this benchmark has image: give grid a default"),
+        (asking("grid, text", "{}"), GREY, "asks for 'grid', but this benchmark has image: give grid a default"),
         (asking("a, b", "{}"), GREY, "asks for 'a' and 'b', which are not columns: .* has image. Rename"),
         (asking("", "{}"), GREY, "takes no column of this benchmark, which has image"),
         (lambda: Gives(lambda x: "no"), GREY, "Gives returns an object of str: return a tensor"),

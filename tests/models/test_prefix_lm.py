@@ -78,11 +78,11 @@ def test_checkpointing_changes_memory_alone():
 
 
 def test_reports_what_does_not_fit():
-    with pytest.raises(UserError, match=r"reads 24 tokens, and a sequence needs 30: 4 of the image, 20 of the p"):
+    with pytest.raises(UserError, match=r"reads 24 tokens, but a sequence needs 30: 4 of the image, 20 of the p"):
         PrefixLm(**SMALL).encoder(Inputs((3, 16, 16), text=20, vocabulary=30, answer=6))
     with pytest.raises(UserError, match=r"not a multiple of model\.heads"):
         PrefixLm(**{**SMALL, "width": 15}).encoder(TEXT)
-    with pytest.raises(UserError, match="needs text, and this benchmark has none"):
+    with pytest.raises(UserError, match="needs text, but this benchmark has none"):
         PrefixLm(**SMALL).encoder(Inputs((3, 16, 16)))
 
 

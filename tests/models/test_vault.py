@@ -134,7 +134,7 @@ def test_refuses_what_it_lacks_and_text_that_is_too_long_for_bert(tmp_path):
         recipe.encoder(dataclasses.replace(INPUTS, text=13))
     with pytest.raises(UserError, match="VAuLT reads text with its images"):
         recipe.encoder(Inputs((3, 32, 32)))
-    with pytest.raises(UserError, match=r"bert is '/nowhere/bert', and there is no such folder"):
+    with pytest.raises(UserError, match=r"bert is '/nowhere/bert', which does not exist"):
         dataclasses.replace(recipe, bert="/nowhere/bert").encoder(INPUTS)
 
 

@@ -214,13 +214,13 @@ def test_long_texts_repeat_the_positions(reference, ours, tmp_path):
 @pytest.mark.parametrize(
     ("recipe", "inputs", "sentence"),
     [
-        (TinyVilt(weights=""), Inputs(text=7, vocabulary=30), "ViLT sees images, and this benchmark has none"),
+        (TinyVilt(weights=""), Inputs(text=7, vocabulary=30), "ViLT sees images, but this benchmark has none"),
         (TinyVilt(weights=""), Inputs((3, 32, 32)), "ViLT reads text with its images"),
-        (TinyVilt(weights=""), Inputs((1, 32, 32), text=7, vocabulary=30), "3 channels, and this benchmark's have 1"),
+        (TinyVilt(weights=""), Inputs((1, 32, 32), text=7, vocabulary=30), "3 channels, but this benchmark's have 1"),
         (TinyVilt(weights=""), Inputs((3, 12, 32), text=7, vocabulary=30), "image of 12 x 32 is too small .* 16 x 16"),
         (TinyVilt(weights="", side=8), INPUTS, r"8 x 8 \(side\) is too small for one patch of 16 x 16"),
         (TinyVilt(weights="", heads=5), INPUTS, "width is 64 and heads is 5"),
-        (TinyVilt(weights=""), dataclasses.replace(INPUTS, images=3), "at most 2 images, and this benchmark has 3"),
+        (TinyVilt(weights=""), dataclasses.replace(INPUTS, images=3), "at most 2 images, but this benchmark has 3"),
     ],
 )
 def test_refuses_what_it_cannot_see(recipe, inputs, sentence):

@@ -77,7 +77,7 @@ def test_our_names_are_stable():
         ),
         (
             {"encoder.layer.0.attention.self.value.bias": torch.zeros(9)},
-            r"encoder.layer.0.attention.self.value.bias has the shape \(9,\), and this model needs \(8,\)",
+            r"encoder.layer.0.attention.self.value.bias has the shape \(9,\), but this model needs \(8,\)",
         ),
         (
             {"encoder.layer.2.output.dense.bias": torch.zeros(8)},
@@ -85,7 +85,7 @@ def test_our_names_are_stable():
         ),
         (
             {"embeddings.word_embeddings.weight": torch.zeros(29, 8)},
-            r"embeddings.word_embeddings.weight has the shape \(29, 8\), and this model needs \(30, 8\)",
+            r"embeddings.word_embeddings.weight has the shape \(29, 8\), but this model needs \(30, 8\)",
         ),
         (
             {"encoder.layer.0.output.dense.bias": torch.tensor([0.0] * 7 + [torch.nan])},
@@ -123,8 +123,8 @@ def test_half_precision_weights_become_those_of_the_model(folder):
         (lambda folder: (folder / "config.json").write_text("{"), "config.json is not JSON"),
         (lambda folder: (folder / "config.json").write_text("[]"), "config.json is not a JSON object"),
         (lambda folder: edit(folder, model_type="vilt"), "holds a model of type 'vilt', not 'bert'"),
-        (lambda folder: edit(folder, hidden_act="relu"), "the activation 'relu', and ours is 'gelu'"),
-        (lambda folder: edit(folder, hidden_size=[8]), r"has hidden_size \[8\], and ours takes one whole number"),
+        (lambda folder: edit(folder, hidden_act="relu"), "the activation 'relu', but ours is 'gelu'"),
+        (lambda folder: edit(folder, hidden_size=[8]), r"has hidden_size \[8\], but ours takes one whole number"),
         (
             lambda folder: edit(folder, layer_norm_eps="small"),
             "has layer_norm_eps 'small', which is not a valid number",
@@ -218,7 +218,7 @@ def test_without_the_network_it_says_what_to_download_to_where(monkeypatch):
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
     with pytest.raises(UserError, match="huggingface_hub is not installed to find it"):
         weights.locate("a/b", "weights")
-    with pytest.raises(UserError, match="weights is '/no/such/folder', and there is no such folder"):
+    with pytest.raises(UserError, match="weights is '/no/such/folder', which does not exist"):
         weights.locate("/no/such/folder", "weights")
 
 

@@ -75,7 +75,7 @@ def test_names_of_measures():
     assert find("average anytime accuracy") == "average_incremental_accuracy"
     with pytest.raises(UserError, match="does not follow from a matrix alone"):
         find("intransigence")
-    with pytest.raises(UserError, match=r"there is no measure 'frogetting'.*forgetting"):
+    with pytest.raises(UserError, match=r"unknown measure 'frogetting'.*forgetting"):
         find("frogetting")
 
 

@@ -193,4 +193,4 @@ def test_mistakes_of_the_command_are_told(folder, tmp_path, resnet):
     assert "--depth is 19: give 18, 34, 50, 101" in told("--weights", "w", "--depth", "19")
     assert "begins with random weights" in told("--model", "efficientnet-lite0")
     assert "choose another model" in told("--model", "vilt-tiny")
-    assert "there is no file lost.pth" in told("--weights", "lost.pth")
+    assert "the file lost.pth does not exist" in told("--weights", "lost.pth")

@@ -96,7 +96,7 @@ def test_a_file_that_cannot_be_trusted_is_refused(stores, tmp_path):
         path.write_text(content)
         with pytest.raises(UserError, match=why):
             load(path)
-    with pytest.raises(UserError, match="there is no store at"):
+    with pytest.raises(UserError, match="no store exists at"):
         exchange.load_all([tmp_path / "nothing.json"])
 
 

@@ -43,7 +43,7 @@ def test_to_pandas_has_a_row_a_run_and_a_row_a_score(real_store):
 def test_unknown_words_and_places_are_told(real_store, tmp_path):
     with pytest.raises(UserError, match="runs have no 'sed' to choose by"):
         holdfast.load(real_store).where(sed=1)
-    with pytest.raises(UserError, match="there is no store at"):
+    with pytest.raises(UserError, match="no store exists at"):
         holdfast.load(tmp_path / "nowhere")
     assert len(holdfast.load(tmp_path)) == 0
 

@@ -213,5 +213,5 @@ def test_a_log_tells_its_trackers():
 
 
 def test_an_unknown_log_is_told(tmp_path):
-    with pytest.raises(UserError, match="there is no log 'wandbb'"):
+    with pytest.raises(UserError, match="unknown log 'wandbb'"):
         open_trackers(["wandbb"], tmp_path)

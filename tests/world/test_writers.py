@@ -39,7 +39,7 @@ def modes(folder: Path) -> Counter[str]:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_an_unknown_scale_is_told_with_the_known_ones(name, tmp_path):
-    with pytest.raises(UserError, match="there is no scale 'huge': there are tiny, small, large, paper"):
+    with pytest.raises(UserError, match="unknown scale 'huge': there are tiny, small, large, paper"):
         registry.WRITERS[name].load()(tmp_path / name, "huge", 0)
     with pytest.raises(UserError, match="did you mean small"):
         amount_of(name, "smal")
@@ -120,7 +120,7 @@ def parts_in(folder: Path, split: str) -> set[str]:
 
 
 def test_ids_of_coco_at_an_unknown_scale():
-    with pytest.raises(UserError, match="there is no scale"):
+    with pytest.raises(UserError, match="unknown scale"):
         coco.image_ids("train2014", "gigantic")
 
 

@@ -73,7 +73,7 @@ def places(learner: Learner, name: str) -> Sequence[Attachable]:
     blocks = learner.model.encoder.blocks()
     if not blocks:
         raise UserError(
-            f"{name} adds to transformer blocks, and this model has none: choose a transformer, such as vit or vilt, "
+            f"{name} adds to transformer blocks, but this model has none: choose a transformer, such as vit or vilt, "
             "or a module of your own with repeated layers, or with a method layers() that lists them"
         )
     return blocks

@@ -184,7 +184,7 @@ def _named(word: str, every: Mapping[str, PaperClaim]) -> list[str]:
     if not names:
         close = get_close_matches(word, [*every, *(claim.id for claim in every.values())], n=3)
         meant = f"did you mean {' or '.join(close)}? " if close else ""
-        raise UserError(f"there is no claim {word!r}: {meant}`holdfast claims` lists them")
+        raise UserError(f"unknown claim {word!r}: {meant}`holdfast claims` lists them")
     if len(names) > 1:
         raise UserError(f"the claim {word!r} is ambiguous: write {' or '.join(names)}")
     return names
@@ -238,7 +238,7 @@ def _claim(table: Mapping[str, Any], paper: str, runs: Mapping[str, Any], path: 
     if not re.fullmatch(r"[a-z0-9][a-z0-9-]*", table["id"]):
         raise UserError(f"{where}: id is {table['id']!r}: use small letters, digits and hyphens")
     if (named := table["statistic"]) not in STATISTICS:
-        raise UserError(f"{where}: there is no statistic {named!r}: {nearest(named, STATISTICS)}")
+        raise UserError(f"{where}: unknown statistic {named!r}: {nearest(named, STATISTICS)}")
     margin, less, given = table.get("margin"), table.get("less", False), table.get("of")
     if isinstance(margin, bool) or not isinstance(margin, int | float) or not 0 < margin < float("inf"):
         raise UserError(f"{where}: margin is {margin!r}: give the smallest difference that matters, above 0")
@@ -261,7 +261,7 @@ def _item(given: Any, measure: str, runs: Mapping[str, Any], where: str) -> Quan
     if match is None:
         raise UserError(f"{where}: {given!r} is not an item: write a number, RUNS, RUNS/MEASURE or RUNS@STAGE/SET")
     if match["runs"] not in runs:
-        raise UserError(f"{where}: there is no [runs.{match['runs']}]: {nearest(match['runs'], runs)}")
+        raise UserError(f"{where}: [runs.{match['runs']}] is missing: {nearest(match['runs'], runs)}")
     if not (named := match["measure"] or measure):
         raise UserError(f"{where}: {given!r} has no measure: write {given}/MEASURE, or give `measure`")
     return Quantity(match["runs"], named, int(match["stage"]) if match["stage"] else None, match["task"] or "")

@@ -475,7 +475,7 @@ def plans(
     names = engines.split(",")
     for name in names:
         if name not in ENGINES:
-            raise UserError(f"there is no engine {name!r}: {nearest(name, ENGINES)}")
+            raise UserError(f"unknown engine {name!r}: {nearest(name, ENGINES)}")
     added, filled, sent = [overhead(name, runs) for name in names], filling(), overlap()
     if as_json:
         ratios = {name: asdict(each) | {"ratio": each.ratio} for name, each in (("filling", filled), ("overlap", sent))}

@@ -91,7 +91,7 @@ def _weights(place: Path, clean: bool, as_json: bool) -> None:
 
     store = Store(place)
     if not store.path.is_dir():
-        raise UserError(f"there is no store at {place}: `holdfast run --out {shlex.quote(str(place))}` makes one")
+        raise UserError(f"no store exists at {place}: `holdfast run --out {shlex.quote(str(place))}` makes one")
     found = list(weights_of(store))
     if clean:
         found = drop(found)

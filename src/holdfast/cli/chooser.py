@@ -31,7 +31,7 @@ def list_by_facts(with_: str, without: str, as_json: bool) -> None:
 def _words(given: str) -> frozenset[str]:
     words = frozenset(filter(None, (word.strip() for word in given.split(","))))
     for word in sorted(words - FACTS.keys()):
-        raise UserError(f"there is no fact {word!r} about algorithms: {nearest(word, FACTS)}")
+        raise UserError(f"unknown fact {word!r} about algorithms: {nearest(word, FACTS)}")
     return words
 
 

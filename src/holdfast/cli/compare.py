@@ -44,7 +44,7 @@ def compare(
     from holdfast.reports.runs import Runs
 
     if form not in ("text", *FORMATS):
-        raise UserError(f"there is no format {form!r}: {nearest(form, ('text', *FORMATS))}")
+        raise UserError(f"unknown format {form!r}: {nearest(form, ('text', *FORMATS))}")
     runs = load_all(stores)
     chosen = Runs([run for run in runs if run.benchmark.startswith(benchmark)], runs.path)
     found = tables(chosen)

@@ -125,7 +125,7 @@ def plan(
     from holdfast.experiments.store import Store
 
     if engine not in ENGINES:
-        raise UserError(f"there is no engine {engine!r}: {nearest(engine, ENGINES)}")
+        raise UserError(f"unknown engine {engine!r}: {nearest(engine, ENGINES)}")
     requests = changed(read_plan(file, scale), seeds, model=model, data=data, threads=threads)
     searches = read_searches(file, scale, seeds=seeds, model=model, data=data, threads=threads)
     _refuse_unknown(searches)
@@ -187,7 +187,7 @@ def _refuse_unknown(searches: Sequence[PlanSearch]) -> None:
     for search in searches:
         known = resolve(search.requests[0]).benchmark.measures
         if search.by not in known:
-            raise UserError(f"there is no measure {search.by!r} to choose by: {nearest(search.by, known)}")
+            raise UserError(f"unknown measure {search.by!r} to choose by: {nearest(search.by, known)}")
         if known[search.by].higher is None:
             raise UserError(f"{search.by!r} cannot be used to choose: it is not known whether more is better")
 

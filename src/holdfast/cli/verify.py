@@ -34,7 +34,7 @@ def verify(
     from holdfast.reports.tables import Grid
 
     if not store.is_dir():
-        raise UserError(f"there is no store at {store}: give the folder of runs")
+        raise UserError(f"no store exists at {store}: give the folder of runs")
     found = checked(Folder(store))
     bad = damaged(found)
     counts = Counter(each.state for each in found)

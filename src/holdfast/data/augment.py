@@ -59,7 +59,7 @@ def augment(images: Tensor, kind: str) -> Tensor:
     [(0, 1, 2, 3, 4, 5), (5, 4, 3, 2, 1, 0)]
     """
     if kind not in _KINDS:
-        raise UserError(f"there is no augmentation {kind!r}: {nearest(kind, _KINDS)}")
+        raise UserError(f"unknown augmentation {kind!r}: {nearest(kind, _KINDS)}")
     flat = images.flatten(0, -4)
     return _KINDS[kind](flat).view(images.shape)
 
@@ -84,7 +84,7 @@ def _shift(images: Tensor) -> Tensor:
 def _randaugment(images: Tensor) -> Tensor:
     rows, channels, height, width = images.shape
     if channels != 3:
-        raise UserError(f"randaugment changes colours, and these images have {channels} channels, not 3: choose `crop`")
+        raise UserError(f"randaugment changes colours, but these images have {channels} channels, not 3: choose `crop`")
     images = images.clone()
     chosen = torch.randint(1 + len(_COLOURS) + len(_PLACES), (OPERATIONS, rows))  # the last one changes nothing
     signs = torch.randint(2, (OPERATIONS, rows)) * 2.0 - 1

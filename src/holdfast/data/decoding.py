@@ -80,7 +80,7 @@ def fill(
     >>> np.save(images, np.zeros((2, 3, 4, 4), np.uint8)); np.save(sizes, np.zeros((2, 2), np.int32))
     >>> white = StoredImage(np.full((8, 6, 3), 255, np.uint8))
     >>> fill(images, sizes, [white, StoredImage(Path("lost.jpg"))], ImageFit(longest=4))
-    {1: 'lost.jpg: there is no such image'}
+    {1: 'lost.jpg: no such image'}
     >>> np.load(sizes).tolist(), int(np.load(images)[0].sum()) == 4 * 3 * 3 * 255
     ([[4, 3], [0, 0]], True)
     """

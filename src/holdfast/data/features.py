@@ -130,6 +130,6 @@ def map_arrays(path: Path, mode: Any) -> dict[str, NDArray[Any]]:
                 found[name] = np.memmap(path, array.dtype, mode, offset, array.shape)
     except OSError as error:
         if isinstance(error, FileNotFoundError):
-            raise FileNotFoundError(2, "there is no such file", str(path)) from None
+            raise FileNotFoundError(2, "no such file", str(path)) from None
         raise ValueError("it is not a complete HDF5 file") from None
     return found

@@ -109,7 +109,7 @@ def header_size(
 
     >>> header_size(Path("lost.jpg"), 8)
     Traceback (most recent call last):
-    holdfast.errors.UserError: lost.jpg: there is no such image
+    holdfast.errors.UserError: lost.jpg: no such image
     """
     try:
         with open_image(file) as image:
@@ -122,7 +122,7 @@ def _broken(source: Path, error: Exception) -> UserError:
     if isinstance(error, UserError):
         return error
     if isinstance(error, FileNotFoundError):
-        return UserError(f"{source}: there is no such image")
+        return UserError(f"{source}: no such image")
     reason = "it is not an image" if type(error).__name__ == "UnidentifiedImageError" else str(error)
     return UserError(f"{source} cannot be decoded ({reason}): download it again, or leave it out")
 

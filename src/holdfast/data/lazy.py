@@ -151,7 +151,7 @@ def survey(
     >>> folder = Path(tempfile.mkdtemp())
     >>> Image.new("RGB", (8, 6), "red").save(folder / "red.png")
     >>> survey(folder, [StoredImage(folder / "red.png"), StoredImage(Path("lost.jpg"))], ImageFit(size=2))
-    {1: 'lost.jpg: there is no such image'}
+    {1: 'lost.jpg: no such image'}
     >>> open_files(folder, workers=0).rows(np.array([0, 0]))[:, :, 0, 0].tolist()
     [[255, 0, 0], [255, 0, 0]]
     """

@@ -177,7 +177,7 @@ def _read(folder: Path, workers: int, *, verified: bool) -> PreparedTable:
             raise UserError(f"{folder} is broken: its columns differ in length; prepare it again")
         return PreparedTable(table, ids, index["fingerprint"], tuple(index["problems"]))
     except FileNotFoundError as error:
-        raise UserError(f"{folder} holds no prepared table: there is no {Path(error.filename).name}") from None
+        raise UserError(f"{folder} holds no prepared table: {Path(error.filename).name} is missing") from None
     except Exception as error:  # without a checksum, a damaged header can fail in any way inside NumPy
         if isinstance(error, UserError):
             raise

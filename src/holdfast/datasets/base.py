@@ -45,7 +45,7 @@ class DataError(UserError):
     @property
     def missing(self) -> bool:
         """Whether a file or folder simply does not exist: this folder does not have that split."""
-        return not self.problem.record and self.problem.what.startswith("there is no such")
+        return not self.problem.record and self.problem.what.startswith("no such")
 
 
 @dataclass
@@ -168,7 +168,7 @@ def first_file(folder: Path, names: Iterable[str], remedy: str) -> Path:
     for name in tried:
         if (folder / name).is_file():
             return folder / name
-    raise DataError(Problem(str(folder / tried[0]), "", "there is no such file", remedy))
+    raise DataError(Problem(str(folder / tried[0]), "", "no such file", remedy))
 
 
 def cannot_open(path: Path | str, error: OSError) -> DataError:

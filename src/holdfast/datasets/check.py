@@ -65,7 +65,7 @@ def check(
     Datasets that were `asked` for by name are read from the folder itself, whether or not it looks like them.
     """
     if not root.is_dir():
-        raise UserError(f"there is no folder {root}")
+        raise UserError(f"the folder {root} does not exist")
     places = [(root, each) for each in datasets.values()] if asked else _places(root, datasets.values())
     found = []
     for folder, dataset in places:

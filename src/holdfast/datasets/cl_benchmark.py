@@ -107,7 +107,7 @@ def _labels(path: Path) -> tuple[str, ...]:
 
 def _list(path: Path) -> list[Any]:
     if not path.is_file():
-        raise DataError(Problem(str(path), "", "there is no such file", _AGAIN))
+        raise DataError(Problem(str(path), "", "no such file", _AGAIN))
     found = read_json(path)
     if not isinstance(found, list):
         raise DataError(Problem(str(path), "", "it is not a JSON list", _AGAIN))

@@ -72,7 +72,7 @@ def _read(folder: Path, split: str, reading: Reading, *, pictures: bool = True) 
     if captions is not None:
         _read_captions(captions, images, reading)
     if (file := instances or captions) is None:
-        what = "there is no such file"
+        what = "no such file"
         raise DataError(
             Problem(str(folder / _files("instances", split)[0]), "", what, "unpack COCO's annotations there")
         )
@@ -128,9 +128,9 @@ def _read_instances(file: Path, images: _Images, reading: Reading) -> dict[int, 
             _bad(reading, file, array, count, record, str(error))
     for number, image_id, category_id, box, crowd in found:
         if image_id not in images:
-            reading.bad(file, f"annotation {number}", f"there is no image {image_id}")
+            reading.bad(file, f"annotation {number}", f"unknown image {image_id}")
         elif category_id not in categories:
-            reading.bad(file, f"annotation {number}", f"there is no category {category_id}")
+            reading.bad(file, f"annotation {number}", f"unknown category {category_id}")
         elif (image := images[image_id]) is not None:
             image.categories.add(category_id)
             if min(box[2:]) > 0:
@@ -164,7 +164,7 @@ def _read_captions(file: Path, images: _Images, reading: Reading) -> None:
             images[number] = None
     for number, image_id, text in found:
         if image_id not in images:
-            reading.bad(file, f"annotation {number}", f"there is no image {image_id}")
+            reading.bad(file, f"annotation {number}", f"unknown image {image_id}")
         elif (image := images[image_id]) is not None:
             image.captions.append((number, text))
 

@@ -98,7 +98,7 @@ def _image_files(folder: Path) -> ImageFiles:
 
 def _find(files: ImageFiles, names: list[str], remedy: str) -> Path:
     if (found := files.find(names)) is None:
-        raise DataError(Problem(names[0], "", "there is no such file", remedy))
+        raise DataError(Problem(names[0], "", "no such file", remedy))
     return found
 
 

@@ -143,7 +143,7 @@ def _ground_truth(path: Path, folder: Path, reading: Reading) -> dict[str, str]:
     """The devkit's labels: line n holds the `ILSVRC2012_ID` of image n."""
     meta = _beside(folder, ["meta.mat"])
     if meta is None:
-        raise DataError(Problem(str(path.parent / "meta.mat"), "", "there is no such file", "unpack the devkit there"))
+        raise DataError(Problem(str(path.parent / "meta.mat"), "", "no such file", "unpack the devkit there"))
     synsets, found = _synsets(meta), {}
     for number, line in enumerate(lines_of(path), 1):
         text = line.strip()

@@ -91,7 +91,7 @@ def _uniter(folder: Path, name: str, reading: Reading) -> Iterator[Example]:
     """The images of a database; in VCR the boxes of its objects, which have a database of their own, come first."""
     if (place := _database(folder, name)) is None:
         where = str(folder / "img_db" / name)
-        raise DataError(Problem(where, "", "there is no such folder", "unpack UNITER's image database there"))
+        raise DataError(Problem(where, "", "no such folder", "unpack UNITER's image database there"))
     given = _database(folder, name.replace("vcr_", "vcr_gt_")) if name.startswith("vcr_") else None
     for image, (features, boxes) in uniter.read(place, given, reading):
         # Corners are shares of the sides already.

@@ -86,7 +86,7 @@ def _read(folder: Path, split: str, reading: Reading) -> Iterator[Example]:
         raise DataError(Problem(str(file), "", "it has no questions", "download it again"))
     for number, left in annotations.items():
         if left is not None:
-            reading.bad(source, f"annotation of question {number}", f"there is no such question in {file.name}")
+            reading.bad(source, f"annotation of question {number}", f"no such question in {file.name}")
 
 
 def _read_annotations(file: Path, reading: Reading) -> dict[int, dict[str, Any] | None]:

@@ -69,7 +69,7 @@ def requests(
         raise UserError(f"settings is {shown(given)}: give a dictionary such as {{'replay.capacity': 64}}")
     known = [name for name in fields(Request) if name not in ("benchmark", "algorithm", "model", "seed", "objects")]
     if unknown := sorted(set(words) - set(known)):
-        raise UserError(f"there is no {unknown[0]!r}: {nearest(unknown[0], [*known, 'seeds'])}")
+        raise UserError(f"unknown option {unknown[0]!r}: {nearest(unknown[0], [*known, 'seeds'])}")
     stream, network = word("benchmark", benchmark), Word("") if model is None else word("model", model)
     methods = [_combined([word("algorithm", each) for each in _parts(one)]) for one in algorithms]
     objects = _merged([stream.objects, network.objects, *(method.objects for method in methods)])

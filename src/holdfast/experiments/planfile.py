@@ -47,7 +47,7 @@ def read_plan(name: str, scale: str | None = None) -> list[Request]:
     if not path.exists():
         path = shipped().get(name, path)
     if not path.is_file():
-        raise UserError(f"there is no plan {name!r}: give a .toml or .py file, or a name; {nearest(name, shipped())}")
+        raise UserError(f"unknown plan {name!r}: give a .toml or .py file, or a name; {nearest(name, shipped())}")
     if path.suffix == ".py":
         return changed(_from_python(path), scale=scale)
     try:

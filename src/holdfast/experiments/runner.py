@@ -306,7 +306,7 @@ def find_device(name: str) -> torch.device:
     try:
         place = torch.device(name)
     except (RuntimeError, TypeError):
-        raise UserError(f"there is no device {name!r}: give cpu, cuda or cuda:N") from None
+        raise UserError(f"unknown device {name!r}: give cpu, cuda or cuda:N") from None
     if place.type == "cuda" and (place.index or 0) >= torch.cuda.device_count():
         raise UserError(f"device {name!r} is not here: this machine has {torch.cuda.device_count()} CUDA devices")
     if place.type not in ("cpu", "cuda"):

@@ -343,7 +343,7 @@ class Store:
         """The run whose id begins with the given characters."""
         if not self.path.is_dir():
             named = shlex.quote(str(self.path))
-            raise UserError(f"there is no store at {self.path}: `holdfast run --out {named}` makes one")
+            raise UserError(f"no store exists at {self.path}: `holdfast run --out {named}` makes one")
         ids = [run.id for run in self.runs()]
         found = [run for run in ids if run.startswith(name)]
         if len(found) == 1:
@@ -353,7 +353,7 @@ class Store:
             named = ", ".join(found) if len(found) <= FEW else all_of_them
             raise UserError(f"{name!r} matches {len(found)} runs of {self.path}: {named}")
         few = len(ids) <= FEW or difflib.get_close_matches(name, ids)
-        raise UserError(f"there is no run {name!r} in {self.path}: {nearest(name, ids) if few else all_of_them}")
+        raise UserError(f"unknown run {name!r} in {self.path}: {nearest(name, ids) if few else all_of_them}")
 
 
 def out_option(store: Path) -> str:

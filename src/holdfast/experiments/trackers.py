@@ -187,7 +187,7 @@ def open_trackers(asked: Sequence[str | Tracker], folder: Path) -> list[Tracker]
 
     >>> open_trackers(["tensorbord"], Path("runs"))
     Traceback (most recent call last):
-    holdfast.errors.UserError: there is no log 'tensorbord': did you mean tensorboard?
+    holdfast.errors.UserError: unknown log 'tensorbord': did you mean tensorboard?
     """
     check_trackers(asked)
     found = [TRACKERS[each]() if isinstance(each, str) else each for each in dict.fromkeys(asked)]
@@ -200,7 +200,7 @@ def check_trackers(asked: Sequence[str | Tracker]) -> None:
     """Raise a UserError for unknown names, and for objects that are not trackers."""
     for each in asked:
         if isinstance(each, str) and each not in TRACKERS:
-            raise UserError(f"there is no log {each!r}: {nearest(each, TRACKERS)}")
+            raise UserError(f"unknown log {each!r}: {nearest(each, TRACKERS)}")
         if not isinstance(each, str | Tracker):
             raise UserError(
                 f"log holds {shown(each)}: give names such as 'tensorboard', or objects of holdfast.Tracker"

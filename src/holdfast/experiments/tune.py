@@ -102,7 +102,7 @@ def tune(
     scored: later ones have no influence.
     """
     if by not in known:
-        raise UserError(f"there is no measure {by!r}: {nearest(by, known)}")
+        raise UserError(f"unknown measure {by!r}: {nearest(by, known)}")
     if not any(chosen):
         raise UserError("there is nothing to choose among: give a grid, such as --grid ewc.strength=100,1000,10000")
     requests = [

@@ -1,4 +1,4 @@
-"""What can be added to a network for each task: adapters, low-rank updates and prefixes, and the places for them."""
+"""Additions to a network for each task: adapters, low-rank updates and prefixes, and the places for them."""
 
 from __future__ import annotations
 
@@ -37,13 +37,15 @@ class Adapter(nn.Module):
             nn.init.zeros_(layer.bias)
 
     def forward(self, x: Tensor) -> Tensor:
-        """The same shape."""
+        """Vectors of the same shape."""
         out: Tensor = x + self.up(self.activation(self.down(x)))
         return out
 
 
 class LowRankAddition(nn.Module, ABC):
-    """A low-rank addition to what one layer, or several side by side, give: scale x up (down x). It starts at zero."""
+    """A low-rank addition to the output of one layer or of several parallel ones: scale x up (down x). It starts at
+    zero.
+    """
 
     down: nn.Linear
     rank: int
@@ -57,7 +59,7 @@ class LowRankAddition(nn.Module, ABC):
         """The addition to the weight of the layer."""
 
     def directions(self) -> Tensor:
-        """What is read of the input for each matrix of `ups`: (matrices, rank, width)."""
+        """The directions of the input that are read for each matrix of `ups`: (matrices, rank, width)."""
         return self.down.weight.view(-1, self.rank, self.down.in_features)
 
 
@@ -78,7 +80,7 @@ class LowRankUpdate(LowRankAddition):
         return torch.cat([query, torch.zeros_like(query), value], dim=-1) * self.scale
 
     def ups(self) -> tuple[Tensor, ...]:
-        """Those of queries and of values."""
+        """The matrices of queries and of values."""
         return self.up_query, self.up_value
 
     def product(self) -> Tensor:

@@ -31,15 +31,15 @@ class Encoder(nn.Module, ABC):
 
     width: int
     compiles: ClassVar[bool] = True
-    """Whether compiling it pays off: not if it is a different network in each fit."""
+    """Whether compiling it pays off; it does not for an encoder that is a different network in each fit."""
     recordable: ClassVar[bool] = False
     """Whether the forward pass on a GPU may be recorded and replayed without Python: it depends on nothing that
     changes between two steps of a fit, such as a random number that is not a tensor, and waits for nothing. Hooks
-    before it are not called then. Each class says so for itself."""
+    before it are not called then. A subclass does not inherit the declaration."""
 
     masks_text: ClassVar[bool] = False
-    """Whether it ignores the padding of texts, so that a batch's texts may end where the longest of them ends. Each
-    class says so for itself."""
+    """Whether it ignores the padding of texts, so that a batch's texts may end where the longest of them ends. A
+    subclass does not inherit the declaration."""
 
     @abstractmethod
     def stem(self) -> Sequence[nn.Module]:
@@ -50,7 +50,7 @@ class Encoder(nn.Module, ABC):
         """The layers from the bottom up."""
 
     def towers(self) -> Sequence[nn.Module]:
-        """Parallel networks within it, such as one for images and one for texts, which see inputs as they come."""
+        """Parallel networks within it, such as one for images and one for texts, which get the inputs themselves."""
         return ()
 
     def blocks(self) -> Sequence[Attachable]:
@@ -66,7 +66,8 @@ class Encoder(nn.Module, ABC):
         return ""
 
     def structure(self) -> Any | None:
-        """What a copy needs to become the same network, if it changes from stage to stage; None if it never does.
+        """The description from which a copy becomes the same network, if the network changes from stage to stage;
+        otherwise None.
 
         Numbers, strings, lists and dictionaries, as a checkpoint holds them; `rebuild` takes it.
         """
@@ -125,7 +126,7 @@ class Network(nn.Module):
         """Chooses prefixes of a pool for each example from its inputs and the head's name, before each pass."""
         self._blocks: list[Attachable] = []
         self.counter: CountsCalls | None = None
-        """What counts the operations of its calls; copies of the network share it."""
+        """The counter of the operations of its calls, shared by copies of the network."""
 
     def forward(self, inputs: Mapping[str, Tensor], head: str) -> Tensor:
         """The outputs of one head, with the additions for that head (adapters) switched on."""
@@ -139,7 +140,7 @@ class Network(nn.Module):
         inputs: Mapping[str, Tensor],
         plain: Callable[[], Tensor] | None = None,
     ) -> Tensor:
-        """What a function that calls the network returns, counted as a call of a kind: see `CountsCalls`."""
+        """The result of a function that calls the network, counted as a call of a kind: see `CountsCalls`."""
         if self.counter is None:
             return run()
         return self.counter.call((id(self), what, self.active, self.training, shapes(inputs)), run, plain)
@@ -159,7 +160,7 @@ class Network(nn.Module):
             return output
 
     def features(self, inputs: Mapping[str, Tensor]) -> Tensor:
-        """What the encoder gives, with whatever is switched on, without a head."""
+        """The encoder's output, with whatever is switched on, without a head."""
         return self.counted(("features",), lambda: self._features(inputs), inputs)
 
     def _features(self, inputs: Mapping[str, Tensor]) -> Tensor:
@@ -273,14 +274,14 @@ class CountsCalls(Protocol):
 
 
 def shapes(columns: Mapping[str, Tensor]) -> Hashable:
-    """What the operations of a call depend on in its inputs."""
+    """The properties of the inputs on which the operations of a call depend."""
     if isinstance(columns, Lent):  # the inputs themselves would be read only now
         return len(columns.part.sites), *(column.shape for column in columns.columns)
     return tuple([column.shape for column in columns.values()])
 
 
 class Given:
-    """Replaces an encoder whose output is known."""
+    """Stands for an encoder whose output is known."""
 
     active = ""
 
@@ -308,7 +309,7 @@ class Model(ABC):
         return Network(encoder, {name: encoder.head(asked) for name, asked in heads.items()})
 
     def bare(self) -> nn.Module | None:
-        """The encoder without a look at data, for its size alone; None: `build` makes it without such a look."""
+        """The encoder built without data, only to count its parameters; None if `build` itself needs no data."""
         return None
 
     def wants(self) -> Wants:

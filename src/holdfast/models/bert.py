@@ -47,7 +47,7 @@ SIZES = {
     "hidden": ("intermediate_size", 3072),
     "positions": ("max_position_embeddings", 512),
 }
-"""The names of our settings in its configuration, and the values if they are missing there."""
+"""The names of our settings in its configuration, and the values to use if they are missing."""
 
 
 class TextEmbedding(nn.Module):
@@ -205,7 +205,7 @@ class Bert(Model):
         torch.Size([1, 8])
         """
         if not inputs.text:
-            raise UserError("BERT reads text, and this benchmark has none: choose another model")
+            raise UserError("BERT reads text, but this benchmark has none: choose another model")
         return self.text_side(inputs, pooled=True)
 
     def text_side(self, inputs: Inputs, pooled: bool) -> BertEncoder:

@@ -23,7 +23,7 @@ class Causal(nn.Module, ABC):
     width: int
     vocabulary: int
     context: int | None
-    """The most positions of a sequence; None for any number."""
+    """The maximum number of positions of a sequence; None if unlimited."""
 
     @abstractmethod
     def embedding(self) -> nn.Embedding:
@@ -51,7 +51,7 @@ class Causal(nn.Module, ABC):
 
 
 def positions(present: Tensor, last: int) -> Tensor:
-    """The numbers of the last positions, which do not count padding.
+    """The position numbers of the last places, not counting padding.
 
     >>> positions(torch.tensor([[False, True, True]]), 3).tolist()
     [[0, 0, 1]]
@@ -111,7 +111,7 @@ class CausalBlocks(Causal):
         return [self.tokens, self.places]
 
     def cache(self, rows: int, length: int) -> Cache:
-        """One for each block."""
+        """A cache with keys and values for each block."""
         return BlockCache(len(self.stack), length)
 
     def states(self, x: Tensor, present: Tensor, cache: Cache | None = None) -> Tensor:
@@ -132,7 +132,7 @@ class CausalBlocks(Causal):
         return out
 
     def read(self, x: Tensor, present: Tensor, keep: int, cache: Cache | None = None) -> Tensor:
-        """The products of the states with the table of tokens."""
+        """The products of the last states with the table of tokens."""
         return functional.linear(self.states(x, present, cache)[:, -keep:], self.tokens.weight)
 
 
@@ -153,12 +153,12 @@ def library_cache(model: Any) -> LibraryCache:
 
 
 def taken(model: Any) -> frozenset[str]:
-    """The names of what a model of `transformers` takes."""
+    """The names of the arguments of a model of `transformers`."""
     return frozenset(inspect.signature(model.forward).parameters)
 
 
 def given(takes: frozenset[str], present: Tensor, new: int, keep: int | None, cache: Cache | None) -> dict[str, Any]:
-    """What a model of `transformers` is given beside its tokens or vectors."""
+    """The arguments of a model of `transformers` other than its tokens or vectors."""
     own: dict[str, Any] = {"attention_mask": present.long(), "use_cache": cache is not None, "return_dict": True}
     if isinstance(cache, LibraryCache):
         own["past_key_values"] = cache.held
@@ -177,7 +177,7 @@ class LibraryCausal(Causal):
         self.model, self.takes = model, taken(model)
         self.vocabulary, self.context = model.get_output_embeddings().weight.shape[0], context_of(model.config)
         self.width = model.get_input_embeddings().weight.shape[1]
-        vars(self)["_layers"] = tuple(layers)  # they have a place in the model
+        vars(self)["_layers"] = tuple(layers)  # already registered in the model
         if checkpointing:
             model.gradient_checkpointing_enable({"use_reentrant": False})
 
@@ -195,7 +195,7 @@ class LibraryCausal(Causal):
         return [self.embedding()]
 
     def cache(self, rows: int, length: int) -> Cache:
-        """The library's own, which grows."""
+        """The library's own cache, which grows."""
         return library_cache(self.model)
 
     def states(self, x: Tensor, present: Tensor, cache: Cache | None = None) -> Tensor:
@@ -213,7 +213,7 @@ class LibraryCausal(Causal):
 
 
 def context_of(config: Any) -> int | None:
-    """The most positions of a model of `transformers`."""
+    """The maximum number of positions of a model of `transformers`."""
     own = getattr(config, "text_config", None) or config
     found = getattr(own, "max_position_embeddings", None)
     return found if isinstance(found, int) else None

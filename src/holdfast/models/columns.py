@@ -86,7 +86,7 @@ class Signature:
                     self.names[each.name] = column
                 elif needed:
                     raise UserError(
-                        f"{self.where} asks for {each.name!r}, and this benchmark has {_listed(has)}: give "
+                        f"{self.where} asks for {each.name!r}, but this benchmark has {_listed(has)}: give "
                         f"{each.name} a default, or choose another benchmark"
                     )
             elif needed or each.kind is each.VAR_POSITIONAL:

@@ -1,7 +1,7 @@
-"""The base of every language model: an encoder that also says what follows a text.
+"""The base of every language model: an encoder that also predicts the continuation of a text.
 
-Prompts end in one column, and answers begin in the next: prompts are padded on the left, answers on the right. So the
-logits of a batch's answers are one slice, and keys and values that are kept need no gaps.
+Prompts are padded on the left and answers on the right, so that in a batch all prompts end in one column and all
+answers begin in the next. The logits of a batch's answers are then one slice, and cached keys and values have no gaps.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Cache(Protocol):
     """The keys and values of all positions so far."""
 
     before: int
-    """How many of them came before the prompt's tokens: those of images."""
+    """How many of them precede the prompt's tokens: those of images."""
 
     def select(self, rows: Tensor) -> None:
         """Keep these rows, in this order; a row may be kept several times."""
@@ -50,8 +50,8 @@ class Decoder(Encoder):
     ) -> Tensor:
         """The logits after each of the last `keep` of some tokens (rows, tokens): (rows, keep, vocabulary).
 
-        `present` (rows, all tokens so far) says which are not padding. `inputs` has what a prompt shows beside its
-        text; None after the prompt.
+        `present` (rows, all tokens so far) says which are not padding. `inputs` holds a prompt's other inputs, such as
+        images; None after the prompt.
         """
 
     def forward(self, inputs: Mapping[str, Tensor]) -> Tensor:
@@ -70,7 +70,7 @@ class Decoder(Encoder):
         return self.continued(tokens, present, answer.shape[1], None, inputs)
 
     def opened(self, inputs: Mapping[str, Tensor], room: int) -> tuple[Tensor, Past]:
-        """The logits of the first token of an answer (rows, vocabulary), and what continues from there."""
+        """The logits of the first token of an answer (rows, vocabulary), and the state from which to continue."""
         tokens, present = left_padded(inputs["text"], inputs["text_length"], self.end)
         cache = self.cache(len(tokens), tokens.shape[1] + room)
         return self.continued(tokens, present, 1, cache, inputs)[:, -1], Past(self, present, cache)
@@ -81,7 +81,7 @@ class Decoder(Encoder):
 
 
 class Past:
-    """What a language model has read and written so far."""
+    """The tokens that a language model has read and written so far, as cached keys and values."""
 
     def __init__(self, model: Decoder, present: Tensor, cache: Cache) -> None:
         self.model, self.present, self.cache = model, present, cache

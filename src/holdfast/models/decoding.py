@@ -1,4 +1,4 @@
-"""How a language model writes: token after token, with the keys and values of what was read before kept."""
+"""How a language model writes: token by token, with the keys and values of earlier tokens cached."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from holdfast.models.decoder import Decoder
 
 PAD = -1
-"""What follows the end of an answer."""
+"""The padding after the end of an answer."""
 
 
 def left_padded(text: Tensor, length: Tensor, fill: int) -> tuple[Tensor, Tensor]:
-    """Texts that end in the last column, and which positions are not padding.
+    """Texts padded on the left, and which positions are not padding.
 
     >>> text, present = left_padded(torch.tensor([[7, 8, 0], [9, 8, 7]]), torch.tensor([2, 3]), fill=1)
     >>> text.tolist(), present.tolist()
@@ -28,7 +28,7 @@ def left_padded(text: Tensor, length: Tensor, fill: int) -> tuple[Tensor, Tensor
 
 def written(model: Decoder, inputs: Mapping[str, Tensor], longest: int, beams: int = 1) -> Tensor:
     """The tokens that follow each text, up to and without the end token, padded with -1; NaN where logits are not
-    finite. With several beams, the sequence whose mean log-probability is the largest among those that the search ends.
+    finite. With several beams, the finished sequence with the largest mean log-probability.
     """
     if beams > 1:
         return _searched(model, inputs, longest, beams)
@@ -48,14 +48,14 @@ def written(model: Decoder, inputs: Mapping[str, Tensor], longest: int, beams: i
 
 
 LOW = -1e9
-"""The score of what cannot be chosen."""
+"""The score of a continuation that cannot be chosen."""
 
 
 def _searched(model: Decoder, inputs: Mapping[str, Tensor], longest: int, beams: int) -> Tensor:
     """Beam search as `transformers` does it, with its defaults: a row ends when no running sequence can overtake.
 
-    In each step, the 2 x beams best continuations of a row's sequences are looked at. Those among the first half that
-    end are finished, and compete by their log-probability divided by their length; the best others go on.
+    Each step considers the 2 x beams best continuations of a row's sequences. Those in the first half that end are
+    finished, and compete by their log-probability divided by their length; the best of the others continue.
     """
     logits, past = model.opened(inputs, longest)
     rows, device = len(logits), logits.device
@@ -99,8 +99,8 @@ def _of_beams(values: Tensor, chosen: Tensor) -> Tensor:
 
 
 def likeliest(model: Decoder, inputs: Mapping[str, Tensor], longest: int) -> Tensor:
-    """The tokens of the likeliest of the choices, as `written` gives them: the sum of its tokens' log-probabilities,
-    the end token's included, is the largest; the first of several equal ones.
+    """The tokens of the likeliest choice, in the form of `written`: the one with the largest sum of log-probabilities
+    of its tokens, including the end token; of several equal ones, the first.
     """
     choices = inputs["choices"].long()
     rows, several, length = choices.shape

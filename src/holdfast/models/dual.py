@@ -63,19 +63,19 @@ class DualEncoder(Encoder):
         self.image_projection = _projection(image.width, width)
         self.text_projection = _projection(text.width, width)
         self.scale = nn.Parameter(torch.tensor(scale))
-        """The logarithm of the factor of cosines: minus that of the temperature."""
+        """The logarithm of the factor on cosines, which is minus the logarithm of the temperature."""
         self.bias = nn.Parameter(torch.tensor(bias))
         self.width = self.shared * ((inputs.image is not None) + bool(inputs.text))
         self._evaluates = False
         self._known: tuple[Tensor, list[tuple[int, int]], Tensor] | None = None
-        """Prompts, the versions of the weights that read them, and what these gave."""
+        """Prompts, the versions of the weights that read them, and the vectors that these computed."""
 
     def stem(self) -> Sequence[nn.Module]:
-        """Those of both towers."""
+        """The stems of both towers."""
         return [*self.image.stem(), *self.text.stem()]
 
     def layers(self) -> Sequence[nn.Module]:
-        """Those of both towers, in turns from the bottom up."""
+        """The layers of both towers, alternating from the bottom up."""
         turns = zip_longest(self.text.layers(), self.image.layers())
         return [layer for layer in chain.from_iterable(turns) if layer is not None]
 
@@ -84,11 +84,11 @@ class DualEncoder(Encoder):
         return [self.image, self.text]
 
     def alone(self) -> str:
-        """Pairs are compared within a batch."""
+        """The reason: pairs are compared within a batch."""
         return "a dual encoder compares the images and texts of a whole batch, and a rank has only its share"
 
     def head(self, asked: Head) -> nn.Module:
-        """One that compares, or any other head on the vectors side by side."""
+        """A head that compares, or any other head on the concatenated vectors."""
         if asked.kind == "compare":
             return CompareHead(asked.outputs, asked.growing)
         return super().head(asked)
@@ -107,15 +107,16 @@ class DualEncoder(Encoder):
         return functional.normalize(each.mean(1), dim=-1)
 
     def train(self, mode: bool = True) -> DualEncoder:
-        """Switch to training or evaluation: between these calls, a tower that learns stays the same in the latter.
+        """Switch to training or evaluation mode. In evaluation mode, a tower that learns does not change between two
+        calls.
 
-        The versions of its weights alone would not tell: fused optimisers do not raise them.
+        The versions of its weights alone would not show that: fused optimisers do not raise them.
         """
         self._evaluates, self._known = not mode, None
         return super().train(mode)
 
     def _read(self, text: Tensor, text_length: Tensor) -> Tensor:
-        """What the text tower gives for prompts, kept as long as it cannot change."""
+        """The output of the text tower for prompts, kept as long as it cannot change."""
         tower = self.text
         learns = any(weight.requires_grad for weight in tower.parameters())
         if tower.training or (learns and (torch.is_grad_enabled() or not self._evaluates)):
@@ -133,7 +134,7 @@ class DualEncoder(Encoder):
         return forward(self.text, {"text": text.to(device), "text_length": text_length.to(device)})
 
     def forward(self, inputs: Mapping[str, Tensor]) -> Tensor:
-        """The vectors of an example's image and text side by side, as far as it has both: (rows, [choices,] width)."""
+        """The concatenated vectors of an example's image and text, or the one that it has: (rows, [choices,] width)."""
         found = ([self.images(inputs)] if "image" in inputs else []) + (
             [self.texts(inputs)] if "text" in inputs else []
         )
@@ -143,15 +144,15 @@ class DualEncoder(Encoder):
         return torch.cat(spread, -1)
 
     def words(self, inputs: Mapping[str, Tensor]) -> Tensor:
-        """Those of the text tower."""
+        """The vectors for words of the text tower."""
         return self.text.words(inputs)
 
     def word_embedding(self) -> nn.Embedding:
-        """That of the text tower."""
+        """The table of the text tower."""
         return self.text.word_embedding()
 
     def grid(self, images: Tensor) -> Tensor:
-        """That of the image tower."""
+        """The feature map of the image tower."""
         return self.image.grid(images)
 
 
@@ -166,34 +167,35 @@ class Dual(Model):
     version: ClassVar[int] = 1
     places: ClassVar[frozenset[str]] = frozenset({"image", "text", "weights"})
     usual: ClassVar[tuple[str, str]] = ("vit", "bert")
-    """The towers where neither a user nor weights name any."""
+    """The towers if neither the user nor the weights name any."""
 
     image: str = ""
-    """The image tower: vit, vit-tiny, resnet18, resnet18-tiny, efficientnet-lite0 or hf, and where its weights lie, as
-    in efficientnet-lite0:package or hf:FOLDER. By default that of the weights, else vit (dual-tiny: vit-tiny)."""
+    """The image tower: vit, vit-tiny, resnet18, resnet18-tiny, efficientnet-lite0 or hf, with the location of its
+    weights, as in efficientnet-lite0:package or hf:FOLDER. Default: the tower of `weights`, otherwise vit (dual-tiny:
+    vit-tiny)."""
     text: str = ""
-    """The text tower: bert, bert-tiny or hf, and where its weights lie. By default that of the weights, else
-    bert (dual-tiny: bert-tiny)."""
+    """The text tower: bert, bert-tiny or hf, with the location of its weights, as in bert:FOLDER. Default: the tower of
+    `weights`, otherwise bert (dual-tiny: bert-tiny)."""
     width: Annotated[int, Between(0)] = 512
-    """The width of the shared space; 0: no projections, for towers of one width."""
+    """The width of the shared space; 0: no projections, for towers of the same width."""
     temperature: Annotated[float, Between(1e-3)] = 0.07
-    """What cosines are divided by at the beginning; it is learned."""
+    """The initial temperature, by which cosines are divided; it is learned."""
     bias: float = 0.0
-    """What is added to each comparison at the beginning; it is learned, and counts for SigLIP's loss alone."""
+    """The initial bias, which is added to each comparison; it is learned, and matters only for SigLIP's loss."""
     learn_temperature: bool = False
-    """Whether the temperature and the bias of given weights go on learning; those of no weights always learn."""
+    """Whether the temperature and the bias from `weights` continue to learn; without weights, they always learn."""
     weights: str = ""
     """A folder from `holdfast pretrain dual`, or a published CLIP or SigLIP; empty: random projections."""
 
     def encoder(self, inputs: Inputs) -> Encoder:
-        """The towers and what joins them.
+        """The towers and the projections that join them.
 
         >>> small = Dual(image="vit-tiny", text="bert-tiny", width=8)
         >>> small.encoder(Inputs((3, 32, 32), text=6, vocabulary=30)).width
         16
         """
         if inputs.images > 1:
-            raise UserError("a dual encoder sees one image of an example, and this benchmark has several")
+            raise UserError("a dual encoder sees one image of an example, but this benchmark has several")
         encoder = self._encoder(inputs)
         if self.weights and not self.learn_temperature:
             encoder.scale.requires_grad_(False)
@@ -307,7 +309,9 @@ def _config(folder: Path) -> dict[str, Any]:
 
 
 def _load(encoder: DualEncoder, folder: Path, config: Mapping[str, Any], inputs: Inputs) -> None:
-    """Load the weights of a folder into an encoder; a tower that is not in it must be the one that was aligned."""
+    """Load the weights of a folder into an encoder; a tower that the folder does not contain must be the one that was
+    aligned.
+    """
     if inputs.text:
         check_vocabulary(inputs.vocabulary, config["pieces"], folder)
     for name in TOWERS:

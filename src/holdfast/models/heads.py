@@ -70,7 +70,7 @@ class ClassifyHead(nn.Module):
 
 
 class ChooseHead(nn.Module):
-    """One number for each choice of text."""
+    """Scores each choice of text with one number."""
 
     version: ClassVar[int] = 1
 
@@ -124,7 +124,7 @@ class CompareHead(nn.Module):
         self.closed: Tensor | None
 
     def open_classes(self, classes: Sequence[int] | None) -> None:
-        """A stage brings these classes."""
+        """Open the classes of a stage."""
         if self.closed is not None:
             self.closed[slice(None) if classes is None else torch.as_tensor(classes)] = False
 

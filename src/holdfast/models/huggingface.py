@@ -41,7 +41,7 @@ from holdfast.types import Head, Inputs, Wants
 logger = logging.getLogger("holdfast")
 
 POOLING = "1_Pooling/config.json"
-"""How a folder in Sentence Transformers' format makes one vector of a sentence."""
+"""The file that states how a folder in Sentence Transformers' format pools a sentence to one vector."""
 READ = (
     weights.TOKENIZER,
     "tokenizer_config.json",
@@ -58,9 +58,9 @@ READ = (
 OTHER_TOKENIZERS = ("vocab.json", "spiece.model", "sentencepiece.bpe.model", "tokenizer.model")
 """Files of tokenizers that only `transformers` reads."""
 OFFSET = {"roberta": 2, "xlm-roberta": 2, "camembert": 2, "mpnet": 2}
-"""How many positions come before that of the first word."""
+"""By model type: how many positions precede that of the first word."""
 TOGETHER = 64
-"""How many texts of similar length are read at a time where nothing is learned."""
+"""How many texts of similar length are read at once when nothing is learned."""
 VACUOUS = "This is an image."
 """The text for images if a model reads text and the benchmark has none: CLiMB's."""
 
@@ -182,18 +182,18 @@ def pretrained(folder: Path, inputs: Inputs) -> Pretrained:
     else:
         raise UserError(f"{folder} holds a {type(model).__name__}, which reads neither text nor images")
     if lacks:
-        raise UserError(f"{folder} holds a {type(model).__name__}, which needs {lacks}, and this benchmark has none")
+        raise UserError(f"{folder} holds a {type(model).__name__}, which needs {lacks}, but this benchmark has none")
     return kind(model, folder, inputs, pools)
 
 
 def loaded(folder: Path) -> tuple[Any, bool]:
-    """The library's model of a folder, and whether the folder has the weights of what pools."""
+    """The library's model of a folder, and whether the folder has the weights of its pooler."""
     model, missing = library.loaded(folder, "AutoModel", optional="pooler")
     return model, not missing
 
 
 def _encoder_of(model: Any) -> Any:
-    """The model, or, of one that also has a decoder, what encodes."""
+    """The model, or only its encoder if it also has a decoder."""
     return model.get_encoder() if model.config.is_encoder_decoder else model
 
 
@@ -207,13 +207,13 @@ class Pretrained(nn.Module, ABC):
         self.model, self.pools, self.config = model, pools and not self.stated, model.config
         raw = weights.read_json(folder / "config.json")
         self.pad = next((each for each in (self._of_text("pad_token_id"),) if each is not None), 0)
-        masked = "pixel_mask" in inspect.signature(model.forward).parameters  # images stay as they are then
+        masked = "pixel_mask" in inspect.signature(model.forward).parameters  # images keep their size then
         self.seen = PreparedPixels(folder, None if masked else side_of(folder, raw))
         pieces = self._of_text("vocab_size")
         if inputs.text and pieces is not None and not isinstance(self, ImageModule):
             if inputs.vocabulary > pieces:
                 raise UserError(
-                    f"{folder} knows {pieces} word pieces, and the texts have {inputs.vocabulary}: add its "
+                    f"{folder} knows {pieces} word pieces, but the texts have {inputs.vocabulary}: add its "
                     f"{weights.TOKENIZER}"
                 )
             if _tokenizer(folder) is None:
@@ -304,7 +304,7 @@ class TextModule(Pretrained):
     """A model of text."""
 
     def forward(self, text: Tensor, text_length: Tensor, token_type_ids: Tensor | None = None) -> Tensor:
-        """One vector for each text. Where nothing is learned or drawn, texts of similar length go together, trimmed."""
+        """One vector for each text. If nothing is learned or drawn, texts of similar length are batched and trimmed."""
         if self.training or torch.is_grad_enabled() or len(text) <= TOGETHER:
             return self._vectors(text, text_length, token_type_ids)
         found, order = [], text_length.argsort(stable=True)
@@ -330,7 +330,7 @@ class DualModule(Pretrained):
     def forward(
         self, image: Tensor | None = None, text: Tensor | None = None, text_length: Tensor | None = None
     ) -> Tensor:
-        """The features of image and text side by side, or of the one that the benchmark has."""
+        """The concatenated features of image and text, or those of the one that the benchmark has."""
         found = []
         if image is not None:
             found.append(self.pooled(self.model.get_image_features(pixel_values=self.seen(image)), None, first=True))

@@ -17,12 +17,12 @@ from holdfast.models.pixels import PreparedPixels
 
 IMAGE = "<image>"
 AROUND, WHOLE = "<fake_token_around_image>", "<global-img>"
-"""What SmolVLM's prompts have around an image, and before one that is shown whole."""
+"""The texts that SmolVLM's prompts have around an image, and before one that is shown whole."""
 BESIDE = ("vision_tower", "vision_model", "multi_modal_projector", "connector")
 """The parts of such models that turn an image into vectors."""
 
 WITH_CLASS = ("clip_vision_model", "vit", "deit")
-"""The image towers that have a vector for the whole image, too."""
+"""The image towers that also have a vector for the whole image."""
 
 
 def image_tokens(config: Any, folder: Path) -> int:
@@ -40,7 +40,7 @@ def image_tokens(config: Any, folder: Path) -> int:
 
 
 def image_text(folder: Path) -> str:
-    """What stands for an image in a prompt of a folder's model."""
+    """The text that stands for an image in a prompt of a folder's model."""
     with library.quiet():
         config = library.found().AutoConfig.from_pretrained(folder, **library.SAFELY)
     tokens = IMAGE * image_tokens(config, folder)
@@ -57,7 +57,7 @@ class ImageTextDecoder(Decoder):
         """Whether the model takes several images for each prompt, in a dimension of their own."""
         self.width = model.get_input_embeddings().weight.shape[1]
         self.context = context_of(model.config)
-        vars(self)["_layers"] = tuple(layers)  # they have a place in the model
+        vars(self)["_layers"] = tuple(layers)  # already registered in the model
         self.places = nn.ModuleList()
 
     def stem(self) -> Sequence[nn.Module]:
@@ -65,7 +65,7 @@ class ImageTextDecoder(Decoder):
         return [*self._beside(), self.model.get_input_embeddings()]
 
     def layers(self) -> Sequence[nn.Module]:
-        """Those of the language model."""
+        """The layers of the language model."""
         return list(vars(self)["_layers"])
 
     def towers(self) -> Sequence[nn.Module]:
@@ -82,7 +82,7 @@ class ImageTextDecoder(Decoder):
         return found
 
     def cache(self, rows: int, length: int) -> Cache:
-        """The library's own, which grows."""
+        """The library's own cache, which grows."""
         return library_cache(self.model)
 
     def states(self, tokens: Tensor, present: Tensor, inputs: Mapping[str, Tensor]) -> Tensor:

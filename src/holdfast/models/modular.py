@@ -321,7 +321,7 @@ class ModularPerceptron(Model):
     def encoder(self, inputs: Inputs) -> Encoder:
         """A perceptron for images of this size, with one module per layer."""
         if inputs.image is None:
-            raise UserError("a perceptron needs images, and this benchmark has none: choose another model")
+            raise UserError("a perceptron needs images, but this benchmark has none: choose another model")
         channels, height, width = inputs.image
         beside = nn.Identity if self.parts == "branches" else lambda: None
         layers = [Layer(partial(_connected, self.width), beside=beside()) for _ in range(self.depth)]

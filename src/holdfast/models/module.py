@@ -152,7 +152,7 @@ def _given(module: nn.Module) -> type[Copied]:
 
 
 def _kind(base: type[K], named: Any, made: Any, settings: Sequence[tuple[str, type, Any]]) -> type[K]:
-    """A class of settings for the user's code, which that code represents in a run's id."""
+    """A class of settings for the user's code; in a run's id, the user's code represents it."""
     own = not installed(named.__module__)
     about = {"made": made, "code": named, "__doc__": named.__doc__, "__module__": named.__module__ if own else __name__}
     found: type[K] = dataclasses.make_dataclass(named.__name__, settings, bases=(base,), frozen=True, namespace=about)
@@ -178,7 +178,7 @@ def _wants(model: Wrapped) -> Wants:
 
 
 def _as_wants(name: str, found: Any) -> Wants:
-    """What `wants()` of a module returned, as `Wants`."""
+    """The result of a module's `wants()`, as `Wants`."""
     if isinstance(found, Wants):
         return found
     known = {each.name for each in dataclasses.fields(Wants)}
@@ -213,7 +213,7 @@ class WrappedEncoder(Encoder):
         """The buffers that a pass in training changes, except those of batch normalisation."""
 
     def _try(self, batch: Mapping[str, Tensor]) -> None:
-        """Pass a small batch through to determine the width, the layers, and what comes before these."""
+        """Pass a small batch through to determine the width, the layers, and the modules before these."""
         module = self.module.eval()
         said = _says(module, "layers")
         layers = list(places.repeated(module) if said is None else said())
@@ -244,7 +244,7 @@ class WrappedEncoder(Encoder):
         self.places = nn.ModuleList(places.HookedLayer(each, seen) for each in whole)
 
     def _advice(self, batch: Mapping[str, Tensor]) -> str:
-        """What to do about a batch that the module cannot take."""
+        """The advice for a batch that the module cannot take."""
         said = _says(self.module, "wants")
         side = None if said is None else _as_wants(self.name, said()).side
         if side is None or "image" not in batch or batch["image"].shape[-1] == side:

@@ -54,7 +54,7 @@ class SharesBatch(_BatchNorm):
             return self._as_known(x) if one else super().forward(x)
         found = (
             x if self.weight is None else x.to(self.weight.dtype)
-        )  # long sums need the precision, whatever autocast says
+        )  # long sums need full precision, even under autocast
         weights = found.new_ones(len(x)) if shared.weights is None else shared.weights.to(found)
         if len(weights) < len(x):  # an example has several images or choices here
             weights = weights.repeat_interleave(len(x) // len(weights))

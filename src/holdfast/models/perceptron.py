@@ -61,6 +61,6 @@ class Perceptron(Model):
         3
         """
         if inputs.image is None:
-            raise UserError("a perceptron needs images, and this benchmark has none: choose another model")
+            raise UserError("a perceptron needs images, but this benchmark has none: choose another model")
         channels, height, width = inputs.image
         return PerceptronEncoder(channels * height * width, self.width, self.depth)

@@ -131,7 +131,7 @@ class Loose(nn.Module):
 
 
 def before(module: nn.Module, layers: Sequence[nn.Module], seen: Calls) -> tuple[list[nn.Module], list[nn.Parameter]]:
-    """What comes before the first layer: the modules called until then, and parameters outside of these."""
+    """Everything before the first layer: the modules called until then, and parameters outside of these."""
     first = next((each for each in seen.order if each in layers), None)
     if first is None:
         return [], []
@@ -166,7 +166,7 @@ class LowRankProduct(LowRankAddition):
         return out
 
     def ups(self) -> tuple[Tensor, ...]:
-        """Its only one."""
+        """The only matrix."""
         return (self.up.weight,)
 
     def product(self) -> Tensor:

@@ -29,7 +29,7 @@ class PrefixDecoder(Decoder):
         super().__init__()
         self.language, self.tower, self.end = language, tower, end
         self.cells = cells
-        """The most positions of a prefix."""
+        """The maximum number of positions of a prefix."""
         self.width = language.width
         self.projector: nn.Module | None = None
         if tower is not None:
@@ -39,12 +39,12 @@ class PrefixDecoder(Decoder):
         self.places = None if places is None else nn.ModuleList(places)
 
     def stem(self) -> Sequence[nn.Module]:
-        """What turns tokens and images into vectors."""
+        """The modules that turn tokens and images into vectors."""
         image = [] if self.tower is None else [self.tower]
         return [*image, *([] if self.projector is None else [self.projector]), *self.language.stem()]
 
     def layers(self) -> Sequence[nn.Module]:
-        """Those of the language model."""
+        """The layers of the language model."""
         return self.language.layers()
 
     def towers(self) -> Sequence[nn.Module]:
@@ -57,7 +57,7 @@ class PrefixDecoder(Decoder):
         return [each for each in found if isinstance(each, Attachable)]
 
     def grid(self, images: Tensor) -> Tensor:
-        """The image tower's."""
+        """The feature map of the image tower."""
         return super().grid(images) if self.tower is None else self.tower.grid(images)
 
     def word_embedding(self) -> nn.Embedding:
@@ -65,11 +65,11 @@ class PrefixDecoder(Decoder):
         return self.language.embedding()
 
     def cache(self, rows: int, length: int) -> Cache:
-        """One with room for the prefix."""
+        """A cache with space for the prefix."""
         return self.language.cache(rows, self.cells + length)
 
     def states(self, tokens: Tensor, present: Tensor, inputs: Mapping[str, Tensor]) -> Tensor:
-        """The last states of the prompt, after those of the prefix."""
+        """The last states of the prompt, without those of the prefix."""
         x = self._vectors(tokens, inputs)
         return self.language.states(x, _after(present, x.shape[1] - tokens.shape[1]))
 
@@ -108,6 +108,6 @@ def check_context(context: int | None, cells: int, inputs: Inputs, advice: str) 
             f"{cells} of the image, " * bool(cells) + f"{inputs.text} of the prompt and {inputs.answer} of the answer"
         )
         raise UserError(
-            f"the model reads {context} tokens, and a sequence needs {needed}: {parts}. Set a shorter "
+            f"the model reads {context} tokens, but a sequence needs {needed}: {parts}. Set a shorter "
             f"benchmark.length or benchmark.longest, or {advice}"
         )

@@ -38,7 +38,7 @@ class PrefixLm(Model):
     hidden: Annotated[int, Between(1)] = 3072
     """The width of the hidden layer in each feed-forward network."""
     context: Annotated[int, Between(1)] = 1024
-    """The most positions: those of the image, of the prompt and of the answer together."""
+    """The maximum number of positions, of the image, the prompt and the answer together."""
     patch: Annotated[int, Between(1)] = 16
     """The side of an image patch in pixels."""
     tower_depth: Annotated[int, Between(1)] = 6
@@ -63,7 +63,7 @@ class PrefixLm(Model):
         64
         """
         if not inputs.text:
-            raise UserError("a language model needs text, and this benchmark has none: choose another model")
+            raise UserError("a language model needs text, but this benchmark has none: choose another model")
         if self.width % self.heads:
             raise UserError(f"model.width is {self.width}, which is not a multiple of model.heads, {self.heads}")
         tower, cells = self._tower(inputs)

@@ -154,7 +154,7 @@ class LongerCalls(TorchFunctionMode):
             whole = torch.cat([own.transpose(0, 1).to(projected), projected])
             longer[f"static_{name[0]}"] = whole.reshape(len(whole), rows * heads, -1).transpose(0, 1)
             longer[name] = functional.pad(given[name], (0, 0, 0, 0, own.shape[1], 0))
-            for mask in ("key_padding_mask", "attn_mask"):  # True or a number hides: nothing hides the prefix
+            for mask in ("key_padding_mask", "attn_mask"):  # True or a number hides; the prefix is visible
                 if given.get(mask) is not None and name == "key":
                     longer[mask] = functional.pad(given[mask], (own.shape[1], 0))
         return {**given, **longer}
@@ -195,7 +195,7 @@ class LinearPlace:
         self.widths = key.out_features, value.out_features
 
     def attach(self, active: Active) -> list[RemovableHandle]:
-        """Lengthen the sequence."""
+        """Lengthen the sequence by the prefix."""
         own: dict[str, Tensor] = {}
         return [
             self.module.register_forward_pre_hook(partial(_lengthen, own, active), with_kwargs=True),

@@ -195,12 +195,12 @@ class TinyResNet18(ResNet18):
 def check_images(name: str, inputs: Inputs, least: int = 1) -> tuple[int, int]:
     """The height and width of a benchmark's images; raises a UserError if it has none, or too small ones."""
     if inputs.image is None:
-        raise UserError(f"{name} needs images, and this benchmark has none: choose another model")
+        raise UserError(f"{name} needs images, but this benchmark has none: choose another model")
     channels, height, width = inputs.image
     if channels not in (1, 3):
-        raise UserError(f"{name} needs images of 3 channels or 1, and these have {channels}: choose another model")
+        raise UserError(f"{name} needs images of 3 channels or 1, but these have {channels}: choose another model")
     if min(height, width) < least:
-        raise UserError(f"{name} needs images of at least {least} x {least} pixels, and these have {height} x {width}")
+        raise UserError(f"{name} needs images of at least {least} x {least} pixels, but these have {height} x {width}")
     return height, width
 
 
@@ -239,7 +239,7 @@ def read_weights(path: Path) -> dict[str, Tensor]:
             return load_file(path)
         state = torch.load(path, map_location="cpu", weights_only=True)
     except FileNotFoundError:
-        raise UserError(f"there is no file {path}: give the file of the weights") from None
+        raise UserError(f"the file {path} does not exist: give the file of the weights") from None
     except Exception as error:  # readers fail in many ways on files of other kinds
         reason = str(error).splitlines()[0][:100] if str(error) else type(error).__name__
         raise UserError(f"{path} is not a file of weights ({reason}): give a state dict or safetensors") from None

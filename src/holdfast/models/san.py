@@ -266,7 +266,7 @@ class San(Model):
         (32, 8, 8)
         """
         if not inputs.text:
-            raise UserError("a SAN needs questions, and this benchmark has no text: choose another model")
+            raise UserError("a SAN needs questions, but this benchmark has no text: choose another model")
         return ApartEncoder(self, inputs) if self.apart else SanEncoder(self, inputs)
 
     def wants(self) -> Wants:

@@ -24,7 +24,8 @@ DEPTH = 2
 """Further convolutions at the size of the cells."""
 STRIDE = 8
 GROUPS = (8, 3, 2, 2)
-"""Colours, shapes, materials and sizes: for each a share of every value; then whether there is a block at all."""
+"""Colours, shapes, materials and sizes: for each group, a share of every value; then whether there is a block at
+all."""
 
 
 class Sight(nn.Module):

@@ -154,11 +154,11 @@ class TransformerBlock(Attachable):
         self.active = ""
 
     def adapted(self) -> Mapping[str, int]:
-        """After attention, and after the feed-forward network."""
+        """The places after attention and after the feed-forward network."""
         return dict.fromkeys(("attention", "feed_forward"), self.attention.output.out_features)
 
     def low_rank(self, rank: int = 8, scale: float = 1.0) -> nn.ModuleDict:
-        """One update, of queries and values."""
+        """One update, for queries and values."""
         width = self.attention.projection.in_features
         return nn.ModuleDict({"projection": LowRankUpdate(width, self.attention.inner, rank, scale)})
 
@@ -167,11 +167,11 @@ class TransformerBlock(Attachable):
         return {"projection": self.attention.projection}
 
     def attends(self) -> Mapping[str, Widths]:
-        """Its attention."""
+        """The block's attention."""
         return {"prefix": (self.attention.inner, self.attention.inner)}
 
     def weight(self) -> Tensor:
-        """One of attention's."""
+        """A weight of the block's attention."""
         return self.attention.output.weight
 
     def forward(
@@ -219,7 +219,8 @@ def drops(module: nn.Module) -> bool:
 
 
 def deviation(width: int) -> float:
-    """BERT's 0.02 at its width, and more in a narrower model, so that a layer's outputs have the same size.
+    """BERT's deviation of 0.02 at its width, and more in a narrower model, so that a layer's outputs have the same
+    scale.
 
     >>> deviation(768), round(deviation(64), 3)
     (0.02, 0.069)
@@ -228,7 +229,7 @@ def deviation(width: int) -> float:
 
 
 def initialise(module: nn.Module, width: int) -> None:
-    """Initialise as BERT does: normal weights of a small deviation, zero biases, norms at one."""
+    """Initialise as BERT does: normal weights with a small deviation, zero biases, and norms of one."""
     for part in module.modules():
         if isinstance(part, nn.Linear | nn.Embedding):
             nn.init.normal_(part.weight, std=deviation(width))

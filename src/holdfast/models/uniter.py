@@ -184,10 +184,10 @@ def words_and_regions(model: str, inputs: Inputs) -> int:
     """The width of a region's features; raises a UserError for a benchmark without regions or text."""
     if inputs.regions is None:
         raise UserError(
-            f"{model} needs region features, and this benchmark has none: give them, or choose another model"
+            f"{model} needs region features, but this benchmark has none: give them, or choose another model"
         )
     if not inputs.text:
-        raise UserError(f"{model} needs text, and this benchmark has none: choose another model")
+        raise UserError(f"{model} needs text, but this benchmark has none: choose another model")
     assert inputs.vocabulary, "text without a vocabulary"
     return inputs.regions[1]
 

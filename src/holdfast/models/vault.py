@@ -84,7 +84,7 @@ class Vault(Vilt):
     def encoder(self, inputs: Inputs) -> Encoder:
         """A VAuLT for these images and texts."""
         if not inputs.text:
-            raise UserError("VAuLT reads text with its images, and this benchmark has none: choose another model")
+            raise UserError("VAuLT reads text with its images, but this benchmark has none: choose another model")
         vilt = self.image_side(inputs, reads_words=False)
         return VaultEncoder(self._bert(vilt).text_side(inputs, pooled=False), vilt)
 

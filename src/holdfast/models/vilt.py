@@ -317,13 +317,13 @@ class Vilt(Model):
 
     def _check(self, inputs: Inputs) -> None:
         if inputs.image is None:
-            raise UserError("ViLT sees images, and this benchmark has none: choose another model, such as bert")
+            raise UserError("ViLT sees images, but this benchmark has none: choose another model, such as bert")
         if not inputs.text:
-            raise UserError("ViLT reads text with its images, and this benchmark has none: choose another model")
+            raise UserError("ViLT reads text with its images, but this benchmark has none: choose another model")
         channels, high, wide = inputs.image
         if channels != 3:
             raise UserError(
-                f"ViLT sees images of 3 channels, and this benchmark's have {channels}: choose another model"
+                f"ViLT sees images of 3 channels, but this benchmark's have {channels}: choose another model"
             )
         if min(high, wide) < self.patch or self.side < self.patch:
             small = f"{high} x {wide}" if min(high, wide) < self.patch else f"{self.side} x {self.side} (side)"
@@ -332,7 +332,7 @@ class Vilt(Model):
             )
         if inputs.images > 2:
             raise UserError(
-                f"ViLT takes at most 2 images, and this benchmark has {inputs.images}: choose another model"
+                f"ViLT takes at most 2 images, but this benchmark has {inputs.images}: choose another model"
             )
         assert inputs.vocabulary, "text without a vocabulary"
         check_heads(self.width, self.heads)

@@ -54,8 +54,8 @@ class Patches(nn.Module):
         super().__init__()
         self.normalise = Normalise()
         self.projection = nn.Conv2d(3, size, patch, patch)
-        # As large as what they are added to: from scratch, positions of BERT's 0.02 are learned some hundred steps
-        # later.
+        # At the scale of the patches to which they are added: from scratch, with BERT's 0.02, positions are learned
+        # some hundred steps later.
         self.whole = nn.Parameter(torch.randn(1, 1, size))
         self.position = nn.Parameter(torch.randn(1, 1 + (height // patch) * (width // patch), size))
         self.dropout = nn.Dropout(dropout)

@@ -90,7 +90,7 @@ def locate(name: str, setting: str, download: bool = True) -> Path:
     ):
         return shipped
     if not _HUB_NAME.fullmatch(name):
-        raise UserError(f"{setting} is {name!r}, and there is no such folder: give one with config.json and {_WHOLE}")
+        raise UserError(f"{setting} is {name!r}, which does not exist: give a folder with config.json and {_WHOLE}")
     return _from_hub(name, setting, download)
 
 
@@ -120,7 +120,7 @@ def _from_hub(name: str, setting: str, download: bool) -> Path:
             continue
         try:
             folder = Path(snapshot_download(name, local_files_only=cached, allow_patterns=[*_KEPT, *_BESIDE, pattern]))
-        except (OSError, ValueError):  # what the hub raises for no network, no such name, and nothing in the cache
+        except (OSError, ValueError):  # the hub's errors without a network, for an unknown name, and for an empty cache
             continue
         if (folder / "config.json").is_file() and weight_files(folder):
             return folder
@@ -192,7 +192,7 @@ def measured() -> bool:
 
 
 def _load(path: Path) -> dict[str, Tensor]:
-    """The weights of a file; their shapes alone if the model is only measured."""
+    """The weights of a file, or only their shapes if the model is built on the meta device."""
     if not measured():
         return load_file(path)
     with safe_open(path, framework="pt") as file:
@@ -205,7 +205,7 @@ def read_config(folder: Path, kind: str) -> dict[str, Any]:
     if config.get("model_type", kind) != kind:
         raise UserError(f"{folder} holds a model of type {config['model_type']!r}, not {kind!r}: give another folder")
     if config.get("hidden_act", "gelu") != "gelu":
-        raise UserError(f"{folder} asks for the activation {config['hidden_act']!r}, and ours is 'gelu': give another")
+        raise UserError(f"{folder} asks for the activation {config['hidden_act']!r}, but ours is 'gelu': give another")
     for key, numbers in {"layer_norm_eps": int | float, "vocab_size": int}.items():
         if not isinstance(config.get(key, 1), numbers):
             raise UserError(f"{folder} has {key} {config[key]!r}, which is not a valid number: give another folder")
@@ -238,7 +238,7 @@ def agreed(recipe: R, config: Mapping[str, Any], sizes: Mapping[str, tuple[str, 
         key, default = sizes[field.name]
         theirs, ours = config.get(key, default), getattr(recipe, field.name)
         if not isinstance(theirs, int):
-            raise UserError(f"{where} has {key} {theirs!r}, and ours takes one whole number: give another folder")
+            raise UserError(f"{where} has {key} {theirs!r}, but ours takes one whole number: give another folder")
         if ours not in (field.default, theirs):
             raise UserError(
                 f"{field.name} is {ours}, but {where} has {key} {theirs}: leave out {field.name}, or set "
@@ -267,7 +267,7 @@ def encoder_state(state: Mapping[str, Tensor], names: Names) -> dict[str, Tensor
 
 def load(module: nn.Module, state: Mapping[str, Tensor], names: Names, where: object) -> None:
     """Load an encoder's state into a module; raise a UserError for missing, unexpected or misshapen weights."""
-    if measured():  # they are checked when it is built for a run
+    if measured():  # shapes are checked when the model is built for a run
         return
     loaded: dict[str, Tensor] = {}
     used: set[str] = set()
@@ -284,7 +284,7 @@ def load(module: nn.Module, state: Mapping[str, Tensor], names: Names, where: ob
         for name in theirs:
             if tuple(state[name].shape) != _part(own, len(theirs)):
                 found, needed = tuple(state[name].shape), _part(own, len(theirs))
-                raise UserError(f"{where}: {name} has the shape {found}, and this model needs {needed}")
+                raise UserError(f"{where}: {name} has the shape {found}, but this model needs {needed}")
             if not state[name].isfinite().all():
                 raise UserError(f"{where}: {name} has values that are not finite: give intact weights")
         parts = [state[name].to(own.dtype) for name in theirs]

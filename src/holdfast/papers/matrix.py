@@ -267,5 +267,5 @@ def find(name: str) -> str:
         raise UserError(f"{name} does not follow from a matrix alone: {NEEDS_MORE[lowered]}")
     names = {each: own for own, measure in MEASURES.items() for each in (own, *measure.names)}
     if lowered not in names:
-        raise UserError(f"there is no measure {name!r} of a matrix: {nearest(lowered, names)}")
+        raise UserError(f"unknown measure {name!r} of a matrix: {nearest(lowered, names)}")
     return names[lowered]

@@ -62,7 +62,7 @@ def read_boxes(path: Path) -> BoxFile:
         content = read_bytes(path)
         found = json.loads(content)
     except FileNotFoundError:
-        raise UserError(f"there is no file {path}: give the file of boxes") from None
+        raise UserError(f"the file {path} does not exist: give the file of boxes") from None
     except (ValueError, RecursionError) as error:
         raise UserError(f"{path} is not valid JSON ({error})") from None
     if not isinstance(found, dict) or not found:

@@ -135,6 +135,6 @@ def open_images(folder: Path, side: int) -> Images:
 
 def _image_files(folder: Path) -> Iterator[Path]:
     if not folder.is_dir():
-        raise UserError(f"there is no folder {folder}: specify the folder of the images")
+        raise UserError(f"the folder {folder} does not exist: specify the folder of the images")
     for here, _, names in os.walk(folder):
         yield from (Path(here, name) for name in names if name.lower().endswith(SUFFIXES))

@@ -50,7 +50,7 @@ class StoreProgress:
 def look(path: Path, now: float | None = None) -> StoreProgress:
     """The active runs of a store, the number of runs of each status, and which are broken."""
     if not path.is_dir():
-        raise UserError(f"there is no store at {path}: `holdfast run --out {shlex.quote(str(path))}` makes one")
+        raise UserError(f"no store exists at {path}: `holdfast run --out {shlex.quote(str(path))}` makes one")
     going, broken, counts = [], {}, Counter[str]()
     for folder in Store(path).runs():
         run = _read(folder)

@@ -157,7 +157,7 @@ def load(store: str | Path) -> Runs:
 
     >>> load("no/such/store")
     Traceback (most recent call last):
-    holdfast.errors.UserError: there is no store at no/such/store: `holdfast run --out no/such/store` makes one
+    holdfast.errors.UserError: no store exists at no/such/store: `holdfast run --out no/such/store` makes one
     """
     path = local_folder(store)
     if path.is_file():
@@ -165,7 +165,7 @@ def load(store: str | Path) -> Runs:
 
         return Runs(read(path), path)
     if not path.is_dir():
-        raise UserError(f"there is no store at {path}: `holdfast run --out {shlex.quote(str(path))}` makes one")
+        raise UserError(f"no store exists at {path}: `holdfast run --out {shlex.quote(str(path))}` makes one")
     if _is_run(path):
         return Runs([read_run(path)], path)
     folders = [each for each in path.iterdir() if each.is_dir() and _is_run(each)]

@@ -139,5 +139,5 @@ def scorer(word: str | Scorer) -> Scorer:
     if callable(word):
         return word
     if word not in metrics.SCORERS:
-        raise UserError(f"there is no score {word!r}: {nearest(word, metrics.SCORERS)}")
+        raise UserError(f"unknown score {word!r}: {nearest(word, metrics.SCORERS)}")
     return metrics.SCORERS[word]

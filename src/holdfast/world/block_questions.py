@@ -142,7 +142,7 @@ def ask(scene: Blocks, random: np.random.Generator, kind: str, balance: Balance,
     (True, 'equal_size')
     """
     if kind not in KINDS:
-        raise UserError(f"there is no kind of question {kind!r}: there are {', '.join(KINDS)}")
+        raise UserError(f"unknown kind of question {kind!r}: there are {', '.join(KINDS)}")
     draw, make = KINDS[kind]
     form = (kind, *draw(random, hops))
     yes_or_no = kind.startswith(("equal", "exist", "less", "greater"))

@@ -198,7 +198,7 @@ def encode_image(array: _Picture, kind: str = "jpeg") -> bytes:
     b'PNG'
     """
     if kind not in _KINDS:
-        raise UserError(f"there is no kind of image {kind!r}: {nearest(kind, _KINDS)}")
+        raise UserError(f"unknown kind of image {kind!r}: {nearest(kind, _KINDS)}")
     image = Image.fromarray(array)
     if kind.startswith("grey"):
         image = image.convert("L")

@@ -174,7 +174,7 @@ def test_a_missing_file_and_a_missing_picture_are_named(features, place, tmp_pat
     folder = tmp_path / "nlvr2_imgfeat"
     folder.mkdir()
     (folder / "train_obj36.tsv").symlink_to(features / "nlvr2_imgfeat" / "train_obj36.tsv")
-    with pytest.raises(UserError, match=r"nlvr2_imgfeat/valid_obj36.tsv: there is no such file"):
+    with pytest.raises(UserError, match=r"nlvr2_imgfeat/valid_obj36.tsv: no such file"):
         learned("nlvr2", place, tmp_path)
     (folder / "valid_obj36.tsv").symlink_to(features / "nlvr2_imgfeat" / "valid_obj36.tsv")
     lines = (features / "nlvr2_imgfeat" / "test_obj36.tsv").read_bytes().splitlines(keepends=True)

@@ -211,7 +211,7 @@ def test_what_is_built_is_kept(monkeypatch, coco_phrases, tmp_path):
 
 
 def test_mistakes_are_told(tmp_path):
-    with pytest.raises(UserError, match="there is no VisCOLL of 'cocoa'"):
+    with pytest.raises(UserError, match="unknown VisCOLL dataset 'cocoa'"):
         build("cocoa")
     with pytest.raises(UserError, match="contains no coco"):
         build("coco", data=str(tmp_path))

@@ -219,7 +219,7 @@ def test_a_model_that_does_not_open_is_told_in_a_sentence(installed):
 
 
 def test_a_tagger_that_is_not_there_is_told_in_a_sentence(installed):
-    with pytest.raises(UserError, match="there is no tagger 'groot': did you mean gruut"):
+    with pytest.raises(UserError, match="unknown tagger 'groot': did you mean gruut"):
         open_tagger("groot")
     installed()
     for name in ("spacy", "stanza"):

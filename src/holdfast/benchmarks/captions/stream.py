@@ -39,7 +39,7 @@ def domains_of(order: str) -> tuple[str, ...]:
     names = tuple(name.strip() for name in order.split(">"))
     for name in names:
         if name not in DOMAINS:
-            raise UserError(f"benchmark.order is {order!r}, and there is no domain {name!r}: {nearest(name, DOMAINS)}")
+            raise UserError(f"benchmark.order is {order!r}, with the unknown domain {name!r}: {nearest(name, DOMAINS)}")
         if names.count(name) > 1 or (name.startswith("coco:") and "coco" in names):
             raise UserError(f"benchmark.order is {order!r}, and {name} is in it twice: name each domain once")
     return names

@@ -74,7 +74,7 @@ def series(
     from holdfast.reports.tables import Grid
 
     if over not in SERIES:
-        raise UserError(f"there is no series over {over!r}: {nearest(over, SERIES)}")
+        raise UserError(f"unknown series {over!r}: {nearest(over, SERIES)}")
     records = load(store).records
     found = _by_value([r for r in records if r.config["benchmark"]["name"].startswith("cfst:")], over, measure)
     if not found:

@@ -109,7 +109,7 @@ def climb(
 def experiments(folder: Path) -> list[AuthorsRun]:
     """The experiments in a folder, which may be one itself."""
     if not folder.is_dir():
-        raise UserError(f"there is no folder {folder}: give the output folder of {CODE}")
+        raise UserError(f"the folder {folder} does not exist: give the output folder of {CODE}")
     inner = sorted(path for path in folder.iterdir() if (path / "results.json").is_file())
     places = [folder] if (folder / "results.json").is_file() else inner
     if not places:
@@ -314,7 +314,7 @@ def _entries(value: Any, path: Path) -> list[tuple[str, Any]]:
 
 def _task(key: Any, path: Path) -> str:
     if not isinstance(key, str) or key not in KEYS:
-        raise _wrong(path, f"there is no task {str(key)[:40]!r}: there are {', '.join(KEYS)}")
+        raise _wrong(path, f"unknown task {str(key)[:40]!r}: there are {', '.join(KEYS)}")
     return KEYS[key]
 
 

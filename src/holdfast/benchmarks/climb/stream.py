@@ -27,7 +27,7 @@ def task_order(order: str) -> tuple[str, ...]:
     names = tuple(word.strip().replace("_", "-") for word in known.get(order or "1", order).split(">"))
     for name in names:
         if name not in KNOWN:
-            raise UserError(f"order is {order!r}, and there is no task {name!r}: {nearest(name, [*KNOWN, *known])}")
+            raise UserError(f"order is {order!r}, with the unknown task {name!r}: {nearest(name, [*KNOWN, *known])}")
     if len(set(names)) < len(names):
         raise UserError(f"order is {order!r}: each task may occur only once, as in {paper.ORDERS[0]}")
     return names

@@ -79,7 +79,7 @@ class Sheet:
 def sheet(number: str, runs: RunsAtScale) -> Sheet:
     """One of the paper's tables."""
     if number not in BUILDERS:
-        raise UserError(f"there is no table {number!r} of runs: {nearest(number, BUILDERS)}")
+        raise UserError(f"unknown table {number!r} of runs: {nearest(number, BUILDERS)}")
     source = published("climb", number)
     columns, rows = BUILDERS[number](runs, source)
     rows = [row for row in rows if any(cell != ScoreCell() for cell in (*row.ours, *row.paper))]

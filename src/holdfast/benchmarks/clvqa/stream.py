@@ -25,7 +25,7 @@ def task_order(order: str, setting: str) -> list[str]:
     names = [word.strip() for word in order.split(">")] if order else list(known)
     for name in names:
         if name not in known:
-            raise UserError(f"order is {order!r}, and there is no task {name!r}: {nearest(name, known)}")
+            raise UserError(f"order is {order!r}, with the unknown task {name!r}: {nearest(name, known)}")
     if len(set(names)) < len(names):
         raise UserError(f"order is {order!r}: each task may occur only once, as in {'>'.join(known)}")
     return names

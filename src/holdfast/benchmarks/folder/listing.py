@@ -40,7 +40,7 @@ class _ClassFolder:
 def list_folder(root: Path, by_domain: bool, skip: int) -> Listed:
     """The pictures of class/picture, or domain/class/picture, perhaps below train, val and test."""
     if not root.is_dir():
-        what = "it is a file" if root.exists() else "there is no such folder"
+        what = "it is a file" if root.exists() else "no such folder"
         raise UserError(f"{root}: {what}: give the folder that holds a folder for each class")
     limits = bounds(root)
     with within(limits):

@@ -20,7 +20,7 @@ def tasks_of(order: str, known: Sequence[str]) -> tuple[str, ...]:
     names = tuple(name.strip() for name in order.split(">")) if order else tuple(known)
     for name in names:
         if name not in known:
-            raise UserError(f"benchmark.order is {order!r}, and there is no task {name!r}: {nearest(name, known)}")
+            raise UserError(f"benchmark.order is {order!r}, with the unknown task {name!r}: {nearest(name, known)}")
     if len(set(names)) < len(names):
         raise UserError(f"benchmark.order is {order!r}: name each task once")
     return names

@@ -52,11 +52,11 @@ def find_tables(data: Path) -> list[TableFile]:
             raise UserError(f"{data} is not a table: give a file that ends with {', '.join(chain(*_KINDS))}")
         return [TableFile(data, None)]
     if not data.is_dir():
-        raise UserError(f"{data}: there is no such file or folder")
+        raise UserError(f"{data}: no such file or folder")
     every = [path for path in _walk(snapshot_of(data), _DEPTH) if not _ABOUT.fullmatch(path.name)]
     found = next((own for kind in _KINDS if (own := [p for p in every if p.suffix.lower() in kind])), [])
     if not found:
-        raise UserError(f"{data} holds no table: there is no file that ends with {', '.join(chain(*_KINDS))}")
+        raise UserError(f"{data} holds no table: no file name ends with {', '.join(chain(*_KINDS))}")
     named = [TableFile(path, split) for path in found if (split := _split(path, data))]
     for split in dict.fromkeys(each.split for each in named):
         check_shards(data, [each.path for each in named if each.split == split], Reading())

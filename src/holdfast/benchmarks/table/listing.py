@@ -142,7 +142,7 @@ class _Pictures:
 
     def __init__(self, data: Path, table: Path, images: str) -> None:
         if images and not Path(images).is_dir():
-            raise UserError(f"benchmark.images is {images!r}: there is no such folder")
+            raise UserError(f"benchmark.images is {images!r}: no such folder")
         self.roots = (
             [Path(images)] if images else list(dict.fromkeys([table.parent, data if data.is_dir() else table.parent]))
         )

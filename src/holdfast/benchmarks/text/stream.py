@@ -37,7 +37,7 @@ def tasks_of(order: str) -> tuple[str, ...]:
     names = tuple(name.strip() for name in order.split(">"))
     for name in names:
         if name not in KINDS:
-            raise UserError(f"benchmark.order is {order!r}, and there is no task {name!r}: {nearest(name, KINDS)}")
+            raise UserError(f"benchmark.order is {order!r}, with the unknown task {name!r}: {nearest(name, KINDS)}")
     if len(set(names)) < len(names):
         raise UserError(f"benchmark.order is {order!r}: name each task once")
     return names

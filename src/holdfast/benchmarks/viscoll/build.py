@@ -118,7 +118,7 @@ def build(
     `data` is the folder of the official files; without it, synthetic data at a scale is used.
     """
     if dataset not in SOURCES:
-        raise UserError(f"there is no VisCOLL of {dataset!r}: there are {' and '.join(SOURCES)}")
+        raise UserError(f"unknown VisCOLL dataset {dataset!r}: there are {' and '.join(SOURCES)}")
     source = captioned(dataset, data=data, scale=scale, skip_bad=skip_bad)
     world = of_world(source)
     lists = _lists(data) if dataset == "coco" and not world else None

@@ -88,7 +88,7 @@ def passes(
     names = only.split(",") if only else list(CASES)
     for name in names:
         if name not in CASES:
-            raise UserError(f"there is no method {name!r}: {nearest(name, CASES)}")
+            raise UserError(f"unknown method {name!r}: {nearest(name, CASES)}")
     size = size or Size()
     data, task, inputs, ids = _stream(size, device)
     total = -(-size.examples // paper.BATCH)

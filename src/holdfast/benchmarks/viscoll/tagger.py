@@ -68,7 +68,7 @@ def open_tagger(name: str) -> Tagger:
     [['DT', 'JJ', 'NN', 'VBG', 'RP']]
     """
     if name not in TAGGERS:
-        raise UserError(f"there is no tagger {name!r}: {nearest(name, TAGGERS)}")
+        raise UserError(f"unknown tagger {name!r}: {nearest(name, TAGGERS)}")
     return TAGGERS[name]()
 
 

@@ -60,7 +60,7 @@ class Suite:
         task, _, part = split.rpartition("_")
         if (path := self._file(folder, task, part)) is None:
             wanted = folder / task / self.tasks[task][part][0]
-            raise DataError(Problem(str(wanted), "", "there is no such file", "unpack the instructions there"))
+            raise DataError(Problem(str(wanted), "", "no such file", "unpack the instructions there"))
         captions = self._captions(path.parent, task, part, reading)
         pictures = ImageFiles(folder, *(folder / name for name in self.pictures))
         for example in conversations(path, pictures, reading, captions):

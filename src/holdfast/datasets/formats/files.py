@@ -26,17 +26,17 @@ def first_folder(folder: Path, names: Iterable[str], inside: Iterable[str]) -> P
 
 
 def names_in(folder: Path) -> list[str]:
-    """The names in a folder, sorted, without hidden ones; raises an error if there is no such folder.
+    """The names in a folder, sorted, without hidden ones; raises an error if the folder does not exist.
 
     >>> names_in(Path("nowhere"))
     Traceback (most recent call last):
-    holdfast.datasets.base.DataError: nowhere: there is no such folder: unpack the official download there
+    holdfast.datasets.base.DataError: nowhere: no such folder: unpack the official download there
     """
     refuse_outside(folder)
     try:
         return sorted(name for name in os.listdir(folder) if not name.startswith("."))  # noqa: PTH208 (names)
     except FileNotFoundError:
-        what = "there is no such folder"
+        what = "no such folder"
         raise DataError(Problem(str(folder), "", what, "unpack the official download there")) from None
     except OSError as error:
         raise cannot_open(folder, error) from None

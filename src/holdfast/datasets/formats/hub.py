@@ -94,13 +94,13 @@ def picture(row: Row, name: str, folder: Path) -> Path | NDArray[np.uint8]:
 
     >>> picture({"img": {"path": "7.png"}}, "img", Path("nowhere"))
     Traceback (most recent call last):
-    ValueError: its 'img' contains no picture, and there is no file '7.png'
+    ValueError: its 'img' contains no picture, and the file '7.png' does not exist
     """
     value: Any = get(row, name, object)
     content, file = (value.get("bytes"), value.get("path")) if isinstance(value, dict) else (value, None)
     if not isinstance(content, bytes):
         if (path := ImageFiles(folder).find([file]) if isinstance(file, str) else None) is None:
-            raise ValueError(f"its {name!r} contains no picture, and there is no file {file!r:.80}")
+            raise ValueError(f"its {name!r} contains no picture, and the file {file!r:.80} does not exist")
         return path
     from holdfast.data.images import to_rgb
 
@@ -148,7 +148,7 @@ def _read(dataset: Dataset, hub: Hub, folder: Path, split: str, reading: Reading
     names = _names(dataset, hub)[split]
     paths = _tables(folder, names)
     if not paths:
-        what = f"there is no such split among its tables as {names[0]!r}"
+        what = f"no such split: {names[0]!r}"
         raise DataError(Problem(str(folder), "", what, f"download those of {names[0]!r} too"))
     check_shards(folder, paths, reading)
     number, seen = -1, set()

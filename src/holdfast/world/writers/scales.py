@@ -32,10 +32,10 @@ def at_scale(counts: Mapping[str, T], scale: str) -> T:
     900
     >>> at_scale({"tiny": 3, "paper": 900}, "papers")
     Traceback (most recent call last):
-    holdfast.errors.UserError: there is no scale 'papers': did you mean paper?
+    holdfast.errors.UserError: unknown scale 'papers': did you mean paper?
     """
     if scale not in counts:
-        raise UserError(f"there is no scale {scale!r}: {nearest(scale, counts)}")
+        raise UserError(f"unknown scale {scale!r}: {nearest(scale, counts)}")
     return counts[scale]
 
 
