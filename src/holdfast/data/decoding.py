@@ -14,15 +14,15 @@ from holdfast.errors import UserError
 from holdfast.processes import may_spawn, working
 
 VERSION = 1
-"""Raised where a picture file gives other pixels: pictures that are decoded as a run trains are in no fingerprint."""
+"""Raise it if a picture file gives different pixels: fingerprints do not cover pictures decoded during training."""
 SPAWN = 0.5
-"""The seconds that workers take to start: where they would save less, this process decodes all."""
+"""The seconds that workers take to start: if they would save less, this process decodes everything."""
 _CHUNK = 32
 
 
 @dataclass(frozen=True)
 class StoredImage:
-    """An image as it is to be stored: where it comes from, and what is drawn into it."""
+    """An image to be stored: its source, and what is drawn into it."""
 
     source: Source
     drawing: Drawing | None = None
@@ -30,9 +30,9 @@ class StoredImage:
 
 @dataclass(frozen=True)
 class ImageFit:
-    """How images are brought into a table: to (size, size), or by their shorter and longest sides into the upper left
-    corner of a black (longest, longest), with sides that are multiples of `step`; as they are, all of one size, where
-    the first three are None.
+    """How images are resized for a table: to (size, size); or by their shorter and longest sides, placed in the upper
+    left corner of a black (longest, longest), with sides that are multiples of `step`; or, if the first three are None,
+    not at all, when all have one size.
     """
 
     size: int | None = None
@@ -49,7 +49,7 @@ class ImageFit:
         return [self.size, self.shorter, self.longest, *([self.step] if self.step > 1 else [])]
 
     def shape(self, pictures: Sequence[StoredImage]) -> tuple[int, int, int]:
-        """The shape of a row, channels first: that of the first picture which can be decoded, where nothing is set."""
+        """The shape of a row, channels first; if no size is set, that of the first picture that can be decoded."""
         side = self.size or (self.longest and max(self.step, self.longest // self.step * self.step))
         if side is not None:
             return 3, side, side
@@ -70,10 +70,10 @@ def fill(
     workers: int = 1,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> dict[int, str]:
-    """Decode the pictures into the rows of two `.npy` files that are there: pixels, and height and width.
+    """Decode the pictures into the rows of two existing `.npy` files: pixels, and height and width.
 
     Each worker writes its rows in place, so the order is kept and no pixels travel between processes. Pictures that
-    cannot be decoded are left black and told: their numbers, and what is wrong.
+    cannot be decoded are left black, and returned by number with the reason.
 
     >>> import tempfile
     >>> images, sizes = (Path(tempfile.mkdtemp()) / name for name in ("image.npy", "image_size.npy"))

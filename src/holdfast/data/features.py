@@ -80,7 +80,7 @@ def _maps(path: Path) -> tuple[NDArray[Any], NDArray[np.str_]]:
 
 
 def check(path: Path) -> None:
-    """Raise unless a file of features, and those beside it, are as they were written."""
+    """Raise an error if a file of features, or one of those beside it, has changed since it was written."""
     note = path.with_suffix(".json")
     if note.is_file():  # earlier versions noted no checksums
         found = checksums.read_json(note)
@@ -88,7 +88,7 @@ def check(path: Path) -> None:
 
 
 def files_of(path: Path, names: Sequence[str]) -> dict[str, Path]:
-    """Where the arrays of these names lie, the main one first: in one HDF5 file, or each in its own.
+    """The location of each of these arrays, the main one first: in one HDF5 file, or each in its own.
 
     >>> [file.name for file in files_of(Path("maps.npy"), ["bbox_features", "bboxes"]).values()]
     ['maps.npy', 'maps.bboxes.npy']
@@ -99,7 +99,7 @@ def files_of(path: Path, names: Sequence[str]) -> dict[str, Path]:
 
 
 def make_arrays(path: Path, shapes: Shapes) -> dict[str, NDArray[Any]]:
-    """New arrays in a file, mapped for writing; in an HDF5 file, each stands in one piece, so that it can be mapped."""
+    """New arrays in a file, mapped for writing; in an HDF5 file, each is contiguous, so that it can be mapped."""
     if path.suffix != ".h5":
         files = files_of(path, list(shapes))
         return {

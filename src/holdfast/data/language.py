@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 VERSION = 1
 SLOT = "{}"
 IMAGE = "<image>"
-"""What stands for an image in a template."""
+"""The mark for an image in a template."""
 PLAIN = f"{SLOT}\n"
-"""The template of a model without one."""
+"""The template for models without a chat template."""
 FILES = ("tokenizer_config.json", "special_tokens_map.json", "chat_template.jinja", "chat_template.json")
 
 
@@ -36,13 +36,13 @@ class Language(ABC):
     end: int
     """The token that ends an answer."""
     pad: int
-    """The token that fills the place after a text."""
+    """The token that pads a text."""
     image: int | None = None
     """The token that stands for a vector of an image."""
 
     @abstractmethod
     def prompts(self, asked: Sequence[str], images: bool = False) -> list[list[int]]:
-        """The tokens of prompts, with a place for an image if there are `images`."""
+        """The tokens of prompts, with a place for an image if `images` is true."""
 
     @abstractmethod
     def answers(self, texts: Sequence[str]) -> list[list[int]]:
@@ -54,7 +54,7 @@ class Language(ABC):
 
     @abstractmethod
     def fingerprint(self) -> str:
-        """A hash of everything that decides the tokens."""
+        """A hash of everything that determines the tokens."""
 
     def texts(self, tokens: Array) -> list[str]:
         """The texts of rows of tokens, which are padded with negative numbers."""
@@ -75,7 +75,7 @@ class PromptPieces:
 
     @property
     def fingerprint(self) -> str:
-        """That of the language."""
+        """The language's fingerprint, and whether prompts have images."""
         return f"prompts {self.language.fingerprint()} {self.images}"
 
     def encode(self, texts: Sequence[str], length: int) -> tuple[Array, Array]:
@@ -114,11 +114,11 @@ class WordPieces(Language):
         return [found[1:] for found in self._encoded(texts)]
 
     def text(self, tokens: Sequence[int]) -> str:
-        """The words."""
+        """The text of the word pieces."""
         return self.pieces.decode(tokens)
 
     def fingerprint(self) -> str:
-        """That of the word pieces."""
+        """The fingerprint of the word pieces."""
         return self.pieces.fingerprint
 
     def _encoded(self, texts: Sequence[str]) -> list[list[int]]:
@@ -130,8 +130,8 @@ class WordPieces(Language):
 class FolderLanguage(Language):
     """The tokenizer of a folder in Hugging Face's format, with its chat template, or one that is given.
 
-    A template has `{}` for the text, and `<image>` for an image. `image_text` is what stands for an image in a prompt,
-    once it is expanded: one token for each vector of the image. If it is empty, the image comes before the prompt.
+    A template has `{}` for the text, and `<image>` for an image. `image_text` is the text that replaces `<image>` in a
+    prompt: one token for each vector of the image. If it is empty, the image comes before the prompt.
     """
 
     def __init__(self, folder: Path, template: str = "", image_text: str = "") -> None:
@@ -252,7 +252,7 @@ def filled(rows: Sequence[Sequence[int]], padding: int) -> Array:
 
 
 def shortened(prompt: list[int], length: int, image: int | None, title: str) -> list[int]:
-    """A prompt without the middle of what comes after its image.
+    """A prompt shortened in the middle of the part after its image.
 
     >>> shortened([1, 2, 3, 4, 5, 6], 4, None, "here")
     [1, 2, 5, 6]

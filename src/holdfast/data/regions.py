@@ -78,7 +78,7 @@ class Regions:
         return {name: Shared(values, index) for name, values in named.items()}
 
     def stretch(self, ids: Iterable[str]) -> Regions:
-        """The rows from the first of these images to the last, so that a table has no more than it needs.
+        """The rows from the first of these images to the last, so that a table contains no more than it needs.
 
         >>> values, names = torch.arange(4.0).view(4, 1, 1), np.array(["a", "b", "c", "d"])
         >>> regions = Regions(values, torch.zeros(4, 1, 4), torch.ones(4), names)

@@ -54,7 +54,7 @@ class Shared:
 
 Column: TypeAlias = Tensor | Shared | ImageFileColumn
 Around: TypeAlias = Callable[[Tensor, Callable[[], dict[str, Tensor]]], Mapping[str, Tensor]]
-"""From the numbers of rows and a function that reads their inputs, to the inputs of a part."""
+"""Maps the numbers of rows, and a function that reads their inputs, to the inputs of a part."""
 NONE_AROUND: Mapping[int, Around] = {}
 
 
@@ -106,7 +106,7 @@ def table(task: str, examples: Sequence[Example]) -> Table:
 
 
 def some_rows(column: Column, rows: Ids) -> Column:
-    """A column of some of the rows, with no values but those that they show.
+    """A column of some of the rows, with only the values that these rows use.
 
     >>> found = some_rows(Shared(torch.tensor([10, 20, 30]), torch.tensor([2, 0, 2])), np.array([0, 2]))
     >>> found.values.tolist(), found.index.tolist()
@@ -124,7 +124,8 @@ def some_rows(column: Column, rows: Ids) -> Column:
 class Data:
     """Several tables under one numbering: example `offset + row` is a row of the table that begins at `offset`.
 
-    `arrangement` stands for what decides which examples are learned when, where no setting does: names of files, say.
+    `arrangement` represents anything other than settings that determines which examples are learned when, such as file
+    names.
     """
 
     def __init__(self, tables: Sequence[Table], arrangement: str = "") -> None:
@@ -180,8 +181,9 @@ class Data:
         """Gather this rank's tensors for a batch: one part for each table that it touches.
 
         Each rank has at least one row of each part, with weight 0 if it has no row of its own, so that every rank runs
-        the same graph, and a gradient is unused on all ranks or on none. `around` has, by a table's number, what stands
-        between a part and its inputs. With `trim`, the texts of a part end where the longest of them ends.
+        the same graph, and a gradient is unused on all ranks or on none. `around` has, by a table's number, a function
+        that supplies a part's inputs in place of reading them. With `trim`, the texts of a part end where the longest
+        of them ends.
         """
         part = partial(self._part, device=device, rank=rank, size=size, trim=trim)
         if len(self._inner) == 0:
@@ -196,7 +198,7 @@ class Data:
     def prefetch(self, ids: Ids, rank: int = 0, size: int = 1, known: Collection[int] = ()) -> None:
         """Start to decode this rank's images of a batch that will be fetched soon; the result does not change.
 
-        Those of the tables in `known` will not be asked for.
+        The images of the tables in `known` will not be needed.
         """
         which = np.searchsorted(self._inner, ids, side="right")
         for index in set(np.unique(which).tolist()).difference(known):
@@ -226,7 +228,7 @@ class Data:
         if source.targets.is_cuda:
             rows = sent(rows, device)
         read = partial(_inputs, source, rows, here, device)
-        # What `around` knows of a part has the length of the longest text of the data.
+        # The recorded outputs in `around` have the length of the longest text of the data.
         inputs = (trimmed(read()) if trim else read()) if around is None else around(here, read)
         return Part(source.task, inputs, _gather(source.targets, rows, device), weights)
 
@@ -243,7 +245,7 @@ class Data:
         return digest.hexdigest()
 
     def inputs_fingerprint(self, index: int) -> str:
-        """A hash of what one table's examples show, whatever their targets and wherever they stand in a stream."""
+        """A hash of the inputs of one table's examples, independent of their targets and places in a stream."""
         if index not in self._inputs_hashes:
             digest = hashlib.blake2b(digest_size=16)
             _hash_columns(digest, "", sorted(self.tables[index].inputs.items()))

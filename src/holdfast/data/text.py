@@ -154,7 +154,7 @@ class Tokenizer:
         >>> pieces.encode_joined(["Red cups"], ["cups"], 6)[0].tolist()
         [[2, 5, 6, 7, 3, 3]]
         """
-        if self.rules:  # another model's rules say themselves what comes between two texts
+        if self.rules:  # another model's rules define what comes between two texts
             plain = [text.replace(f" {SEPARATOR} ", " ") for text in texts]
             numbers, lengths, _ = self.encode_pairs(plain, pairs, length)
             return numbers, lengths
@@ -244,7 +244,7 @@ def _read_rules(path: Path) -> tuple[tuple[str, ...], str]:
 
     try:
         backend = tokenizers.Tokenizer.from_file(str(path))
-    except Exception as error:  # the library raises nothing more particular
+    except Exception as error:  # the library raises no more specific error
         raise UserError(f"{path} is not a tokenizer ({error}): save the tokenizer of the model again") from None
     numbers = backend.get_vocab(with_added_tokens=True)
     pieces = [""] * (1 + max(numbers.values()))

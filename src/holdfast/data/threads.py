@@ -36,13 +36,13 @@ def threads(count: int) -> Iterator[None]:
 
 def own_process() -> None:
     """Set PyTorch's inter-op pool to one thread. PyTorch allows this only once, so only our own processes do it."""
-    with suppress(RuntimeError):  # it was already set, or used
+    with suppress(RuntimeError):  # it was already set or used
         torch.set_num_interop_threads(1)
     reuse_memory()
 
 
 def reuse_memory() -> None:
-    """Keep freed memory for the next tensors, where the C library is glibc.
+    """Keep freed memory for the next tensors, if the C library is glibc.
 
     By default it returns each block above 32 MB to the system, and the next one comes back page by page, filled with
     zeros: for photographs in batches of 32, that takes longer than computing.

@@ -100,7 +100,7 @@ class Dataset:
     annotations: Callable[[Path, str, Reading], Iterator[Example]] | None = None
     """Reads the same examples without their pictures, which some benchmarks do not need."""
     pictured: Callable[[Path], bool] = lambda folder: True
-    """Whether a folder has any of its pictures; asked only where they are not needed."""
+    """Whether a folder has any of its pictures; called only by benchmarks that do not need them."""
 
     def examples(self, folder: Path | str, split: str, reading: Reading | None = None) -> Iterator[Example]:
         """The examples of a split, in the order of the files."""

@@ -26,7 +26,7 @@ class Finding:
     problems: tuple[Problem, ...]
     """One for each record that would be skipped, as counted by `--skip-bad`."""
     absent: str = ""
-    """Why the split could not be read at all; empty if it could."""
+    """Why the split could not be read at all; empty if it could be read."""
     lacks: tuple[str, ...] = ()
     """The official files that were missing, without which it was read."""
     aside: Mapping[str, int] = field(default_factory=dict)

@@ -1,8 +1,8 @@
 """CL_Benchmark: O-LoRA's fifteen text classifications as instructions, as its authors publish them.
 
-`CL_Benchmark/KIND/NAME/{train,dev,test,labels}.json`: lists of a sentence and its label, a word. The question that is
-put to the model is in `configs/instruction_config.json` beside it, one for each kind. A split is called `NAME_train`.
-In the authors' files, `dev` and `test` are the same: neither is validation data of the other.
+`CL_Benchmark/KIND/NAME/{train,dev,test,labels}.json`: lists of a sentence and its label, a word. The question to the
+model is in `configs/instruction_config.json` beside it, one for each kind. A split is called `NAME_train`. In the
+authors' files, `dev` and `test` are identical, so neither can serve as validation data for the other.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from holdfast.datasets.formats.conversations import Suite
 
 VERSION = 1
 TASKS = ("ScienceQA", "TextVQA", "ImageNet", "GQA", "VizWiz", "Grounding", "VQAv2", "OCRVQA")
-"""In the order in which the authors learn them."""
+"""The tasks, in the order in which the authors learn them."""
 
 DATASET = Suite(
     name="coin",

@@ -19,7 +19,7 @@ def _root(folder: Path) -> Path:
 
 
 def _lines(folder: Path, split: str) -> tuple[Path, list[tuple[int, str, str]]]:
-    """The rows of a list: their number, the name of the picture, and the number of its class from 1 on."""
+    """The rows of a list: the number, the name of the picture, and the number of its class, from 1 on."""
     path = first_file(_root(folder), [f"annotations/{split}.txt"], "unpack annotations.tar.gz there")
     rows = [(row, line.split()) for row, line in enumerate(lines_of(path), 1) if not line.startswith("#")]
     return path, [(row, f"{words[0]}.jpg", words[1] if len(words) > 1 else "") for row, words in rows if words]

@@ -221,7 +221,7 @@ def _hdf5(path: Path, split: str, reading: Reading) -> Iterator[Example]:
 
 
 def _own(path: Path, reading: Reading) -> Iterator[Example]:
-    """What `holdfast features` wrote: memory-mapped, and checked against its checksums."""
+    """The output of `holdfast features`, memory-mapped and checked against its checksums."""
     open_file(path).close()
     try:
         check(path)
@@ -356,7 +356,7 @@ def read_rows(
 
 
 def check_any(folder: Path, alternatives: Sequence[Sequence[str]], *, of: str) -> None:
-    """Raise a UserError if there are no features of the images of a dataset, by their files' names alone."""
+    """Raise a UserError if no features of the images of a dataset exist, judging by file names alone."""
     if not any(all(_there(folder, split) for split in splits) for splits in alternatives):
         files = ", ".join(_where(split) for split in alternatives[0])
         raise UserError(f"{folder} has no features of the images of {of}: add {files}, or those of another detector")

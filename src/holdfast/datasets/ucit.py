@@ -10,9 +10,9 @@ from holdfast.datasets.formats.conversations import Suite
 
 VERSION = 1
 TASKS = ("ImageNet-R", "ArxivQA", "VizWiz", "IconQA", "CLEVR", "Flickr30k")
-"""In the order in which the authors learn them."""
+"""The tasks, in the order in which the authors learn them."""
 CAPTIONS = ("VizWiz", "Flickr30k")
-"""Those that are captions."""
+"""The tasks whose answers are captions."""
 _TRAIN = ("train.json", "train_4w.json", "train_brief_4w.json")
 
 DATASET = Suite(

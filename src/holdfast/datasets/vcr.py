@@ -188,7 +188,7 @@ def _from_hub(row: Row, split: str, number: int, folder: Path) -> Example:
             del record[f"{name}_label"]
         if (choices := record.get(f"{name}_choice_tokens")) is not None:
             record[f"{name}_choices"] = [_official(tokens) for tokens in _list(choices)]
-    # Users of these tables read four numbers of a box: whether the detector's score follows is not known.
+    # Only four numbers of a box are read: whether the detector's score follows is not known.
     scored = any(isinstance(box, list) and len(box) == 5 for box in get(row, "boxes", list))
     return _question(record, get(record, "annot_id", str), split, picture(row, "image", folder), _boxes(row, scored))
 

@@ -1,4 +1,4 @@
-"""Networks that compute feature maps, by the words that name them, so that each process can build its own."""
+"""Networks that compute feature maps, described by names, so that each process can build its own."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class ModelBackbone:
     weights: str = ""
 
     def model(self) -> Model:
-        """The settings; built-in models need weights, for random ones see nothing."""
+        """The settings. Built-in models need weights, since random ones compute nothing useful."""
         entry = registry.find(self.word, "model")
         given = dict(entry.given) | ({"weights": self.weights} if self.weights else {})
         kind = entry.load()

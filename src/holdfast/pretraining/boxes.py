@@ -1,7 +1,7 @@
 """The boxes whose features are computed, from a JSON file: an object with a list of boxes for each image.
 
-A box is [x1, y1, x2, y2] in pixels of the image as it was published. An image goes by its path within the folder of
-images, or by its name without a suffix.
+A box is [x1, y1, x2, y2] in pixels of the image as it was published. An image is identified by its path within the
+folder of images, or by its name without a suffix.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class BoxFile:
     of: Mapping[str, NDArray[np.float32]]
     fingerprint: str
     most: int
-    """The most boxes that an image has."""
+    """The maximum number of boxes of an image."""
 
     def only(self, names: Iterable[str]) -> BoxFile:
         """The boxes of only these images."""

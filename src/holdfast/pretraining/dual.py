@@ -1,8 +1,8 @@
 """The alignment of an image tower and a text tower on captions: `holdfast pretrain dual`.
 
 The captions are those of a dataset whose examples have them as choices (Flickr8k), or of the synthetic world: scenes
-with captions, and single things with their names. What frozen towers give is computed once: beside the checkpoints, or
-where the caller keeps it for others.
+with captions, and single things with their names. The outputs of frozen towers are computed once, and kept beside the
+checkpoints or wherever the caller chooses.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ HELD_OUT = 0.1
 EACH = 5
 """The captions of a synthetic picture."""
 LONGEST = 64
-"""The longest caption in word pieces, where a tower reads longer ones."""
+"""The maximum length of a caption in word pieces, for towers that read longer ones."""
 TEST, VALIDATION = "test", "validation"
 
 
@@ -74,24 +74,24 @@ class Alignment:
     pairing: Literal["softmax", "sigmoid"] = "softmax"
     """The loss: CLIP's (softmax) or SigLIP's (sigmoid)."""
     temperature: Annotated[float, Between(1e-3)] = 0.07
-    """What cosines are divided by at the beginning."""
+    """The initial temperature, by which cosines are divided."""
     bias: float = 0.0
-    """What is added to each comparison at the beginning: -10 for SigLIP's loss."""
+    """The initial bias, which is added to each comparison: -10 for SigLIP's loss."""
     epochs: Annotated[int, Between(1)] = 10
     """How often the captions are seen."""
     batch_size: Annotated[int, Between(2)] = 256
-    """The pictures that are compared with each other's captions."""
+    """The batch size: the pictures that are compared with each other's captions."""
     learning_rate: Annotated[float, Between(0)] = 1e-3
     """The highest learning rate."""
     weight_decay: Annotated[float, Between(0)] = 0.01
     """The weight decay."""
     gallery: Annotated[int, Between(0)] = 0
-    """Also test on the first N pictures of the test alone, as a smaller gallery; 0: on all of them only."""
+    """Also test on only the first N pictures of the test split, as a smaller gallery; 0: only on all of them."""
     seed: Annotated[int, Between(0)] = 0
     """The seed."""
 
     def command(self) -> str:
-        """The command that does the same.
+        """The command that starts this alignment.
 
         >>> Alignment(width=8, train_towers=True).command()
         'holdfast pretrain dual --out FOLDER --train-towers --width 8'
@@ -114,8 +114,8 @@ def align(
 ) -> dict[str, float]:
     """Align two towers, save the model, and return its held-out retrieval.
 
-    An interrupted call continues from its last checkpoint in `out`. Prepared captions stay in `tables`, and `keeping`
-    says where outputs of frozen towers stay; both are in `out` by default, and removed at the end.
+    An interrupted call continues from its last checkpoint in `out`. Prepared captions are kept in `tables`, and outputs
+    of frozen towers where `keeping` says; by default both are in `out`, and are removed at the end.
     """
     claim(out, settings)
     watch = watch or Watch()
@@ -165,7 +165,7 @@ def align(
 
 
 def published(word: str) -> bool:
-    """Whether a tower's word says where its weights lie."""
+    """Whether a tower's name includes the location of its weights."""
     return ":" in word
 
 

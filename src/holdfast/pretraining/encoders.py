@@ -87,7 +87,7 @@ class Pretraining:
     seed: Annotated[int, Between(0)] = 0
 
     def command(self) -> str:
-        """The command that does the same.
+        """The command that starts this pre-training.
 
         >>> Pretraining(scenes=500).command()
         'holdfast pretrain vilt-tiny --out FOLDER --scenes 500'
@@ -116,7 +116,7 @@ class Lessons(Task):
         return self.words.reads
 
     def forward(self, model: Callable[[Mapping[str, Tensor], str], Tensor], part: Part) -> Tensor:
-        """The words' logits and the two sentences' scores, side by side."""
+        """The words' logits and the two sentences' scores, concatenated."""
         given = part.inputs
         judged = {"image": given["image"], "text": given["pair_text"], "text_length": given["pair_text_length"]}
         read = {name: column for name, column in given.items() if not name.startswith("pair_")}
@@ -149,15 +149,15 @@ class KeptScores:
         self.found += [score for score, _ in scores]
 
     def size(self) -> int:
-        """How many there are."""
+        """The number of scores."""
         return len(self.found)
 
     def cut(self, size: int) -> None:
-        """Forget those after the first `size`."""
+        """Discard all but the first `size` scores."""
         del self.found[size:]
 
     def damage(self, size: int) -> str:
-        """What is wrong with them: nothing."""
+        """Always empty."""
         return ""
 
 

@@ -1,7 +1,7 @@
 """A feature map of every image, or a feature of each of its boxes, computed once.
 
 Beside the files that `data/features.py` reads, OUT.json records how many images are done, and a hash of their inputs.
-OUT appears when all are done. A call that was interrupted continues where it stopped. The result does not depend on
+OUT appears when all are done. An interrupted call continues where it stopped. The result does not depend on
 the number of processes: each image of a batch is computed with the same others, by one thread.
 """
 
@@ -35,7 +35,7 @@ from holdfast.processes import working
 Network: TypeAlias = Callable[[Tensor], Tensor]
 Made: TypeAlias = dict[str, NDArray[Any]]
 FEW = 2
-"""The parts for each process up to which one does it all: starting others takes seconds."""
+"""Up to this number of parts for each process, one process computes all: starting others takes seconds."""
 SAMPLES = 7
 """A box's feature is the mean of 7 x 7 points, between the cells of the map."""
 
@@ -51,12 +51,12 @@ class Kept:
     """With `regions`, the boxes of each image; None: the cells of the map."""
 
     def name(self) -> str:
-        """What tells it from all others; empty for the map as it is."""
+        """An identifier that distinguishes it from all others; empty for the unchanged map."""
         boxes = self.boxes.fingerprint if self.boxes else ""
         return f"/{self.kind}/{self.cells}/{boxes}" if self != Kept() else ""
 
     def only(self, names: NDArray[np.str_]) -> Kept:
-        """The same, with the boxes of some images alone."""
+        """The same, with the boxes of only some images."""
         return replace(self, boxes=self.boxes.only(names.tolist())) if self.boxes else self
 
     def shapes(self, images: int, made: Made, longest: int) -> Shapes:
@@ -118,7 +118,7 @@ def compute_features(
 def _computed(
     network: Network, source: Any, parts: list[range], device: str, kept: Kept, workers: int
 ) -> Iterator[Made]:
-    """What is made of each part, in order; a few parts ahead wait, each of some megabytes."""
+    """The results for each part, in order; a few parts, each of some megabytes, are computed ahead."""
     if workers == 1 or len(parts) <= FEW * workers:
         for rows in parts:
             yield _made(network, source.shown(rows), device, kept)
@@ -191,7 +191,7 @@ def pooled(found: Tensor, boxes: Tensor) -> Tensor:
 
 
 class _FeatureFile:
-    """The arrays of a file that is being written, and the note of how far they are."""
+    """The arrays of a file that is being written, and the note of the progress."""
 
     def __init__(self, out: Path, images: int, name: Any, state: Callable[[int], bytes]) -> None:
         self.out, self.images, self.seen, self.state = out, images, name, state
@@ -206,7 +206,7 @@ class _FeatureFile:
         self.same = before.get("source") == self.seen.hexdigest()
 
     def finished(self) -> bool:
-        """Whether all was done before; a UserError where the file holds something else."""
+        """Whether everything is already done; a UserError if the file holds something else."""
         if not self.out.exists():
             return False
         if self.same and self.done == self.images:
@@ -214,7 +214,7 @@ class _FeatureFile:
         raise UserError(f"{self.out} holds features of other images or of another network: change --out, or delete it")
 
     def open(self) -> int:
-        """Open the arrays where an earlier call left them; how many images are done."""
+        """Open the arrays that an earlier call left, and return how many images are done."""
         if self.same and self.done:
             try:
                 self.arrays = self._opened()

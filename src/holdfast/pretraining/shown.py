@@ -82,7 +82,7 @@ class TableImages:
             index = column.index.reshape(len(column), -1).numpy()
             first = np.full(len(column.values), -1)
             shown = np.repeat(np.arange(len(index)), index.shape[1])
-            first[index.flatten()[::-1]] = shown[::-1]  # of several examples, the first remains, as it is written last
+            first[index.flatten()[::-1]] = shown[::-1]  # the first of several examples is written last
             self.values, ids = column.values, ["" if row < 0 else str(prepared.ids[row]) for row in first]
         elif isinstance(column, Tensor):
             self.values, ids = column, [str(name) for name in prepared.ids]

@@ -1,4 +1,4 @@
-"""Pictures that lists assign to classes: what the readers of labelled photographs share."""
+"""Pictures that lists assign to classes: the common part of the readers of labelled photographs."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def listed(
     folders: Sequence[str],
     reading: Reading,
 ) -> Iterator[Example]:
-    """The examples of a list: of each row its number, the name of its picture without a folder, and its class.
+    """The examples of a list whose rows have a number, the name of a picture without its folder, and a class.
 
     `numbers` has the number of each class as the list has it, and `names` the name of each number.
     """

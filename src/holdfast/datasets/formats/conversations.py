@@ -1,4 +1,4 @@
-"""Instructions with pictures in LLaVA's JSON, one file for each task: what CoIN's and UCIT's downloads consist of.
+"""Instructions with pictures in LLaVA's JSON, one file for each task, as in the downloads of CoIN and UCIT.
 
 A training record has `conversations`, turns of a human and of the model in alternation; a test record may have `text`,
 the question, and its `answer` instead. `image` is the picture's path below the folder of the pictures.
@@ -20,22 +20,22 @@ from holdfast.types import Example
 
 VERSION = 1
 IMAGE = "<image>"
-"""Where the picture stands in a human's turn."""
+"""The mark for the picture in a human's turn."""
 _AGAIN = "download it again"
 _HUMAN, _MODEL = frozenset({"human", "user"}), frozenset({"gpt", "assistant"})
 
 
 @dataclass(frozen=True)
 class Suite:
-    """A published sequence of such tasks: by name, the files of each of its splits, and where things may lie."""
+    """A published sequence of such tasks: by name, the files of each split, and the folders where files may be."""
 
     name: str
     tasks: Mapping[str, Mapping[str, Sequence[str]]]
     """By task and split, the names under which its file is published."""
     folders: Sequence[str]
-    """Folders that may hold those of the tasks."""
+    """Folders that may contain the folders of the tasks."""
     pictures: Sequence[str]
-    """Folders below which pictures are named, beside the main one."""
+    """Folders to which the paths of pictures may be relative, in addition to the main one."""
     captions: Mapping[str, str]
     """Files in COCO's format with all captions of the test pictures, by task."""
     counts: Mapping[str, int]
@@ -91,7 +91,8 @@ class Suite:
 def conversations(
     path: Path, pictures: ImageFiles, reading: Reading, captions: Mapping[int, tuple[str, ...]] | None = None
 ) -> Iterator[Example]:
-    """One example for each answer in a file of records; its id is the record's number, and the answer's if several.
+    """One example for each answer in a file of records; its id is the record's number, with the answer's if there are
+    several.
 
     The text is the question, after the turns before it; the target is the answer, and `extra` has all right `answers`.
     `captions` are further right answers, by the number of the record from 1.

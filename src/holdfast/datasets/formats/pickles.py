@@ -13,7 +13,7 @@ class _PlainUnpickler(pickle._Unpickler):
     """Finds no classes at all. Python's version is used because the one in C trusts sizes declared in a file."""
 
     def find_class(self, module: str, name: str) -> Any:
-        raise pickle.UnpicklingError(f"it asks for {module}.{name}, and may only hold lists, texts and numbers")
+        raise pickle.UnpicklingError(f"it asks for {module}.{name}, but may only contain lists, texts and numbers")
 
 
 def load_plain(path: Path, remedy: str) -> Any:

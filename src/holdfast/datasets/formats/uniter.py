@@ -1,8 +1,8 @@
 """The image databases of UNITER: a file `NAME.npz` for each image, in a folder or as the values of an LMDB.
 
 Arrays of an image: `features` (boxes, 2048) and `norm_bb` (boxes, 6), whose first four columns are corners as shares of
-the sides, both float16; `conf` (boxes, 1), by which boxes are sorted. Of detected boxes those count whose confidence is
-above 0.2, at least 10 and at most 100; where the objects' own boxes are given (`vcr_gt_*`), all do.
+the sides, both float16; `conf` (boxes, 1), by which boxes are sorted. Detected boxes are used if their confidence is
+above 0.2, at least 10 and at most 100 of them; of the objects' own boxes (`vcr_gt_*`), all are used.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Boxes = tuple[NDArray[np.float32], NDArray[np.float32]]
 
 
 def image_id(file: str) -> str:
-    """The id of an image from the name of its file; a ValueError if it is no such name.
+    """The id of an image from the name of its file; a ValueError for any other name.
 
     >>> [image_id(f"{name}.npz") for name in ("coco_val2014_000000000042", "nlvr2_dev-0-0-img1", "vcr_gt_train_7")]
     ['42', 'dev-0-0-img1', 'train-7']
@@ -56,7 +56,7 @@ def database(folder: Path) -> Path | None:
 
 
 def read(folder: Path, given: Path | None, reading: Reading) -> Iterator[tuple[str, Boxes]]:
-    """The id of each image of a database, with its boxes; those `given` for its objects come first."""
+    """The id of each image of a database, with its boxes; boxes `given` for its objects come first."""
     names, load = _opened(folder)
     known, more = ({}, load) if given is None else _by_id(given)
     for name in names:
@@ -101,7 +101,7 @@ def _lmdb(folder: Path) -> tuple[list[str], Callable[[str], Mapping[str, Any]]]:
     def load(name: str) -> Mapping[str, Any]:
         value = transaction.get(name.encode())
         if value is None:
-            raise ValueError("the database lists it and does not hold it")
+            raise ValueError("the database lists it, but does not contain it")
         if value[:2] == b"PK":
             return _npz(io.BytesIO(value))
         try:
