@@ -77,7 +77,7 @@ class Quantity:
 
 @dataclass(frozen=True)
 class Contrast:
-    """A weighted sum of items that the claim says to lie between two bounds, of which either may be infinite."""
+    """A weighted sum of items, for which the claim states two bounds, either of which may be infinite."""
 
     terms: tuple[tuple[int, Quantity], ...]
     low: float
@@ -104,7 +104,7 @@ class PaperClaim:
     margin: float
     less: bool = False
     file: str = ""
-    """The file that it is from; empty if it comes with the library."""
+    """The file that defines it; empty if it comes with the library."""
 
     @property
     def name(self) -> str:
@@ -118,7 +118,7 @@ class PaperClaim:
 
     @property
     def contrasts(self) -> tuple[Contrast, ...]:
-        """What is estimated: the claim is that each lies between its bounds."""
+        """The quantities to estimate: the claim is that each lies between its bounds."""
         first, *rest = self.of
         sign = -1 if self.less else 1
         if self.statistic == "interaction":

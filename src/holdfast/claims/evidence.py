@@ -1,4 +1,4 @@
-"""What some runs say about a claim: the value of each contrast for each seed, from which its verdict follows."""
+"""The evidence of runs about a claim: the value of each contrast for each seed, which determines the verdict."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from holdfast.errors import UserError
 
 @dataclass(frozen=True)
 class Evidence:
-    """What some records say about a claim, on one kind of data at one scale."""
+    """The evidence of some records about a claim, on one kind of data at one scale."""
 
     claim: PaperClaim
     scale: str
@@ -29,11 +29,11 @@ class Evidence:
     orders: int = 1
     """How many orders of the tasks the runs have."""
     made: tuple[str, ...] = ()
-    """What made the runs: versions and devices, with which the last digits may change."""
+    """The versions and devices that made the runs, and on which the last digits may depend."""
 
     @cached_property
     def verdict(self) -> Verdict:
-        """What they say."""
+        """The verdict that follows from the values."""
         return judge(self.claim, self.values, self.gaps)
 
     @property

@@ -113,7 +113,7 @@ def _is_measured(item: Quantity, record: Record) -> bool:
 
 
 def _maker(environment: Mapping[str, Any]) -> str:
-    """What a run was made with: the versions on which the last digits depend, and the device."""
+    """The software versions on which the last digits of a run depend, and its device."""
     python = ".".join(str(environment.get("python", "")).split(".")[:2])
     return f"torch {environment.get('torch')}, Python {python}, {environment.get('device')}"
 
@@ -188,7 +188,7 @@ class _RunNames:
             config = self.config(Request.from_command(str(command)))
             return config.id if unchanged(record.config, config) else None
         except (UserError, KeyError, TypeError, ValueError, StopIteration):
-            return None  # it used something that is gone
+            return None  # it used something that no longer exists
 
     def config(self, request: Request) -> Config:
         """The configuration of a request without its seed and the place of its data."""

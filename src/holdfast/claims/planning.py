@@ -1,8 +1,8 @@
-"""The runs that claims need, what they cost, and in which order they tell the most for the time that they take.
+"""The runs that claims need, their cost, and the order in which they give the most verdicts for their time.
 
 A run that several claims need is planned once. The next claim is always the one whose verdict is most likely for each
-second that its remaining runs take, given those of the claims before it. How likely a verdict is follows from the mean
-and the deviation over the seeds that are there already; without any, it is taken to be even.
+second that its remaining runs take, given those of the claims before it. The probability of a verdict is estimated from
+the mean and the deviation over the existing seeds; without any, it is taken to be a half.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from holdfast.experiments.store import Store
 from holdfast.metrics.power import POWER
 
 EVEN = 0.5
-"""How likely a verdict is taken to be before any run."""
+"""The probability of a verdict that is assumed before any run."""
 UNKNOWN = 60.0
-"""The seconds of a run that count for the order if nothing is known about its cost."""
+"""The seconds that are assumed for a run, for the order of claims, if nothing is known about its cost."""
 
 
 @dataclass(frozen=True)
 class ClaimTest:
-    """What is asked of the claims: the scale, the data, and the number of seeds."""
+    """How claims are to be tested: the scale, the data, and the number of seeds."""
 
     scale: str
     seeds: int
@@ -53,17 +53,17 @@ class ClaimStep:
     runs: frozenset[str]
     """All runs that it needs."""
     missing: frozenset[str]
-    """Those that neither are done nor belong to a claim before it."""
+    """The runs that are neither done nor needed by an earlier claim."""
     seconds: float | None
-    """What the missing ones take; None if that is unknown."""
+    """The seconds that the missing runs take; None if unknown."""
     chance: float
-    """How likely they bring a verdict."""
+    """The probability that they lead to a verdict."""
     seeds: float
     """How many seeds find a difference as large as the margin with a probability of 80 %; undefined without a pilot."""
 
 
 def rounds(seeds: int) -> list[int]:
-    """The numbers of seeds after which a test with at most `seeds` looks at what it has.
+    """The numbers of seeds at which a test with at most `seeds` looks at the values.
 
     >>> rounds(5), rounds(12), rounds(2)
     ([5], [5, 10, 12], [2])
@@ -81,7 +81,7 @@ def joined(plans: Iterable[Plan]) -> Plan:
 
 
 def costs(plan: Plan, store: Store) -> dict[str, float | None]:
-    """The expected seconds of each run: those of similar ones, or of others of its benchmark; None if unknown."""
+    """The expected seconds of each run, from similar runs or from others of its benchmark; None if unknown."""
     known = expected(store)
     return {run: _seconds(kind_of(config), known) for run, config in plan.configs.items()}
 
@@ -131,7 +131,9 @@ def _price(
 
 
 def chance(found: Evidence | None, seeds: int) -> float:
-    """How likely this number of seeds brings a verdict, given what is known; 0 if there is one, or they are there."""
+    """The probability that this number of seeds leads to a verdict; 0 if one is known, or if these seeds are already
+    done.
+    """
     if found is None or found.gaps:  # a gap may be a run that was not made
         return EVEN
     estimates = found.verdict.estimates
@@ -144,7 +146,7 @@ def chance(found: Evidence | None, seeds: int) -> float:
 
 
 def _likely(known: Sequence[tuple[float, float]], count: int) -> float:
-    """How likely one look brings a verdict: it is contradicted by one contrast, or supported by all."""
+    """The probability that one look leads to a verdict: one contrast contradicts the claim, or all support it."""
     against = [metrics.power(d, s, count, LOOKS[count] / len(known)) for d, s in known if d < 0]
     return max(against) if against else min(metrics.power(d, s, count, LOOKS[count]) for d, s in known)
 

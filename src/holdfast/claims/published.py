@@ -28,18 +28,18 @@ STORED = "claims.json"
 
 @dataclass(frozen=True)
 class Untested:
-    """What a test of the claims of one paper that have no runs would take."""
+    """The cost of testing the claims of one paper that have no runs."""
 
     paper: str
     claims: int
     runs: int
     """How many runs are missing, with five seeds at small."""
     seconds: float | None
-    """What they take on one core, judged by similar runs; None if there are none."""
+    """The seconds that they take on one core, estimated from similar runs; None without similar runs."""
 
 
 def dump(found: Sequence[Evidence], out: Path, left: Sequence[Untested] = ()) -> None:
-    """Write the values behind verdicts, and what is left to test."""
+    """Write the values behind verdicts, and the claims left to test."""
     evidence = [to_json(each) for each in found]
     content = sealed({"claims": LAYOUT, "evidence": evidence, "left": [asdict(each) for each in left]})
     out.parent.mkdir(parents=True, exist_ok=True)
@@ -58,12 +58,12 @@ def is_evidence(path: Path) -> bool:
 
 
 def read(path: Path, claims: Mapping[str, PaperClaim]) -> list[Evidence]:
-    """The evidence in a file; that of claims which are gone, or are now about other values, is left out."""
+    """The evidence in a file, without that for claims that no longer exist or are now about other values."""
     return [each for value in _opened(path)[0] if (each := from_json(value, claims, str(path))) is not None]
 
 
 def read_left(path: Path) -> list[Untested]:
-    """What was left to test when a file was written."""
+    """The claims that were left to test when a file was written."""
     try:
         return [Untested(**each) for each in _opened(path)[1]]
     except TypeError as error:
@@ -87,7 +87,7 @@ def _opened(path: Path) -> tuple[list[Any], list[Any]]:
 
 
 def write(papers: Sequence[Claims], found: Sequence[Evidence], out: Path, left: Sequence[Untested] = ()) -> None:
-    """Write the page, and the values behind it beside it."""
+    """Write the page and, in a file beside it, the values behind it."""
     dump(found, out.with_suffix(".json"), left)
     out.write_text(text(papers, found, out.name, left), encoding="utf-8")
 
@@ -173,7 +173,7 @@ def _table(found: Sequence[Evidence]) -> list[str]:
 
 
 def _cost(left: Untested) -> str:
-    """What the untested claims of a paper take."""
+    """The cost of the untested claims of a paper."""
     hours = "" if left.seconds is None else f", about {left.seconds / 3600:.1f} hours of one core"
     plan = f"`holdfast claims plan --paper {left.paper}` lists them."
     return f"With five seeds at small, they need {left.runs} more runs{hours}. {plan}"

@@ -49,7 +49,7 @@ def repeated(found: Evidence) -> str:
 
 
 def asserted(claim: PaperClaim) -> str:
-    """What must hold for the claim, by its statistic."""
+    """What the claim asserts, written as a formula."""
     items = [str(item) for item in claim.of]
     name = " and ".join(dict.fromkeys(item.measure for item in claim.of if item.runs))
     if all(item.measure == name and item.stage is None and not item.task for item in claim.of if item.runs):

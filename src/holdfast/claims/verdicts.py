@@ -1,10 +1,11 @@
-"""Supported, contradicted or undecided: what the values of some seeds say about a claim, at fixed looks.
+"""Whether a claim is supported, contradicted or undecided by the values of some seeds, at fixed looks.
 
 The seeds of a contrast are looked at when there are 5, 10, 20 and 40. Each look spends a part of the 5 %, fixed in
 advance (`LOOKS`), on a t-interval of the mean over its first seeds. By Bonferroni's inequality, all of them contain the
 true value with a probability of at least 95 %, and so does their intersection, which is the interval of the contrast.
-It is therefore valid whenever one stops, and may be continued with more seeds. The first look that decides ends the
-test: seeds beyond it, made for other claims, do not count, so that the verdict does not depend on them.
+The verdict is therefore valid whenever the test stops, and the test may be continued with more seeds. The first look
+that decides ends the test: seeds beyond it, made for other claims, do not count, so that the verdict does not depend on
+them.
 
 A claim says that each of its contrasts lies between two bounds. It is **supported** if the interval of each does; for
 that, no correction is needed, since if the claim is false, it is false of one contrast, whose interval would have to
@@ -30,7 +31,7 @@ LOOKS = {5: 0.03, 10: 0.01, 20: 0.005, 40: 0.005}
 """The part of the 5 % that each number of seeds spends."""
 LEAST = min(LOOKS)
 LEAST_SPREAD = 0.1
-"""The smallest standard deviation that is believed, as a share of the margin."""
+"""The smallest standard deviation that is accepted, as a share of the margin."""
 Outcome = Literal["supported", "contradicted", "undecided"]
 OUTCOMES: tuple[Outcome, ...] = ("supported", "contradicted", "undecided")
 
@@ -52,7 +53,7 @@ class ContrastEstimate:
     corrected: tuple[float, float] = (-math.inf, math.inf)
     """The interval corrected for the number of contrasts, which contradicts the claim if it lies outside the bounds."""
     deviation: float = math.nan
-    """The standard deviation over all seeds, at least the smallest that is believed."""
+    """The standard deviation over all seeds, at least the smallest that is accepted."""
 
     @property
     def supports(self) -> bool:
@@ -72,7 +73,7 @@ class ContrastEstimate:
 
     @property
     def detectable(self) -> float:
-        """The distance from a bound that the last look would have decided with a probability of 80 %."""
+        """The distance from a bound at which the last look would have led to a verdict with a probability of 80 %."""
         if not self.looked:
             return metrics.Undefined(f"it has fewer than {LEAST} seeds")
         return metrics.detectable(self.deviation, self.looked, LOOKS[self.looked])
@@ -80,7 +81,7 @@ class ContrastEstimate:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What is said about a claim, and the contrast that decides."""
+    """The verdict on a claim, and the contrast that decides it."""
 
     outcome: Outcome
     why: str
@@ -154,7 +155,7 @@ def estimate(
 
 
 def spread(values: Sequence[float], margin: float) -> float:
-    """The standard deviation of some seeds' values, at least the smallest that is believed; undefined for one seed."""
+    """The standard deviation of some seeds' values, at least the smallest that is accepted; undefined for one seed."""
     if len(values) < 2:
         return metrics.Undefined("one seed has no deviation")
     return max(metrics.standard_deviation(values), LEAST_SPREAD * margin)

@@ -1,4 +1,4 @@
-"""How good a learner is while it spends a budget: the curve of its scores against what it spent, and the area below."""
+"""How good a learner is while it spends a budget: the curve of its scores against its spending, and the area below."""
 
 from collections.abc import Sequence
 
@@ -11,13 +11,13 @@ from holdfast.metrics.undefined import Undefined
 from holdfast.types import Score
 
 SPENT = ("stage", "step", "flops", "forward", "backward")
-"""What a record notes at each round of scores, in this order."""
+"""The values that a record has for each round of scores, in this order."""
 
 
 def anytime_curve(
     scores: Sequence[Score], spent: Sequence[Sequence[int]], by: str = "flops"
 ) -> tuple[list[int], list[float]]:
-    """What was spent at each round of scores, and the mean score over the test sets that were scored then.
+    """The amount spent at each round of scores, and the mean score over the test sets that were scored then.
 
     `by` is `flops`, `forward`, `backward`, or `passes`, which is the sum of the last two. Rounds that did not score any
     test set are left out.
@@ -38,8 +38,8 @@ def anytime_curve(
 def anytime_area(spent: ArrayLike, scores: ArrayLike, budget: float | None = None) -> float:
     """The mean score over a budget, if each score holds for what was spent since the one before it.
 
-    A = (sum_i S_i (B_i - B_{i-1}) + S_n (B - B_n)) / B, with what was spent B_i at the score S_i, and B_0 = 0; what is
-    left of the budget B counts with the last score. If all stages cost the same and use up the budget, this is the
+    A = (sum_i S_i (B_i - B_{i-1}) + S_n (B - B_n)) / B, with B_i the amount spent at the score S_i, and B_0 = 0; the
+    rest of the budget B counts with the last score. If all stages cost the same and use up the budget, this is the
     average anytime accuracy (Caccia et al., 2022): the mean of the scores after each stage. Without `budget`, B = B_n.
 
     >>> anytime_area([100, 200], [0.5, 0.75])
@@ -52,10 +52,10 @@ def anytime_area(spent: ArrayLike, scores: ArrayLike, budget: float | None = Non
     taken, values = vector(spent, "spent"), vector(scores, "scores")
     same_length(taken, "spent", values, "scores")
     if not (np.isfinite(taken).all() and np.isfinite(values).all()):
-        return Undefined("a score or what it took is not a finite number")
+        return Undefined("a score or an amount spent is not a finite number")
     steps = np.diff(taken, prepend=0.0)
     if (steps < 0).any():
-        raise UserError("spent must not decrease")
+        raise UserError("the amounts spent must not decrease")
     rest = 0.0 if budget is None else max(budget - float(taken[-1]), 0.0)
     whole = float(taken[-1]) + rest
     if whole <= 0:

@@ -49,7 +49,7 @@ def pairs_needed(difference: float, deviation: float, level: float = 0.05, wante
     """
     if difference == 0:
         return Undefined("no number of pairs finds a difference of 0")
-    low, high = 1, 2  # `low` is too few
+    low, high = 1, 2  # `low` pairs are too few
     while power(difference, deviation, high, level) < wanted:
         low, high = high, 2 * high
         if low >= MOST:

@@ -1,4 +1,4 @@
-"""Retrieval: how often what belongs to a query is among its K nearest.
+"""Retrieval: how often a right answer to a query is among its K nearest items.
 
 Source: Karpathy and Fei-Fei 2015, as used since: an image's texts all belong to it, and a text has one image.
 Equation: R@K = share of queries whose best right answer has fewer than K wrong ones at least as near. Ties count

@@ -173,8 +173,8 @@ def cider_d(
 ) -> Floats:
     """CIDEr-D of each prediction, from 0 to 10: what the evaluation of COCO's captions prints as CIDEr.
 
-    Against predictions that please the measure and no reader, counts are clipped to those of the reference, and each
-    cosine is multiplied by exp(-(difference of the lengths)^2 / (2 6^2)) (Vedantam et al., 2015, equation 5).
+    To penalise predictions that please the measure but no reader, counts are clipped to those of the reference, and
+    each cosine is multiplied by exp(-(difference of the lengths)^2 / (2 6^2)) (Vedantam et al., 2015, equation 5).
 
     >>> cider_d(["a red car", "two dogs"], [["a red car"], ["a cat"]]).round(3)
     array([7.5, 0. ])
@@ -262,4 +262,4 @@ SCORERS: Mapping[str, Callable[[Sequence[str], References], float]] = MappingPro
         "cider": _mean(cider_d),
     }
 )
-"""What a generative task may be scored by, by name: the score of a whole set. `cider` is CIDEr-D, from 0 to 10."""
+"""The scores for generative tasks, by name: each maps a whole set to its score. `cider` is CIDEr-D, from 0 to 10."""

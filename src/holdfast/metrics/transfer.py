@@ -10,7 +10,7 @@ of the scores (0 to 1, or percent), as long as all three share it.
 
 If the baseline is **at or below chance**, all of them are `Undefined`. At chance the measure divides by zero. Below
 chance it would still be a number, but with the wrong sign (an algorithm better than its baseline would show negative
-transfer), and there is no knowledge above chance to take a share of.
+transfer), and the baseline has no knowledge above chance to take a share of.
 """
 
 import math
@@ -43,7 +43,7 @@ def forgetting_transfer(before: SupportsFloat, after: SupportsFloat, chance: Sup
     """Forgetting of a task through learning later ones, in percent: 0 keeps all, 100 falls to chance; lower is better.
 
     T_F(j <- i) = 100 (S_A^j - S_A^{j<-i}) / (S_A^j - S_R^j), where `before` is the score on task j right after
-    learning it, and `after` is the score after training has gone on to task i (Srinivasan et al., 2022, CLiMB, Table
+    learning it, and `after` is the score after training has continued to task i (Srinivasan et al., 2022, CLiMB, Table
     2). It is negative if later tasks helped, and above 100 if the score fell below chance.
 
     CLiMB's sequential fine-tuning: VQAv2 right after learning it, and after NLVR2 (printed: 40.97, from unrounded

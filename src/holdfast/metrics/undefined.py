@@ -4,7 +4,7 @@ from typing import Self
 
 
 class Undefined(float):
-    """A NaN that says why there is no number; the metrics return it where their definition would divide by zero.
+    """A NaN that says why it is undefined; the metrics return it where their definition would divide by zero.
 
     It is a float like any other NaN, so arithmetic, comparison and formatting keep working; the result of arithmetic
     is a plain NaN, without the reason.

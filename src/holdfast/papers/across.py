@@ -1,7 +1,7 @@
 """Where papers print different values for one method, on the same data under the same protocol.
 
-Papers copy baselines from each other, and run them again. Both are compared here: a difference is what no rounding
-explains, and a copy is a row of numbers that one paper prints for two sets of data.
+Papers copy baselines from each other, and run them again. Both are compared here: a difference is one that rounding
+cannot explain, and a copy is a row of numbers that one paper prints for two sets of data.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ class Quotation:
     value: float
     decimals: int | None
     said: str = ""
-    """What else the paper says about it, such as whose code was run."""
+    """Further information in the paper, such as whose code was run."""
 
 
 @dataclass(frozen=True)
 class Disagreement:
-    """One quantity for which papers print different values, with all of these."""
+    """One quantity for which papers print different values, with all of the values."""
 
     keys: tuple[Cell, ...]
     column: str

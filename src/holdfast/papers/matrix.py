@@ -31,7 +31,7 @@ class ScoreMatrix:
     curve: tuple[float, ...] = ()
     """The accuracy over all classes seen so far, after each stage, if the file has it."""
     notes: tuple[str, ...] = ()
-    """What was assumed about the file."""
+    """The assumptions made in reading the file."""
 
     @property
     def unit(self) -> float:
@@ -46,13 +46,13 @@ class ScoreMatrix:
 
 @dataclass(frozen=True)
 class MatrixMeasure:
-    """A measure of a matrix: its definition, its other names, and where it rises with a score."""
+    """A measure of a matrix: its definition, its other names, and the scores with which it rises."""
 
     title: str
     definition: str
     of: Callable[[Floats, Floats | None], float]
     rises: Callable[[int], Mask]
-    """The entries with which it rises, or stays as it is; with the others it falls."""
+    """The entries with which it rises or does not change; with the others, it falls."""
     names: tuple[str, ...] = ()
 
 
@@ -176,7 +176,7 @@ NEEDS_MORE = {
 
 @dataclass(frozen=True)
 class MatrixValue:
-    """The value of a measure, and what it can be over all unrounded scores; or why there is none."""
+    """The value of a measure, and its range over all unrounded scores; or why it has none."""
 
     name: str
     value: float
@@ -228,7 +228,7 @@ def measures(matrix: ScoreMatrix) -> list[MatrixValue]:
 
 
 def _shares(table: Floats) -> Floats:
-    """A rounded score of 100 % stands for no more than that."""
+    """Limit an interval at a perfect score: a rounded 100 % cannot stand for more."""
     within = (table >= -1e-6).all() and (np.nan_to_num(table) <= 1.01).all()
     return np.clip(table, 0, 1) if within else table
 

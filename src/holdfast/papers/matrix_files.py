@@ -1,4 +1,4 @@
-"""Score matrices from files of anybody: CSV, JSON, npy, our records, and the logs of Avalanche and PILOT."""
+"""Score matrices from files of any origin: CSV, JSON, npy, our records, and the logs of Avalanche and PILOT."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ WHAT = "give CSV, JSON, .npy, a record, Avalanche's eval_results.csv or text log
 
 
 def read_matrix(path: Path, decimals: int | None = None, transpose: bool = False) -> ScoreMatrix:
-    """The score matrix of a file, whose format its content decides; raises a UserError that says what is wrong.
+    """The score matrix of a file, whose format is recognised by its content; raises a UserError that says what is
+    wrong.
 
     `decimals` states how far the scores were rounded if the file does not show it. With `transpose`, rows are tasks.
     """
@@ -238,7 +239,7 @@ def _literal(text: str) -> Any:
         raise ValueError(f"{text[:40]!r} is not what PILOT writes") from None
 
 
-# What all have in common
+# Common to all formats
 
 
 def _matrix(table: Any, decimals: int | None, notes: tuple[str, ...] = ()) -> ScoreMatrix:

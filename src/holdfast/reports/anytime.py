@@ -1,4 +1,4 @@
-"""Scores against what was spent: the rows of a run, and a figure of an experiment."""
+"""Scores against the resources spent: the rows of a run, and a figure of an experiment."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ UNITS = {"flops": "floating-point operations", "passes": "examples passed forwar
 
 
 def unit_of(record: Record) -> str:
-    """By what the run's budget counts, or floating-point operations."""
+    """The resource that the run's budget limits; without a budget, floating-point operations."""
     return next((name for name in UNITS if name in budget_of(record)), "flops")
 
 
 def budget_of(record: Record) -> Mapping[str, float]:
-    """What the run was allowed to spend."""
+    """The amount that the run was allowed to spend."""
     found: Mapping[str, float] = record.config.get("budget") or {}
     return found
 
 
 def over_budget(record: Record) -> Grid | None:
-    """A row for each round of scores: what was spent by then, and the mean score; None if this is not known."""
+    """A row for each round of scores: the amount spent by then, and the mean score; None if these are unknown."""
     unit, factor = unit_of(record), next((m.factor for m in area(record).values()), 100.0)
     spent, scores = anytime_curve(record.scores, record.spent, unit)
     if len(spent) < 2:
@@ -40,13 +40,13 @@ def over_budget(record: Record) -> Grid | None:
     )
     notes = ["The mean over the test sets scored at that time" + (", in percent." if factor == 100 else ".")]
     if skipped := record.cost.get("skipped"):
-        notes.append(f"{skipped:.0f} of {record.cost['steps']:.0f} steps were left out to keep within the budget.")
+        notes.append(f"{skipped:.0f} of {record.cost['steps']:.0f} steps were skipped to keep within the budget.")
     share = "share of the budget" if allowed else "share of all"
     return Grid("score against what was spent", (UNITS[unit], share, "score"), rows, tuple(notes))
 
 
 def figures(experiment: Experiment) -> list[Curves]:
-    """The curve of each row of an experiment: means over seeds, at the mean of what they had spent."""
+    """The curve of each row of an experiment: means over seeds, at the mean amount that they had spent."""
     series = [found for title, group in experiment.rows.items() if (found := _series(title, group)) is not None]
     if not series:
         return []

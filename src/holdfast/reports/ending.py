@@ -1,4 +1,4 @@
-"""How a comparison of algorithms ends: a picture of the means with their intervals, and what follows from it."""
+"""The end of a comparison of algorithms: a picture of the means with their intervals, and the conclusion."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ def charts_of(experiment: Experiment) -> list[Block]:
 
 
 def caption(block: Drawn, place: str, records: Sequence[Record]) -> str:
-    """What a reader of the paper must know: what is drawn, over which seeds, with which intervals, on what data."""
+    """The caption's facts: what is drawn, over which seeds, with which intervals, and on what data."""
     sentences = [f"{block.title.rstrip('.')} ({place})."]
     seeds: dict[str, set[int]] = {}
     for record in records:

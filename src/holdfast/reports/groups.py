@@ -102,10 +102,10 @@ def _once(records: Iterable[Record]) -> list[Record]:
 
 
 def without_seed(config: Mapping[str, Any], known: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """A configuration without what depends on the seed."""
+    """A configuration without anything that depends on the seed."""
     benchmark = {name: value for name, value in config["benchmark"].items() if name not in SEEDS}
     plain = {**config, "benchmark": benchmark, "seed": None, "data": None, "threads": config.get("threads", 1)}
-    plain.pop("predictions", None)  # what is kept of a run is not what was run
+    plain.pop("predictions", None)  # these settings affect what is kept of a run, not its result
     run, at, stage = str(config.get("start", "")).partition("@")
     if run in known:
         plain["start"] = f"{_text(without_seed(known[run], known))}{at}{stage}"
@@ -203,7 +203,7 @@ def _flat(value: Any, name: str = "") -> Iterable[tuple[str, Any]]:
 
 
 def _setting(name: str, value: Any) -> str:
-    """A setting as a title says it."""
+    """A setting as it appears in a title."""
     if name.startswith("budget."):
         return "no budget" if value is None else f"{_last(name)}={value:g}"
     return f"{_last(name)}={value}"

@@ -1,8 +1,8 @@
 """The index of a store: its finished runs as they were read and checked, so that thousands are not read one by one.
 
-It lies in the cache, not in the store: a store from elsewhere cannot bring one, and a store that may only be read has
-one too. Each line is a run, with the state of the files that it was read from and a checksum. A run without a line, or
-whose files have changed since, is read from its folder, and the index is written anew.
+It is kept in the cache, not in the store, so that a store from elsewhere cannot supply one, and a read-only store can
+have one. Each line is a run, with the state of the files that it was read from and a checksum. A run without a line, or
+whose files have changed since, is read from its folder, and the index is rewritten.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
 VERSION = 1
 LEAST = 200
-"""A store of fewer runs is read faster than it is explained."""
+"""A store with fewer runs is read quickly enough without an index."""
 FILES = ("config.json", "environment.json", "record.json")
-"""What a finished run is read from."""
+"""The files from which a finished run is read."""
 
 
 class Index:
@@ -62,7 +62,7 @@ class Index:
         self._used[run.path.name] = _checksum(text) + b" " + text
 
     def save(self) -> None:
-        """Write the index, if it changed; where that is impossible, the next reader takes as long as this one."""
+        """Write the index if it changed; if it cannot be written, the next reader merely takes as long as this one."""
         if self._used == self._lines:
             return
         temporary = self._path.with_name(f".{self._path.name}.{os.getpid()}")
@@ -77,7 +77,7 @@ class Index:
 
 @contextmanager
 def index(store: Path, runs: int) -> Iterator[Index | None]:
-    """The index of a store with this number of runs, saved at the end; None if they are few."""
+    """The index of a store with this number of runs, saved at the end of the context; None for a small store."""
     if runs < LEAST:
         yield None
         return

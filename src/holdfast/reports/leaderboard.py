@@ -38,14 +38,14 @@ Facts = Mapping[str, str]
 
 @dataclass(frozen=True)
 class Standing:
-    """A row of the page: its cells, the letter of its group, and what it is comparable with."""
+    """A row of the page: its cells, the letter of its group, and the rows with which it is comparable."""
 
     name: str
     letter: str
     cells: tuple[Cell, ...]
     """The headline measure and forgetting."""
     comparable: str
-    """What it is comparable with, and why not with the first group."""
+    """The rows with which it is comparable, and why not with the first group."""
     seeds: str
     facts: Facts
     sources: str
@@ -223,7 +223,7 @@ def _place(cell: Cell, sign: float) -> tuple[bool, float]:
 
 
 def _comparable(entry: _Contender, at: str, first: _Contender, letters: Sequence[str]) -> str:
-    """What a row is comparable with, and the differences from the first group."""
+    """The rows with which a row is comparable, and its differences from the first group."""
     others = letters.count(at) - 1
     count = f"{others} other row{'s' * (others != 1)}"
     if at == letters[0]:

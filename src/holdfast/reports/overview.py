@@ -23,7 +23,7 @@ SEEDS = 10
 HEATMAPS = 8
 """The most rows with a heat map; each run's page has its own."""
 LINES = 16
-"""The most rows drawn as lines or points and tested in pairs: neither eyes nor tests distinguish more."""
+"""The most rows drawn as lines or points and tested in pairs: more can be distinguished neither by eye nor by tests."""
 WIDEST = 30
 """The most columns of a heat map."""
 COSTS = {
@@ -136,7 +136,7 @@ def over_stages(experiment: Experiment) -> list[Curves]:
             values = np.array([[of_stage(m, stage) for stage in range(len(m))] for m in matrices])
             series.append(line(name, list(range(values.shape[1])), values * (100 if share else 1)))
         known = [[y for y in each.y if y is not None] for each in series]
-        if max(map(len, known)) > 1 and any(y for each in known for y in each):  # a growing head only scores zero there
+        if max(map(len, known)) > 1 and any(y for each in known for y in each):  # a growing head scores zero there
             curves.append(Curves(title, "after stage", label + unit, tuple(series), ticks, _left_out(experiment)))
     return curves
 

@@ -47,7 +47,7 @@ def _again(record: Record, name: str, shares: Shares | None, without: Sequence[s
 
 
 def _shares(record: Record, name: str) -> Shares | None:
-    """What each task contributes to a measure of a record; None if neither the record nor its scores tell."""
+    """The contribution of each task to a measure of a record; None if neither record nor scores determine it."""
     if record.shares:
         kept = record.shares.get(name)
         return None if kept is None else {task: Share(**share) for task, share in kept.items()}

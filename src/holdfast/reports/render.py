@@ -65,7 +65,9 @@ def render(template: str, **values: Any) -> str:
 
 @functools.cache
 def policy() -> str:
-    """What a browser lets a page do: show itself and run our script, and nothing that a record might contain."""
+    """The content security policy of a page: it may show itself and run our script, but nothing that a record might
+    contain.
+    """
     script = base64.b64encode(hashlib.sha256(asset("report.js").encode()).digest()).decode()
     own = "'self' file:"
     return "; ".join(

@@ -207,7 +207,7 @@ def _groups(experiment: Experiment, drawn: Block | None, more: bool) -> list[Blo
 
 
 def _subtitle(runs: Runs, store: str) -> str:
-    """What the store has, in a line."""
+    """The contents of the store, in one line."""
     statuses = [run.status for run in runs]
     states = [f"{statuses.count(name)} {name}" for name in dict.fromkeys(sorted(statuses)) if name != "done"]
     seconds = sum(record.cost.get("seconds", 0.0) for record in runs.records)
@@ -216,7 +216,7 @@ def _subtitle(runs: Runs, store: str) -> str:
 
 
 def _failures(runs: Runs) -> list[Run]:
-    """Runs that failed or are broken: the first few are shown where nobody overlooks them."""
+    """Runs that failed or are broken: the first few are shown in a prominent place."""
     return [run for run in runs if run.status in ("failed", "broken")]
 
 

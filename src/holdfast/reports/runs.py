@@ -176,7 +176,7 @@ def load(store: str | Path) -> Runs:
 
 @contextmanager
 def _uncollected() -> Iterator[None]:
-    """Pause the garbage collector: it would look through all records again and again while more of them are made."""
+    """Pause the garbage collector, which would scan all records repeatedly while more of them are created."""
     collects = gc.isenabled()
     gc.disable()
     try:
@@ -264,7 +264,7 @@ def _check_config(config: Any, where: str) -> None:
     )
     if not right:
         raise UserError(f"{where} is not a configuration of a run")
-    json.dumps(config, sort_keys=True)  # raises for keys that do not sort, or are not text
+    json.dumps(config, sort_keys=True)  # raises an error for keys that cannot be sorted, or are not text
 
 
 def _check_record(record: Record, name: str) -> None:

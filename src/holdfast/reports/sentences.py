@@ -1,4 +1,4 @@
-"""What a table of runs shows, in one sentence: differences that the statistics support, and no others.
+"""The findings of a table of runs, in one sentence: differences that the statistics support, and no others.
 
 The rows are compared with plain fine-tuning or, without it, with the row that has the best mean. Forgetting and the
 headline measure form one family of tests (`significance.family`), so that at most one report in twenty claims anything
@@ -44,7 +44,7 @@ class SupportedDifference:
 
 @dataclass(frozen=True)
 class Conclusion:
-    """What a table shows, as a sentence, with the claims that it makes and the tests behind them."""
+    """The findings of a table, as a sentence, with the claims that it makes and the tests behind them."""
 
     text: str
     claims: tuple[SupportedDifference, ...] = ()
@@ -185,7 +185,7 @@ def _unlearned(each: _Measured, title: str) -> bool:
 
 
 class _Explained:
-    """What a sentence has explained so far: that intervals have 95 %, and over how many seeds."""
+    """What a sentence has explained so far: the level of intervals, 95 %, and the number of seeds."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -209,7 +209,7 @@ class _Explained:
 def _differ(
     titles: Sequence[str], claims: Sequence[SupportedDifference], compared: Sequence[_Measured], said: _Explained
 ) -> str:
-    """What distinguishes these rows, which differ from the reference in the same measures and directions."""
+    """A description of rows that differ from the reference in the same measures and directions."""
     parts, seen = [], list[bool | None]()
     size_of = {claim.test.first: abs(claim.test.difference) for claim in reversed(claims)}
     titles = sorted(titles, key=lambda title: -size_of[title])
@@ -282,7 +282,7 @@ def _be(titles: Sequence[str]) -> str:
 
 
 def _estimate(rows: Rows, competing: Rows, measures: Mapping[str, Measure]) -> Conclusion:
-    """What was measured, if there is nothing to compare: no difference is claimed."""
+    """The measured values, if there is nothing to compare: no difference is claimed."""
     name, measure = list(measures.items())[-1]
     seeds = max(len(group) for group in rows.values())
     shown = {title: measured(group, name, measure) for title, group in (competing or rows).items()}

@@ -64,7 +64,7 @@ def comparison(records: Sequence[Record]) -> Grid:
     else:
         notes = [f"{unit}one seed, so without an interval (--seeds 3 gives one)."]
     notes += left_out
-    alike: dict[tuple[str, str], list[str]] = {}  # what holds for several rows is stated once
+    alike: dict[tuple[str, str], list[str]] = {}  # a reason that applies to several rows is stated once
     for (title, reason), names in missing.items():
         alike.setdefault((", ".join(names), reason), []).append(title)
     notes += [f"{', '.join(who)}: no {names}: {reason}." for (names, reason), who in alike.items()]
@@ -101,7 +101,7 @@ def threads_note(rows: Mapping[str, Sequence[Record]]) -> list[str]:
 
 
 def budget_note(rows: Mapping[str, Sequence[Record]]) -> list[str]:
-    """What the runs of a table spent of their budget: the mean of each row."""
+    """The share of the budget that the runs of a table spent: the mean of each row."""
     told = []
     for title, records in rows.items():
         for name, allowed in (records[0].config.get("budget") or {}).items():

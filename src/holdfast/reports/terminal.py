@@ -35,7 +35,7 @@ def table_of(grid: Grid) -> Table:
 
 
 def tables_of(grid: Grid, width: int) -> list[Table]:
-    """The table in as many blocks of columns as the width needs; each block begins with what names a row.
+    """The table in as many blocks of columns as the width needs; each block begins with the columns that name a row.
 
     >>> from holdfast.reports.tables import Grid
     >>> grid = Grid("scores", ("row", "one", "two"), (("er", "12.5 ±1.0", "7.5"),), ())
@@ -83,7 +83,7 @@ def in_blocks(widths: Sequence[float], names: int, room: float) -> list[list[int
 
 
 PADDING = 3
-"""What a column takes beside its text."""
+"""The width of a column beyond its text."""
 
 
 def _empty(title: str | None) -> Table:
