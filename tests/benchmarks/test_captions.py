@@ -80,7 +80,7 @@ def test_the_measures_are_means_over_domains():
 
 @pytest.mark.parametrize(
     ("order", "what"),
-    [("coco:animals", "did you mean coco:animal"), ("coco>coco:food", "is in it twice"), ("coco>coco", "twice")],
+    [("coco:animals", "did you mean coco:animal"), ("coco>coco:food", "with coco:food twice"), ("coco>coco", "twice")],
 )
 def test_what_is_refused(order, what):
     with pytest.raises(UserError, match=what):

@@ -105,12 +105,12 @@ class Setup:
     protocol: Protocol
     inputs: Inputs
     chance: Mapping[str, float] = field(default_factory=dict)
-    """What guessing scores on each evaluation set, if that is of interest."""
+    """The score of guessing on each evaluation set, if that is of interest."""
     problems: tuple[str, ...] = ()
     """A message for each bad record that was skipped."""
     finish: Callable[[Learner, Stream, int], Sequence[tuple[Score, Array]]] | None = None
     """Computes the final scores after the last stage: from the learner, the stream as it was learned and
-    the number of steps, it gives scores and what is behind each of them."""
+    the number of steps, it gives scores, each with the values behind it."""
     whole: object = None
     """The data from which `narrow` takes its part, if a benchmark is set up for several."""
     keep_stages: bool = False

@@ -24,19 +24,19 @@ from holdfast.types import Array, EvaluationSet, Example, Ids, Inputs, Protocol,
 
 HEAD = "text"
 HELD_OUT = 0.1
-"""The share of what could be learned that is held out for choosing settings."""
+"""The share of the training examples that is held out for choosing settings."""
 Split = Literal["train", "validation", "test"]
 SPLITS: tuple[Split, ...] = ("train", "validation", "test")
 
 
 @dataclass(frozen=True)
 class Exchanges:
-    """The questions and answers of one stage, by split, and what a picture column has of each."""
+    """The questions and answers of one stage, by split, and the values of the picture column for each."""
 
     name: str
     splits: Mapping[Split, Sequence[Exchange]]
     chance: float = 0.0
-    """What guessing scores in the test."""
+    """The score of guessing in the test."""
     scorer: str | Scorer = "exact"
     pictures: Mapping[Split, Column] = field(default_factory=dict)
     details: Sequence[str] = ()
@@ -48,9 +48,9 @@ class Writing:
     """How answers are written and prompts are cut."""
 
     longest: int
-    """The most tokens of an answer, its end included."""
+    """The maximum number of tokens of an answer, including its end."""
     length: int
-    """The most tokens of a prompt."""
+    """The maximum number of tokens of a prompt."""
     beams: int = 1
 
 
@@ -76,7 +76,7 @@ def parted(examples: Sequence[Example]) -> tuple[list[Example], list[Example]]:
 
 
 def majority(answers: Sequence[str], tested: Sequence[str]) -> float:
-    """What it scores to give the most frequent answer of the training data always.
+    """The score of always giving the most frequent answer of the training data.
 
     >>> majority(["yes", "yes", "no"], ["no", "no", "no", "yes"])
     0.25
@@ -210,7 +210,7 @@ def always_pictured(dataset: Dataset) -> Dataset:
 
 
 def _nothing(examples: Sequence[Example]) -> Array:
-    """Targets are references, which are made later."""
+    """The targets are references, which are made later."""
     return np.zeros(len(examples), np.int64)
 
 

@@ -42,7 +42,7 @@ class Source:
 
 
 def place_of(kind: str, what: str, sources: Sequence[Source], *settings: object, modules: Sequence[str] = ()) -> Path:
-    """The cache location of what `modules` make of some sources with these settings."""
+    """The place in the cache for the results of `modules` on some sources with these settings."""
     modules = sorted({*modules, *(source.reader for source in sources)})
     read = [(source.dataset.name, source.fingerprint) for source in sources]
     name = digest(what, read, [(module, version_of(module)) for module in modules], settings)
@@ -54,7 +54,7 @@ _CHECKED: set[tuple[str, str, str]] = set()
 
 
 def check_splits(source: Source, *splits: str) -> None:
-    """Raise a UserError for a split that is not there, or of which nothing can be read; each is looked at once."""
+    """Raise a UserError for a split that does not exist, or of which nothing can be read; each is checked once."""
     for split in splits:
         key = source.dataset.name, str(source.folder), split
         if key not in _CHECKED:
@@ -64,7 +64,7 @@ def check_splits(source: Source, *splits: str) -> None:
 
 
 def within(name: str, data: str) -> str:
-    """The location of a dataset in a folder of several, whatever its own folder is called; empty: it is not there."""
+    """The location of a dataset in a folder of several, whatever its own folder is called; empty if it is missing."""
     if not data or not Path(data).is_dir():
         return ""
     dataset: Dataset = registry.DATASETS[name].load()

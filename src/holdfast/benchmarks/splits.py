@@ -78,7 +78,7 @@ def prepare_split(
         for example in source.examples(split, reading):
             if keep(example):
                 yield example if pictures else replace(example, images=())
-        # Written before the table, so that whoever finds the table also finds what is missing from it.
+        # Written before the table, so that any process that finds the table also finds what is missing from it.
         write_json(dropped, [str(problem) for problem in reading.problems])
         seal(dropped)
 

@@ -1,4 +1,4 @@
-"""A set-up from stages that a benchmark has made itself: arrays in, tables, evaluation sets and protocol out."""
+"""A set-up from stages that a benchmark has made itself: from arrays to tables, evaluation sets and a protocol."""
 
 from __future__ import annotations
 
@@ -15,10 +15,9 @@ from holdfast.errors import UserError
 from holdfast.types import EvaluationSet, Example, Ids, Inputs, Protocol, Stage, Stream, Task, Training
 
 Rows: TypeAlias = tuple[Any, Any] | Sequence[Example]
-"""What is seen and what is right, a row for each example; or examples that each have one array as their picture.
-
-What is seen is an array of pictures, uint8, (rows, height, width) or (rows, height, width, channels), or columns by
-their names, as `Inputs` describes them.
+"""Inputs and targets, a row for each example; or examples that each have one array as their picture. Inputs are an
+array of pictures, uint8, (rows, height, width) or (rows, height, width, channels), or columns by their names, as
+`Inputs` describes them.
 """
 SPLITS: tuple[Literal["validation", "test"], ...] = ("validation", "test")
 
@@ -32,11 +31,11 @@ def in_stages(
     boundaries: bool = True,
     initial: bool = True,
 ) -> Setup:
-    """The set-up of a benchmark whose stages each bring their own data, in this order.
+    """The set-up of a benchmark whose stages each have their own data, in this order.
 
-    A stage has the splits `train` and `test`, and `validation` where settings are to be chosen. All its examples are of
-    one task: of the same one in every stage, or of `task[stage]`. `inputs` says what the columns look like to a model;
-    it may be left out where there are only pictures. Guessing scores `task.chance`.
+    A stage has the splits `train` and `test`, and `validation` if settings are to be chosen. All its examples are of
+    one task: of the same one in every stage, or of `task[stage]`. `inputs` describes the columns to a model; it may be
+    left out if there are only pictures. The score of guessing is `task.chance`.
 
     >>> from holdfast.tasks import Classify
     >>> dark, light = np.zeros((4, 8, 8), np.uint8), np.full((4, 8, 8), 255, np.uint8)

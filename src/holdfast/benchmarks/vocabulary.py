@@ -34,7 +34,7 @@ def word_pieces(
 def kept_pieces(
     file: Path, title: str, texts: Callable[[], Iterator[str]], vocabulary: Path | None = None
 ) -> tuple[Tokenizer, int]:
-    """The same from a file of the cache, which is made of the texts where it is not there."""
+    """The same from a file of the cache, which is made from the texts if it does not exist."""
     if not is_intact(file):
         with progress_bar(title):
             found = list(texts())

@@ -20,20 +20,20 @@ from holdfast.tasks import References
 from holdfast.types import Inputs, Wants
 
 PAD = -1
-"""What follows the end of an answer."""
+"""The padding after the end of an answer."""
 
 
 @dataclass(frozen=True)
 class Exchange:
-    """What a model is asked, and what is right."""
+    """A prompt, and its right answers."""
 
     asked: str
     answer: str
-    """The text that it learns."""
+    """The text that the model learns."""
     references: tuple[str, ...] = ()
-    """The texts with which its answers are compared; empty: the answer alone."""
+    """The texts with which the model's answer is compared; empty: only the answer."""
     choices: tuple[str, ...] = ()
-    """The texts among which the likeliest is its answer; empty: it writes one."""
+    """The texts from which the likeliest is taken as the model's answer; empty: the model writes one."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class TextColumns:
 def language_for(wants: Wants, title: str, texts: Iterable[str], source: Path | None = None) -> Language:
     """The model's own language, or word pieces of these texts: the prompts and answers of the training data.
 
-    `source` is the file or folder that they come from: when it changes, what the cache keeps of it is of no more use.
+    `source` is the file or folder that they come from: when it changes, the cached pieces become useless.
     """
     if wants.speaks is not None:
         return FolderLanguage(wants.speaks, wants.template, wants.image_text)
@@ -98,7 +98,7 @@ def write(
 def answer_columns(
     tongue: Language, exchanges: Sequence[Exchange], *, title: str, longest: int
 ) -> tuple[dict[str, Tensor], Tensor, References]:
-    """The columns of answers, the targets, and the references to which these point."""
+    """The columns of answers, the targets, and the references to which the targets point."""
     several = list(dict.fromkeys(each.answer for each in exchanges))
     tokens = dict(zip(several, tongue.answers(several), strict=True))
     for answer, own in tokens.items():
@@ -108,7 +108,7 @@ def answer_columns(
         columns["choices"] = _choices(tongue, exchanges, longest, title)
     numbers: dict[tuple[str, ...], int] = {}
     targets = []
-    for each in exchanges:  # word pieces may lose spaces, which would tell a choice from itself
+    for each in exchanges:  # word pieces may lose spaces, so a choice might not equal itself as text
         answer = tongue.text(tokens[each.answer][:-1]) if each.choices else each.answer
         targets.append(numbers.setdefault(each.references or (answer,), len(numbers)))
     return columns, torch.tensor(targets), References(list(numbers))
@@ -125,7 +125,7 @@ def _choices(tongue: Language, exchanges: Sequence[Exchange], longest: int, titl
     for row, exchange in enumerate(exchanges):
         if not exchange.choices:
             raise UserError(
-                f"{title}: {exchange.asked[:40]!r} has no choices, and others have: give all of them choices"
+                f"{title}: {exchange.asked[:40]!r} has no choices, but others have: give all of them choices"
             )
         for number, choice in enumerate(exchange.choices):
             places[row, number, : len(tokens[choice])] = tokens[choice]

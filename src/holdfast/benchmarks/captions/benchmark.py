@@ -29,27 +29,27 @@ class Captions(Benchmark):
     measures: ClassVar[Mapping[str, Measure]] = protocol.MEASURES
 
     scale: Literal["tiny", "small", "large", "paper"] = "small"
-    """How much synthetic data, how large the pictures, and how long it is learned."""
+    """The amount of synthetic data, the size of its pictures, and the length of training."""
     order: str = "coco:animal>coco:food>coco:vehicle>flickr8k"
     """The domains with `>` between them: flickr8k, coco, or a group of COCO's things, as in coco:animal."""
     prompt: str = "Describe the picture."
-    """What the model is asked."""
+    """The prompt, the same for every picture."""
     each: Annotated[int, Between(1)] = 5
-    """How many captions of a training picture are learned."""
+    """Learn from at most N captions of each training picture."""
     most: Annotated[int, Between(2)] | None = None
     """Learn from a fixed part of each domain, at most N pictures; none: all."""
     most_tested: Annotated[int, Between(1)] | None = None
     """Test on a fixed part of each domain, at most N pictures; none: all."""
     length: Annotated[int, Between(8)] = 64
-    """The most tokens of a prompt."""
+    """The maximum number of tokens of a prompt."""
     longest: Annotated[int, Between(2)] = 40
-    """The most tokens of a caption, its end included."""
+    """The maximum number of tokens of a caption, including its end."""
     beams: Annotated[int, Between(1)] = 1
-    """The beams with which a caption is searched; 1: each token is the likeliest."""
+    """The number of beams in the search for a caption; 1: take the likeliest token each time."""
     data: str = ""
-    """The folder with a folder for each dataset, by its name; empty: synthetic data at this scale."""
+    """The folder that contains a folder for each dataset, by its name; empty: synthetic data at this scale."""
     skip_bad: Annotated[int, Between(0)] = 0
-    """How many bad records of a split may be skipped; they are listed. With more than that, the run is refused."""
+    """How many bad records of a split may be skipped; they are listed. With more, the run is refused."""
     seed: int = 0
     """The seed of the run, which `--seed` sets."""
 

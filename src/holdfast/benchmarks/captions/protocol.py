@@ -1,4 +1,4 @@
-"""The measures: CIDEr-D on each domain, as COCO's script computes it, how much of it is lost, and two more scores."""
+"""The measures: CIDEr-D on each domain, as COCO's script computes it, how much of it is lost, and two other scores."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from holdfast.types import Example
 
 VERSION = 1
 SPLITS = {"coco": (("train2014", "val2014"), ("train2017", "val2017")), "flickr8k": (("train", "test"),)}
-"""The official splits behind training and test, the first that are there."""
+"""The official splits for training and test, of which the first that exist are used."""
 _THINGS = {
     "vehicle": "bicycle, car, motorcycle, airplane, bus, train, truck, boat",
     "outdoor": "traffic light, fire hydrant, stop sign, parking meter, bench",
@@ -41,12 +41,12 @@ def domains_of(order: str) -> tuple[str, ...]:
         if name not in DOMAINS:
             raise UserError(f"benchmark.order is {order!r}, with the unknown domain {name!r}: {nearest(name, DOMAINS)}")
         if names.count(name) > 1 or (name.startswith("coco:") and "coco" in names):
-            raise UserError(f"benchmark.order is {order!r}, and {name} is in it twice: name each domain once")
+            raise UserError(f"benchmark.order is {order!r}, with {name} twice: name each domain once")
     return names
 
 
 def main_group(labels: Sequence[str]) -> str:
-    """The group of which a picture shows the most things; of several, the first by name; empty: people alone.
+    """The group of which a picture shows the most things; in a tie, the first by name; empty if it only shows people.
 
     >>> main_group(["person", "dog", "dog", "car"]), main_group(["person"])
     ('animal', '')
@@ -56,6 +56,6 @@ def main_group(labels: Sequence[str]) -> str:
 
 
 def belongs(example: Example, domain: str) -> bool:
-    """Whether an example of the domain's dataset is in the domain."""
+    """Whether an example of the domain's dataset belongs to the domain."""
     _, _, group = domain.partition(":")
     return bool(example.extra["captions"]) and (not group or main_group(example.extra["labels"]) == group)

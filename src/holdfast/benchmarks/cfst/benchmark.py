@@ -73,7 +73,8 @@ class Cfst(Benchmark):
     per_class: Annotated[int, Between(1)] | None = None
     """How many images of each class are used for training; by default all."""
     side: Annotated[int, Between(8)] | None = None
-    """The side of the images; by default what the model was made for, if that is enough to see something."""
+    """The side of the images; by default the side that the model was made for, unless it is too small to show the
+    things."""
     data: str = ""
     """The folder of the published archive; empty: synthetic data at this scale."""
     skip_bad: Annotated[int, Between(0)] = 0
@@ -241,7 +242,7 @@ class Composed(Cfst):
         return self._with_tests(setup, parts, modes, fresh)
 
     def titles(self, mode: str) -> dict[int, str]:
-        """What the classes of a few-shot test show, by their numbers: the concepts of each combination."""
+        """The concepts of each combination of a few-shot test, by the number of the class."""
         source = self._source()
         examples = source.examples(mode, Reading(skip=self.skip_bad))
         return {int(str(example.target)): ", ".join(tasks.combination(example)) for example in examples}
@@ -341,7 +342,9 @@ class Cpin(Composed):
         )
 
     def _order(self, source: Source, listed: Combinations) -> tuple[Combination, ...]:
-        """As the list has them; an archive has no list, and its own are drawn as those of the other benchmarks are."""
+        """The combinations of the built dataset's list; an archive has no list, so they are drawn as for the other
+        benchmarks.
+        """
         if source.dataset is not ARCHIVE:
             return super()._order(source, listed)
         known = {tasks.combination(example) for example in source.examples("val", Reading(skip=self.skip_bad))}

@@ -7,8 +7,8 @@ results.json                  best_score of each task right after learning it, i
 eval_results.json             after --do_eval: the scores of earlier tasks after each later one, and of direct runs
 checkpoints/taskN_KEY/encoder the state of the encoder after a task; `model` beside it has the heads as well
 
-What is imported is a run of its own kind: its algorithm and its table are named after that code, and its id is a hash
-of what was read, so that it is never the id of a run of ours.
+Imported runs are a kind of their own: their algorithm and their table are named after that code, and their ids are
+hashes of what was read, so they never equal the id of a run of ours.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ if TYPE_CHECKING:
 
 CODE = "GLAMOR-USC/CLiMB"
 MARK = "CLiMB's code"
-"""What the tables call imported runs."""
+"""The label of imported runs in tables."""
 KEYS = {"vqa": "vqav2", "nlvr2": "nlvr2", "snli-ve": "snli-ve", "vcr": "vcr"}
 """The names of tasks in that code."""
 SPLITS = {"vqav2": "val", "nlvr2": "dev", "snli-ve": "dev", "vcr": "val"}
-"""The official splits on which that code scores, and whose sizes it does not write."""
+"""The official splits on which that code scores; it does not write their sizes."""
 MODELS = {"vilt": "vilt", "viltbert": "vault"}
 SINGLE = "singletask_ft"
 HEAD_WIDTH = 64
@@ -220,7 +220,7 @@ def _sizes(state: Mapping[str, Tensor], path: Path) -> dict[str, Any]:
     layers = {name.split(".")[2] for name in state if name.startswith("encoder.layer.")}
     if width % HEAD_WIDTH:
         raise UserError(
-            f"{path} has a width of {width}, and heads of ViLT are {HEAD_WIDTH} wide: give the encoder of a ViLT"
+            f"{path} has a width of {width}, but heads of ViLT are {HEAD_WIDTH} wide: give the encoder of a ViLT"
         )
     return {
         "model_type": "vilt",

@@ -84,12 +84,12 @@ class LowShot(Benchmark):
     task: str = "sst-2"
     """One of the thirteen tasks, such as nlvr2, imdb or coco."""
     shots: str = ""
-    """The amount of training data: a number (for each class, if there are classes) or a share, as in 5%; empty: what
-    the scale has."""
+    """The amount of training data: a number (for each class, if there are classes) or a share, as in 5%; empty: as much
+    as the scale has."""
     sample: Annotated[int, Between(0)] | None = None
     """The seed of the sub-sample; none: the run's."""
     image: Vacuous = "mean"
-    """What a language task shows in place of a picture: the mean of COCO's images, a black image, or none."""
+    """The picture that accompanies a language task: the mean of COCO's images, a black image, or none."""
     reallocate: bool = True
     """Whether places of a vacuous image go to the text: the image has a third of its side, and a text may have more
     than 40 word pieces."""

@@ -96,7 +96,7 @@ class NamedBoxes:
     """A function that draws the boxes named by VCR's question or answers, known by its code, not its address."""
 
     def __call__(self, example: Example) -> Drawing:
-        """What is drawn into the picture of an example."""
+        """The boxes that are drawn into the picture of an example."""
         extra = example.extra
         named = (token for tokens in (extra["question"], *extra["answer_choices"]) for token in tokens)
         numbers = {number for token in named if not isinstance(token, str) for number in token}
@@ -180,7 +180,7 @@ def no_numbers(examples: Sequence[Example]) -> Array:
 
 
 def check_files(name: str, place: Place) -> None:
-    """Raise a UserError if official files of a task, or one of its splits, are not there."""
+    """Raise a UserError if official files of a task, or one of its splits, are missing."""
     if place.data:
         facts = KNOWN[name]
         check_splits(place.source(name), *dict.fromkeys(("train", facts.validation or "train", facts.test)))
@@ -313,7 +313,7 @@ def _digest(words: Sequence[str]) -> str:
 
 
 def _group(example: Example) -> str:
-    """What must not be in two parts: a film, a picture."""
+    """The unit that must not be in two parts: a film, a picture."""
     for key in ("movie", "image_id", "img_id"):
         if key in example.extra:
             return str(example.extra[key])

@@ -29,7 +29,7 @@ LABELS = {"nlvr2": ("false", "true"), "snli-ve": ("yes", "no", "maybe")}
 """The words for the numbers of classes."""
 ALL_LABELS = tuple(word for words in LABELS.values() for word in words)
 WORDS = 20
-"""The most words of an answer of VCR: the rest is left out, in answers and choices alike."""
+"""The maximum number of words of an answer of VCR: the rest is cut, in answers and choices alike."""
 
 
 def language_of(wants: Wants, pieces: Tokenizer) -> Language:

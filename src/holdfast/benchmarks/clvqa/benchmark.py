@@ -49,7 +49,7 @@ PAPER: dict[str, dict[str, Any]] = {
     "rehearsal": {"rehearsal.count": 10_000},
     "ewc": {"ewc.strength": 100.0, "ewc.half": True},
 }
-"""What the paper's search chose for both orders; EWC has the 1/2 of its equation."""
+"""The settings that the paper's search chose for both orders; EWC has the 1/2 of its equation."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""`holdfast clvqa`: what a run of this benchmark answers, and how it distinguishes questions."""
+"""`holdfast clvqa`: the answers of a run of this benchmark, and how it distinguishes questions."""
 
 from __future__ import annotations
 

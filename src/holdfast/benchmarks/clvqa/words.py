@@ -19,7 +19,7 @@ from holdfast.tasks import Generate, References
 from holdfast.types import Wants
 
 MOST = 64
-"""The most tokens of a question."""
+"""The maximum number of tokens of a question."""
 
 
 def language_of(source: Source, wants: Wants, texts: Callable[[], Iterator[str]]) -> Language:

@@ -28,9 +28,9 @@ class ReadData(OwnData):
     reader: str = ""
     """The dataset: a built-in name, or your own as `file.py:NAME`; `holdfast list datasets` names all."""
     data: str = ""
-    """The folder of its files; without one, small synthetic data of a built-in dataset."""
+    """The folder of its files; without it, a built-in dataset uses small synthetic data."""
     by: str = "class"
-    """What a stage brings: new classes, or the examples with another value of this entry of `extra`."""
+    """What each stage adds: new classes, or the examples with another value of this entry of `extra`."""
 
     def reads(self) -> tuple[str, ...]:
         """The dataset."""
@@ -43,7 +43,7 @@ class ReadData(OwnData):
 
     @cached_property  # finding the first example may mean to read a whole file
     def sees(self) -> Literal["image", "text", "both"]:
-        """What its first example has."""
+        """The kinds of input of its first example."""
         _, first = next(self._examples(), (None, None))
         if first is None:
             raise UserError(f"{self.data or self.title} has no example of {self.title} with a class: choose its folder")
@@ -63,7 +63,7 @@ class ReadData(OwnData):
         return replace(found.held().listing, problems=tuple(map(str, reading.problems)))
 
     def _examples(self, reading: Reading | None = None) -> Iterator[tuple[str, Example]]:
-        """The examples with a target, each with what its split is called here."""
+        """The examples with a target, each with the name that its split has here."""
         dataset: Dataset = self._entry().load()
         known = {split: name for split in dataset.splits if (name := split_of(split)) is not None}
         if not known:
@@ -92,7 +92,7 @@ def _parts(example: Example, where: str) -> tuple[Picture | None, str]:
 
 
 def _value(example: Example, by: str, where: str) -> Any:
-    """What decides the stage; None: the class does."""
+    """The value that decides an example's stage; None: its class does."""
     if by == "class":
         return None
     if by not in example.extra:

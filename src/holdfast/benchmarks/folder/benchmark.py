@@ -19,7 +19,7 @@ class FolderData(OwnData):
     data: str = ""
     """The folder: class/picture, or with splits train/class/picture and test/class/picture."""
     by: Literal["class", "domain"] = "class"
-    """What a stage brings: new classes, or the same classes in a new domain, from domain/class/picture."""
+    """What each stage adds: new classes, or the same classes in a new domain, from domain/class/picture."""
 
     @property
     def title(self) -> str:
@@ -28,12 +28,12 @@ class FolderData(OwnData):
 
     @property
     def source(self) -> Path:
-        """Where it lies."""
+        """The path of the folder."""
         return Path(self.data)
 
     @property
     def sees(self) -> Literal["image"]:
-        """Pictures."""
+        """The kind of input: pictures."""
         return "image"
 
     def listing(self) -> Listed:

@@ -15,9 +15,9 @@ from holdfast.files import Bounds, FileError, bounds, refuse_outside, within
 
 _ENDINGS = "jpg jpeg jpe jfif png bmp gif webp tif tiff ppm pgm pbm pnm jp2 tga avif"
 ENDINGS = frozenset(f".{ending}" for ending in _ENDINGS.split())
-"""What names of pictures end with; a name without an ending is looked at."""
+"""The endings of pictures' names; a file without an ending is opened to see whether it is one."""
 _UNSEEN = re.compile(r"\..*|thumbs\.db|desktop\.ini|__macosx", re.IGNORECASE)
-"""What file managers leave behind."""
+"""Files that file managers leave behind."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ def _classes(root: Path, by_domain: bool, problems: list[Problem]) -> Iterator[_
 
 
 def _folders(path: Path, problems: list[Problem], remedy: str) -> list[_Item]:
-    """The folders in a folder; a picture beside them is a problem, and anything else there (a README) is not."""
+    """The folders in a folder; a picture beside them is a problem, but any other file (such as a README) is not."""
     found = _entries(path)
     pictures = [each for each in found if not each.folder and Path(each.name).suffix.lower() in ENDINGS]
     if pictures:
@@ -98,7 +98,7 @@ def _folders(path: Path, problems: list[Problem], remedy: str) -> list[_Item]:
 
 
 def _refuse_deeper(outer: _Item, root: Path) -> None:
-    """A class holds pictures; where it holds folders alone, the user has domains."""
+    """Raise a UserError for a class that holds only folders: the user has domains."""
     entries = _entries(outer.path)
     if entries and all(entry.folder for entry in entries):
         raise UserError(
@@ -133,7 +133,7 @@ def _entries(folder: Path) -> list[_Item]:
 
 
 def _refuse_twins(root: Path, targets: Sequence[str]) -> None:
-    """Names that differ in letter case, spaces or dashes alone are one class by mistake."""
+    """Raise a UserError for classes whose names differ only in letter case, spaces or dashes: they must be one."""
     plain: dict[str, str] = {}
     for name in dict.fromkeys(targets):
         twin = plain.setdefault(re.sub(r"[\s_-]+", " ", name).strip().casefold(), name)

@@ -44,7 +44,7 @@ class _Instructions(Benchmark, ABC):
     captions: ClassVar[Sequence[str]] = ()
 
     scale: Literal["tiny", "small", "large", "paper"] = "small"
-    """How much synthetic data, how large the pictures, and how long it is learned."""
+    """The amount of synthetic data, the size of its pictures, and the length of training."""
     order: str = ""
     """The tasks with `>` between them; empty: in the authors' order."""
     most: Annotated[int, Between(2)] | None = None
@@ -52,11 +52,11 @@ class _Instructions(Benchmark, ABC):
     most_tested: Annotated[int, Between(1)] | None = None
     """Test on a fixed part of each task, at most N examples; none: all."""
     length: Annotated[int, Between(8)] = 512
-    """The most tokens of a prompt; longer ones lose words in their middle."""
+    """The maximum number of tokens of a prompt; longer ones lose words in their middle."""
     longest: Annotated[int, Between(2)] = 64
-    """The most tokens of an answer, its end included."""
+    """The maximum number of tokens of an answer, including its end."""
     beams: Annotated[int, Between(1)] = 1
-    """The beams with which an answer is searched; 1: each token is the likeliest."""
+    """The number of beams in the search for an answer; 1: take the likeliest token each time."""
     data: str = ""
     """The folder of the download; empty: synthetic data at this scale."""
     skip_bad: Annotated[int, Between(0)] = 0

@@ -47,7 +47,7 @@ from holdfast.types import (
 
 CAPTIONS = "flickr8k"
 REFERENCE = "reference"
-"""The captions that algorithms may look at beside a stage's own data, as ZSCL does."""
+"""The captions that algorithms may use beside a stage's own data, as ZSCL does."""
 HEAD = "compare"
 SIDES = {"tiny": 32, "small": 32, "large": 64, "paper": 224}
 EPOCHS = {"tiny": 2, "small": 5, "large": 5, "paper": 10}
@@ -64,7 +64,7 @@ class Mtil(Benchmark):
     places: ClassVar[frozenset[str]] = Benchmark.places | {"templates"}
 
     scale: Literal["tiny", "small", "large", "paper"] = "small"
-    """How much synthetic data, and how large the pictures."""
+    """The amount of synthetic data, and the size of its pictures."""
     order: str = "I"
     """The datasets in their order: I or II, as in the paper, or names with `>` between them, as in mnist>dtd."""
     shuffled: bool = False
@@ -72,15 +72,17 @@ class Mtil(Benchmark):
     shots: Annotated[int, Between(1)] | None = None
     """Learn N examples of each class, drawn by the run's seed; none: all of them."""
     candidates: Literal["own", "seen", "all"] = "own"
-    """Which classes compete: those of the example's own dataset, of all stages so far, or of all datasets."""
+    """Which classes compete: those of the example's own dataset (own), of all stages so far (seen), or of all datasets
+    (all)."""
     templates: str = ""
-    """A JSON file with the prompts' templates for each dataset; empty: one for each, as published models use them."""
+    """A JSON file with the templates of prompts for each dataset; empty: one template each, as published models use."""
     most: Annotated[int, Between(2)] | None = None
     """Learn from a fixed part of each dataset, with at most N examples of each class; none: all."""
     most_tested: Annotated[int, Between(1)] | None = None
     """Test on a fixed part of each dataset, with at most N examples of each class; none: all."""
     captions: bool = True
-    """Whether captions (Flickr8k) are read: held-out ones to measure what is retained, others as a reference."""
+    """Whether captions (Flickr8k) are read: held-out ones to measure how much retrieval is retained, others as a
+    reference for algorithms."""
     data: str = ""
     """The folder that contains a folder for each dataset, by its name; empty: synthetic data at this scale."""
     skip_bad: Annotated[int, Between(0)] = 0
@@ -184,7 +186,9 @@ class Mtil(Benchmark):
         return Prompted(name, HEAD, len(prompts), 1 / compete, prompts, first, count, self.candidates)
 
     def _prompts(self, classes: Mapping[str, Sequence[str]]) -> dict[str, list[list[str]]]:
-        """The prompts of all classes, as many for each: those of fewer templates recur, which leaves their mean."""
+        """The prompts of all classes, the same number for each: with fewer templates, prompts are repeated, which keeps
+        their mean.
+        """
         path = Path(self.templates) if self.templates else Path(__file__).with_name("templates.json")
         try:
             given: Any = json.loads(path.read_text(encoding="utf-8"))
@@ -252,7 +256,7 @@ class Mtil(Benchmark):
 
 @dataclass(frozen=True)
 class _Selection:
-    """Which examples belong to a split; the dataset is read for that once, if at all."""
+    """The examples that belong to a split; the dataset is read for this at most once."""
 
     source: Source
     dataset: str
@@ -272,7 +276,7 @@ class _Selection:
 
 
 def _nothing(examples: Sequence[Example]) -> Array:
-    """Pairs have no target but themselves."""
+    """The target of a pair is its own number."""
     return np.zeros(len(examples), np.int64)
 
 

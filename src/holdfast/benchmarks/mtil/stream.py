@@ -27,7 +27,7 @@ SPLITS: Mapping[str, Mapping[str, str]] = {
     "stanford_cars": {"train": "train", "test": "test"},
     "sun397": {"train": "train", "test": "test"},
 }
-"""The official split behind each of ours, by dataset; where both are the same, it is cut."""
+"""The official split behind each of ours, by dataset; if both are the same split, it is cut."""
 ORDERS = {
     "I": tuple(SPLITS),
     "II": (
@@ -37,9 +37,9 @@ ORDERS = {
 }
 """The paper's orders: alphabetical, and at random."""
 TESTED = 0.3
-"""The share of a dataset without official splits that is tested."""
+"""The share of a dataset without official splits that is used for tests."""
 HELD_OUT = 0.1
-"""The share of what is learned that is held out for choosing settings."""
+"""The share of the training examples that is held out for choosing settings."""
 
 
 def datasets_of(order: str) -> tuple[str, ...]:
@@ -60,7 +60,7 @@ def datasets_of(order: str) -> tuple[str, ...]:
 
 
 def share(name: str, *salt: object) -> float:
-    """A number from 0 to 1 that follows from the name of an example alone.
+    """A number from 0 to 1 that depends only on the name of an example.
 
     >>> round(share("image_0001", "test"), 3) == round(share("image_0001", "test"), 3)
     True

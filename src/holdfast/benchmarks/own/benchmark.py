@@ -1,4 +1,4 @@
-"""What the benchmarks of a user's own data have in common: their settings, and how a listing becomes a set-up."""
+"""The common part of benchmarks of a user's own data: their settings, and the way from a listing to a set-up."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from holdfast.tasks import Classify
 from holdfast.types import Between, EvaluationSet, Ids, Protocol, Score, Stage, Stream, Training, Wants
 
 NAME = "classes"
-"""The one task, and its head, where all stages share a head."""
+"""The name of the only task, and of its head, if all stages share a head."""
 SPLITS: tuple[Literal["validation", "test"], ...] = ("validation", "test")
 MODELS = {"both": "vilt-tiny", "image": "resnet18-tiny", "text": "bert-tiny"}
 """The default model for each kind of input: small ones, for two CPU cores."""
 EPOCHS, RATES = {"both": 20, "image": 15, "text": 10}, {"both": 1e-3, "image": 3e-3, "text": 1e-3}
-"""How these learn a thousand examples in a minute."""
+"""Training settings with which these models learn a thousand examples in a minute."""
 EVALUATIONS, INTERVALS = 10, 100
-"""How often a stream without boundaries is evaluated, and in how many intervals its mixture shifts."""
+"""For a stream without boundaries: the number of evaluations, and of intervals in which its mixture shifts."""
 
 
 @dataclass(frozen=True)
@@ -45,25 +45,25 @@ class OwnData(Benchmark):
 
     setting: Literal["class", "task", "domain"] | None = None
     """class: one head, which grows with the classes of each stage. domain: one head for all classes from the beginning.
-    task: a head for each stage, and the stage is known at test time. The default is class where stages bring classes,
-    and else domain."""
+    task: a head for each stage, and the stage is known at test time. The default is class if each stage adds classes,
+    otherwise domain."""
     stages: Annotated[int, Between(1)] | None = None
-    """How many; by default five stages of classes, or fewer where there are few, and else one for each value."""
+    """The number of stages; by default five, or fewer if there are few classes; with `by`, one for each value."""
     order: str = "sorted"
-    """The order of the classes, or of the values that make stages: sorted; random, by the run's seed; random-7, by a
-    seed of its own; or names with `>` between them, and only these are learned."""
+    """The order of the classes, or of the values that make stages: sorted; random, by the run's seed; random-7, by the
+    seed 7; or names with `>` between them, of which only these are learned."""
     stream: Literal["stages", "shift"] = "stages"
     """shift: one pass without boundaries, in which each stage's examples fade in and out again."""
     most: Annotated[int, Between(2)] | None = None
     """Keep only this many classes, those with the most training examples."""
     test: Annotated[float, Between(0, 1)] = 0.2
-    """The share of the examples that is cut for tests, where the data brings no test split."""
+    """The share of the examples that is cut for tests, if the data has no test split."""
     validation: Annotated[float, Between(0, 1)] = 0.1
-    """The share that is cut for validation, where the data brings none."""
+    """The share of the examples that is cut for validation, if the data has no validation split."""
     side: Annotated[int, Between(1)] | None = None
     """The side of the pictures; by default the one that the model was made for."""
     length: Annotated[int, Between(3)] | None = None
-    """The most word pieces of a text; longer texts lose their ends."""
+    """The maximum number of word pieces of a text; longer texts lose their ends."""
     skip_bad: Annotated[int, Between(0)] = 0
     """How many bad records may be skipped; they are listed. With more than that, the run is refused."""
     seed: int = 0
@@ -72,24 +72,24 @@ class OwnData(Benchmark):
     @property
     @abstractmethod
     def title(self) -> str:
-        """What messages call the data."""
+        """The name of the data in messages."""
 
     @property
     def source(self) -> Path | None:
-        """The file or folder that it comes from; None: from memory."""
+        """The file or folder of the data; None if it is in memory."""
         return None
 
     @property
     @abstractmethod
     def sees(self) -> Literal["image", "text", "both"]:
-        """What an example shows."""
+        """The kinds of input of an example."""
 
     @abstractmethod
     def listing(self) -> Listed:
         """List the examples, without decoding a picture; raise UserError for more than `skip_bad` bad ones."""
 
     def model(self, algorithm: str = "finetune") -> str:
-        """A small model for what the examples show."""
+        """A small model for the examples' kinds of input."""
         return MODELS[self.sees]
 
     def first(self, stages: int) -> Sequence[str]:
@@ -218,9 +218,8 @@ def _shifting(stages: Sequence[Stage], seed: int) -> Stream:
 
 
 def _chance(layout: Layout, apart: bool) -> dict[str, float]:
-    """What guessing scores on the tests of each stage: any class, or always the one most frequent in training.
-
-    Where stages are of other things than classes, or have heads of their own, the most frequent class of the stage.
+    """The score of guessing on the tests of each stage: a random class, or always the one most frequent in training. If
+    stages are made of other values than classes, or have heads of their own, it is the stage's most frequent class.
     """
     by_class = layout.listing.values is None and not apart
     found = {}
@@ -237,7 +236,7 @@ def _chance(layout: Layout, apart: bool) -> dict[str, float]:
 
 
 def _arrangement(stream: Stream, sets: Sequence[EvaluationSet]) -> str:
-    """A hash of what is learned and scored when, which follows from names of files and values of columns."""
+    """A hash of what is learned and scored when, which depends on names of files and values of columns."""
     digest = hashlib.blake2b(digest_size=16)
     for name, ids in [*((s.name, s.train) for s in stream.stages), *((f"{e.name}/{e.split}", e.ids) for e in sets)]:
         digest.update(f"{name};{len(ids)};".encode("utf-8", "surrogatepass"))

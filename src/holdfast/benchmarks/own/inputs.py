@@ -23,9 +23,9 @@ from holdfast.progress import progress_bar
 from holdfast.types import Array, Example, Ids, Inputs, Wants
 
 SIDE = 64
-"""The side of a picture, where neither the model nor the user has a wish."""
+"""The side of a picture if neither the model nor the user specifies it."""
 LENGTH = 128
-"""The most word pieces of a text, where the user has no wish; texts that are shorter need fewer."""
+"""The maximum number of word pieces of a text, unless the user specifies it; shorter texts need fewer."""
 IN_CACHE = 1 << 30
 """Pictures are decoded once if all of them together take at most this number of bytes."""
 
@@ -36,7 +36,7 @@ class Ready:
 
     columns: dict[str, Column]
     rows: Ids
-    """Which examples these are."""
+    """The rows of these examples."""
     inputs: Inputs
     problems: tuple[str, ...] = ()
 
@@ -52,9 +52,9 @@ def make_ready(
     length: int | None = None,
     skip: int = 0,
 ) -> Ready:
-    """The examples as a model sees them. If the model brings no vocabulary, the words of `train` make one.
+    """The examples as a model sees them. If the model has no vocabulary, one is made from the words of `train`.
 
-    `source` is the file or folder that they come from: when it changes, what the cache keeps of it is of no more use.
+    `source` is the file or folder that they come from: when it changes, the cached tables become useless.
     """
     if wants.sees == "regions":
         raise UserError(f"{title} has no regions of pictures: choose a model that sees pictures or reads text")
@@ -122,14 +122,14 @@ def _from_files(
 
 
 def _place(name: str, title: str, modules: Sequence[str], source: Path | None) -> Path:
-    """Where the cache keeps it; the source is looked at once, for the note beside it."""
+    """Its place in the cache; the source is inspected once, for the note beside it."""
     known = source is None or (cache_folder() / "tables" / name).exists()
     files = {} if source is None or known else {str(source.absolute()): files_fingerprint(source)}
     return place("tables", name, title, modules, files)
 
 
 def _in_memory(images: Sequence[Picture], side: int | None, wanted: int | None) -> Array:
-    """Pictures as (rows, channels, height, width): as they are where they have one size, unless `side` is set."""
+    """Pictures as (rows, channels, height, width), resized only if `side` is set or their sizes differ."""
     if isinstance(images, np.ndarray) and (side is None or images.shape[1:3] == (side, side)):
         return np.ascontiguousarray(images.transpose(0, 3, 1, 2))
     size = side or wanted or SIDE
@@ -142,7 +142,7 @@ def _in_memory(images: Sequence[Picture], side: int | None, wanted: int | None) 
 def _pieces(
     texts: Sequence[str], train: Ids, wants: Wants, title: str, source: Path | None, most: int
 ) -> tuple[Tokenizer, int]:
-    """The tokenizer, and how many word pieces a text has at most."""
+    """The tokenizer, and the maximum number of word pieces of a text."""
     learned = sorted({texts[row] for row in train})
     words = "" if wants.vocabulary is None else Tokenizer.load(wants.vocabulary).fingerprint
     name = digest("own words", learned, words)

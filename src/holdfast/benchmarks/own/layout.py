@@ -1,4 +1,4 @@
-"""Which examples are learned when, and which are kept for tests: functions of names, never of the order of files."""
+"""Which examples are learned when, and which are kept for tests, as functions of names, never of the order of files."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from holdfast.errors import UserError, nearest
 from holdfast.types import Ids
 
 STAGES = 5
-"""Stages of classes, where nothing else is asked for and there are enough classes."""
+"""The default number of stages of classes, if there are enough classes."""
 MOST_STAGES = 100
-"""More different values than this do not make a stage each: they may be times, for example."""
+"""With more different values than this, each does not make a stage: they may be times, for example."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Layout:
         return np.flatnonzero((self.stage == stage) & (self.split == split))
 
     def take(self, rows: Ids) -> Layout:
-        """The same with some of the examples."""
+        """The same layout with only some of the examples."""
         columns = (self.stage[rows], self.split[rows], self.target[rows])
         return Layout(self.listing.take(rows), self.classes, self.stages, *columns)
 
@@ -52,7 +52,7 @@ def lay_out(
     validation: float = 0.1,
     seed: int = 0,
 ) -> Layout:
-    """Deal examples out to stages, and cut the splits that the data does not bring.
+    """Assign examples to stages, and cut the splits that the data lacks.
 
     >>> pets = Listed([f"{n}.jpg" for n in range(40)], ["cat", "dog", "cow", "hen"] * 10)
     >>> layout = lay_out(pets, stages=2)
@@ -77,7 +77,7 @@ def lay_out(
     classes = tuple(in_order(set(listing.targets)))
     if len(classes) < 2:
         only = f"only one class, {classes[0]!r}" if classes else "no class"
-        raise UserError(f"the data has {only}: there is nothing to tell apart. It needs two classes at least")
+        raise UserError(f"the data has {only}: there is nothing to tell apart. It needs at least two classes")
     numbers = {name: number for number, name in enumerate(classes)}
     target = np.array([numbers[name] for name in listing.targets], np.int64)
     split = np.array(_splits(listing, stage, test, validation), np.str_)
@@ -134,7 +134,7 @@ def _most_frequent(listing: Listed, most: int | None) -> Listed:
 
 
 def _deal_evenly(classes: Sequence[str], stages: int | None) -> list[list[str]]:
-    """Classes in stages, as many in each as in the others, one more in the first where it does not come out even."""
+    """Classes divided evenly among stages; if they do not divide evenly, the first stages have one more."""
     count = max(min(STAGES, len(classes) // 2), min(2, len(classes))) if stages is None else stages
     if count > len(classes):
         raise UserError(f"{len(classes)} classes cannot be dealt out to {count} stages: set benchmark.stages")
@@ -142,7 +142,9 @@ def _deal_evenly(classes: Sequence[str], stages: int | None) -> list[list[str]]:
 
 
 def _deal_by_size(values: Sequence[str], counts: Mapping[str, int], stages: int | None) -> list[list[str]]:
-    """Each value as a stage or, in fewer stages, neighbours together, with about as many examples in each stage."""
+    """Each value as a stage or, with fewer stages, neighbouring values together, with about equally many examples in
+    each.
+    """
     if stages is None:
         if len(values) > MOST_STAGES:
             raise UserError(
@@ -154,9 +156,9 @@ def _deal_by_size(values: Sequence[str], counts: Mapping[str, int], stages: int 
         raise UserError(f"{len(values)} different values cannot make {stages} stages: set benchmark.stages")
     total, dealt, reached, start = sum(counts[value] for value in values), list[list[str]](), 0, 0
     for number in range(1, stages + 1):
-        stop, last = start + 1, len(values) - (stages - number)  # the later stages need a value each
+        stop, last = start + 1, len(values) - (stages - number)  # leave at least one value for each later stage
         reached += counts[values[start]]
-        # One more value, where that brings the stage nearer to its end.
+        # Add a value if that brings the stage closer to its planned end.
         while stop < last and reached + counts[values[stop]] / 2 <= total * number / stages:
             reached += counts[values[stop]]
             stop += 1
@@ -186,7 +188,7 @@ def _splits(listing: Listed, stage: Ids, test: float, validation: float) -> list
     splits, given = list(listing.splits), set(listing.splits)
     if "train" not in given:
         raise UserError(f"the data has {' and '.join(sorted(given))} examples, and none to train on")
-    if "test" not in given and "validation" in given:  # as ImageNet's val, it is what everyone reports
+    if "test" not in given and "validation" in given:  # like ImageNet's val, which is the split that everyone reports
         splits, given = ["test" if split == "validation" else split for split in splits], {"train", "test"}
     if "test" not in given:
         return _splits(Listed(listing.ids, listing.targets, groups=listing.groups), stage, test, validation)
@@ -194,9 +196,8 @@ def _splits(listing: Listed, stage: Ids, test: float, validation: float) -> list
 
 
 def _cut(listing: Listed, stage: Ids, splits: list[str], name: str, share: float) -> list[str]:
-    """The splits with a share of the training groups moved to another split, the same share of each class and stage.
-
-    A group counts with the rarest kind of its examples.
+    """The splits after moving a share of the training groups to another split, the same share of each class and stage.
+    A group counts as the rarest kind of its examples.
     """
     groups = listing.ids if listing.groups is None else listing.groups
     kinds = list(zip(stage.tolist(), listing.targets, strict=True))
@@ -212,7 +213,7 @@ def _cut(listing: Listed, stage: Ids, splits: list[str], name: str, share: float
 
 
 def _check(layout: Layout) -> None:
-    """Refuse data of which a class cannot be learned, or a stage cannot be trained on or tested."""
+    """Raise a UserError if a class cannot be learned, or if a stage cannot be trained on or tested."""
     for number, name in enumerate(layout.stages):
         for split in ("train", "test"):
             if not len(layout.rows(number, split)):

@@ -21,7 +21,7 @@ SPLITS = {
     "validation": ("validation", "val", "valid", "dev"),
     "test": ("test", "testing"),
 }
-"""The words for each split, in names of folders and files and in columns of tables."""
+"""The words for each split in names of folders and files, and in columns of tables."""
 
 
 def split_of(word: str) -> str | None:
@@ -35,7 +35,7 @@ def split_of(word: str) -> str | None:
 
 @dataclass(frozen=True)
 class Listed:
-    """Examples as columns. What decides the split of an example is its id and its group, never its place."""
+    """Examples as columns. The split of an example depends on its id and its group, never on its place."""
 
     ids: Sequence[str]
     targets: Sequence[str]
@@ -43,11 +43,11 @@ class Listed:
     images: Sequence[Picture] | None = None
     texts: Sequence[str] | None = None
     values: Sequence[str] | None = None
-    """What decides the stage of each example; None: its class does."""
+    """The value that decides the stage of each example; None: its class does."""
     splits: Sequence[str] | None = None
-    """train, validation or test; None: they are cut."""
+    """train, validation or test; None: the splits are cut."""
     groups: Sequence[str] | None = None
-    """Examples of one group are never in two splits; None: each is a group of its own."""
+    """The group of each example, which is never in two splits; None: each example is a group of its own."""
     problems: tuple[str, ...] = ()
 
     def __len__(self) -> int:
@@ -65,7 +65,7 @@ def _taken(column: Any, rows: Ids) -> Any:
 
 
 def refuse_beyond(skip: int, problems: Sequence[Problem]) -> tuple[str, ...]:
-    """The problems in words; UserError where there are more than may be skipped.
+    """The problems as text; raises a UserError if there are more than may be skipped.
 
     >>> refuse_beyond(0, [Problem("qa.csv", "row 3", "its answer is empty", "fill it in")])
     Traceback (most recent call last):

@@ -13,12 +13,12 @@ from holdfast.types import Score
 AVERAGE = "average_accuracy"
 MEASURES = {"final_accuracy": USUAL["final_accuracy"], AVERAGE: Measure("average acc.", higher=True, mean_of=("*",))}
 MEASURES |= USUAL
-"""The average accuracy is taken over time: after each stage, over the stages learned so far; of a stream without
+"""The average accuracy is a mean over time: after each stage, over the stages learned so far; for a stream without
 boundaries, over all evaluations along the stream."""
 
 
 def summary(scores: Sequence[Score]) -> dict[str, float]:
-    """The measures of a run; what needs one stage for each evaluation set is undefined without.
+    """The measures of a run; some are undefined unless each stage has an evaluation set.
 
     >>> log = [Score(0, 5, "a", "test", 9, 0.5), Score(1, 9, "a", "test", 9, 0.9)]
     >>> summary(log)["average_accuracy"]
@@ -27,7 +27,7 @@ def summary(scores: Sequence[Score]) -> dict[str, float]:
     _, _, matrix = score_matrix(scores)
     found = Benchmark.summary(scores)
     if times := {score.step for score in scores if score.stage == 0 and score.step}:
-        times.add(max(score.step for score in scores))  # the end may be one of them, and counts once
+        times.add(max(score.step for score in scores))  # the end may be one of these times, and counts once
         means = [np.mean([s.score for s in scores if s.step == time and s.split == "test"]) for time in sorted(times)]
         return found | {AVERAGE: float(np.mean(means))}
     if matrix.shape[0] == matrix.shape[1]:

@@ -33,7 +33,7 @@ class Held:
         return hashlib.blake2b(repr(columns).encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
 
     def fingerprint(self) -> str:
-        """A hash of all that was given."""
+        """A hash of everything that was passed."""
         return self._hash
 
     def __eq__(self, other: object) -> bool:
@@ -54,7 +54,7 @@ class Held:
 
 @dataclass(frozen=True)
 class InMemory(OwnData):
-    """Examples that a program gives: see `holdfast.streams`."""
+    """Examples passed by a program: see `holdfast.streams`."""
 
     places: ClassVar[frozenset[str]] = OwnData.places | {"held"}
 
@@ -63,12 +63,12 @@ class InMemory(OwnData):
 
     @property
     def title(self) -> str:
-        """They have no name."""
+        """A general name, since data in memory has none."""
         return "the data in memory"
 
     @property
     def sees(self) -> Literal["image", "text", "both"]:
-        """What was given."""
+        """The kinds of input of the examples."""
         known = self.held.listing
         return "text" if known.images is None else "image" if known.texts is None else "both"
 
@@ -79,7 +79,7 @@ class InMemory(OwnData):
 
 @dataclass
 class Gathered:
-    """Examples as they are gathered, one after another or many at once."""
+    """Collects examples, one after another or many at once."""
 
     images: list[Picture] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)
@@ -88,7 +88,7 @@ class Gathered:
     splits: list[str] = field(default_factory=list)
 
     def add(self, seen: Any, target: Any, value: Any, split: str, where: str) -> None:
-        """Add one example; `where` is what messages call it."""
+        """Add one example; messages call it `where`."""
         image, text = seen if isinstance(seen, tuple) and len(seen) == 2 else (None, seen)
         if image is None and not isinstance(text, str):
             image, text = seen, None
@@ -104,7 +104,7 @@ class Gathered:
             self.values.append(class_name(value, where))
 
     def held(self) -> Held:
-        """The examples in memory, each with an id that follows from its content."""
+        """The examples in memory, each with an id that depends on its content."""
         count, texts = len(self.targets), self.texts or None
         if not count:
             raise UserError("there are no examples: the data is empty")

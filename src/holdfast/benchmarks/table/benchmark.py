@@ -30,13 +30,13 @@ class TableData(OwnData):
     text: str = ""
     """The column with the texts."""
     by: str = "class"
-    """What a stage brings: new classes, or the rows with another value of this column, such as a topic or a year."""
+    """What each stage adds: new classes, or the rows with another value of this column, such as a topic or a year."""
     split: str = ""
     """The column that says train, validation or test."""
     group: str = ""
     """Rows with one value of this column are never in two splits; by default the picture or, without one, the text."""
     images: str = ""
-    """The folder of the pictures; by default that of the table."""
+    """The folder of the pictures; by default the folder of the table."""
 
     @property
     def title(self) -> str:
@@ -45,12 +45,12 @@ class TableData(OwnData):
 
     @property
     def source(self) -> Path:
-        """Where it lies."""
+        """The path of the file or folder."""
         return Path(self.data)
 
     @property
     def sees(self) -> Literal["image", "text", "both"]:
-        """What the columns say."""
+        """The kinds of input in the columns."""
         return "both" if self.image and self.text else "image" if self.image else "text"
 
     def listing(self) -> Listed:

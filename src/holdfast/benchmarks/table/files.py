@@ -23,25 +23,26 @@ from holdfast.files import Bounds, bounds, refuse_outside
 Row: TypeAlias = Mapping[str, Any]
 
 LONGEST = 1 << 24
-"""The most characters of a field of a CSV file."""
+"""The maximum number of characters in a field of a CSV file."""
 _DEPTH = 5
 _KINDS = ((".parquet", ".arrow"), (".csv", ".tsv"), (".jsonl", ".ndjson"), (".json",))
-"""The endings of tables. In a folder, the first kind that is there counts: the others may describe it."""
+"""The endings of tables. In a folder, the first kind that exists counts, since files of other kinds may only describe
+it."""
 _ABOUT = re.compile(r"dataset_infos?\.json|dataset_dict\.json|state\.json|cache-.*\.arrow|\..*")
-"""What the `datasets` library keeps beside its tables."""
+"""Files that the `datasets` library keeps beside its tables."""
 _SHARD = re.compile(r"(.*?)-?\d{5}-of-\d{5}(?:-[0-9a-f]{16})?")
 
 
 @dataclass(frozen=True)
 class TableFile:
-    """One file of rows, and the split that its name says it has."""
+    """One file of rows, and the split that its name indicates."""
 
     path: Path
     split: str | None
 
 
 def limits_of(data: Path) -> Bounds:
-    """Where the files of a table may lie: in its folder."""
+    """The bounds for the files of a table: its folder."""
     return bounds(data if data.is_dir() else data.parent)
 
 
@@ -69,7 +70,7 @@ def find_tables(data: Path) -> list[TableFile]:
 
 
 def read_rows(path: Path, columns: Mapping[str, str], reading: Reading) -> Iterator[tuple[str, Row]]:
-    """The rows of a file, each with the words that name it. `columns` are those that it must have, by setting."""
+    """The rows of a file, each with its description for messages. `columns` are those that it must have, by setting."""
     names = columns_in(path)
     for setting, name in columns.items():
         if name not in names:
@@ -79,7 +80,7 @@ def read_rows(path: Path, columns: Mapping[str, str], reading: Reading) -> Itera
 
 
 def columns_in(path: Path) -> list[str]:
-    """The names of the columns; of JSON, those of the first record."""
+    """The names of the columns; for JSON, those of the first record."""
     ending = path.suffix.lower()
     if ending in _KINDS[0]:
         return columns_of(path)
@@ -103,7 +104,7 @@ def _walk(folder: Path, depth: int) -> Iterator[Path]:
 
 
 def _split(path: Path, data: Path) -> str | None:
-    """The split that the name of a file, or of a folder around it, says: `qa_train.csv`, `val/data-00000.arrow`."""
+    """The split indicated by the name of a file, or of a folder around it: `qa_train.csv`, `val/data-00000.arrow`."""
     words = [part for name in path.relative_to(data).with_suffix("").parts for part in re.split(r"[-_.\s]", name)]
     return next((split for word in reversed(words) if (split := split_of(word))), None)
 
@@ -153,7 +154,7 @@ def _separated(path: Path, columns: Sequence[str], reading: Reading) -> Iterator
 
 
 def _csv(path: Path) -> Any:
-    """A reader at the first line; the separator is the one that this line has most of."""
+    """A reader at the first line; the separator is the one that occurs most often in this line."""
     try:
         text = read_text(path)
     except DataError as error:
@@ -192,4 +193,4 @@ _READERS: dict[str, Callable[[Path, tuple[str, ...], Reading], Iterator[tuple[in
     **dict.fromkeys(_KINDS[2], _json_lines),
     **dict.fromkeys(_KINDS[3], _json_list),
 }
-"""How the rows of a file are read, with their numbers and, where there are lines, their lines."""
+"""A function that yields the rows of a file with their numbers and, in a text file, their lines."""

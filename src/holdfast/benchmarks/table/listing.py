@@ -1,4 +1,4 @@
-"""Rows as examples: which cells show something, which is the answer, and which rows belong together."""
+"""Rows as examples: which cells are inputs, which is the answer, and which rows belong together."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from holdfast.files import FileError, bounds, within
 
 _EVERY = 1 << 60
 MOST_TEXT = 1 << 29
-"""The most characters of text in a table: a compressed file of kilobytes can hold gigabytes."""
+"""The maximum number of characters in a table: a compressed file of kilobytes can hold gigabytes."""
 CONTINUOUS = 50
 """More different answers than this, with decimals in them, are not classes."""
 
 
 @dataclass(frozen=True)
 class Columns:
-    """The names of the columns that are used; empty where one is not."""
+    """The names of the columns that are used; empty for an unused one."""
 
     target: str
     image: str = ""
@@ -38,7 +38,7 @@ class Columns:
     group: str = ""
 
     def needed(self) -> dict[str, str]:
-        """Those that there must be, by setting."""
+        """The required columns, by setting."""
         return {setting: name for setting, name in vars(self).items() if name}
 
 
@@ -89,7 +89,7 @@ def list_table(data: Path, columns: Columns, images: str, skip: int) -> Listed:
 
 
 def _example(row: Row, columns: Columns, table: TableFile, pictures: _Pictures, seen: Counter[str]) -> _RowExample:
-    """The example of a row; ValueError, with a remedy behind a colon, where it cannot be used."""
+    """The example of a row; raises a ValueError, with a remedy after a colon, if it cannot be used."""
     target = _cell(row, columns.target)
     text = _cell(row, columns.text) if columns.text else ""
     value = _cell(row, columns.by) if columns.by else ""
@@ -138,7 +138,7 @@ def _refuse_numbers(targets: Sequence[str], column: str, rows: int) -> None:
 
 
 class _Pictures:
-    """Where the pictures of a table lie: in a folder, by name, or in the table itself, from which they are unpacked."""
+    """The pictures of a table: in a folder, by name, or in the table itself, from which they are unpacked."""
 
     def __init__(self, data: Path, table: Path, images: str) -> None:
         if images and not Path(images).is_dir():
@@ -167,7 +167,7 @@ class _Pictures:
         return names[-1], path
 
     def _relative(self, name: str) -> str:
-        """The name within the folder of the pictures, which is all that may be read."""
+        """The name within the folder of the pictures; nothing else may be read."""
         for root in self.roots:
             if name.startswith("/") and Path(name).is_relative_to(root.absolute()):
                 name = str(Path(name).relative_to(root.absolute()))

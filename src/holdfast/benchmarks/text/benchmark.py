@@ -1,7 +1,7 @@
 """The benchmark `text:cl`: its settings, and how its parts are assembled.
 
 One language model learns one classification after another, each as an instruction that it answers with a label in
-words. Nothing but the words of the prompt says which task an example belongs to. The authors' files have no validation
+words. Only the words of the prompt say which task an example belongs to. The authors' files have no validation
 data of their own (`dev` is `test`), so a part of the training data is held out.
 """
 
@@ -31,24 +31,24 @@ class TextCl(Benchmark):
     measures: ClassVar[Mapping[str, Measure]] = protocol.MEASURES
 
     scale: Literal["tiny", "small", "large", "paper"] = "small"
-    """How much synthetic data, and how long it is learned."""
+    """The amount of synthetic data, and the length of training."""
     order: str = "1"
     """The tasks in their order: 1 to 6, as in the paper, or names with `>` between them, as in agnews>amazon."""
     answers: Literal["written", "chosen"] = "written"
-    """Whether the model writes its answer, or the likeliest of the task's labels counts as its answer."""
+    """written: the model writes its answer. chosen: the likeliest of the task's labels counts as its answer."""
     layout: Literal["paper", "brief"] = "paper"
-    """How an example is put: as in the paper, or without question and names, and with the labels after the text, where
-    they stay if a long prompt is cut."""
+    """How a prompt is worded: as in the paper, or without question and names and with the labels after the text, where
+    they remain if a long prompt is cut."""
     most: Annotated[int, Between(2)] | None = None
     """Learn from a fixed part of each task, at most N examples; none: all."""
     most_tested: Annotated[int, Between(1)] | None = None
     """Test on a fixed part of each task, at most N examples; none: all."""
     length: Annotated[int, Between(8)] = 512
-    """The most tokens of a prompt; longer ones lose words in their middle."""
+    """The maximum number of tokens of a prompt; longer ones lose words in their middle."""
     longest: Annotated[int, Between(2)] = 16
-    """The most tokens of an answer, its end included."""
+    """The maximum number of tokens of an answer, including its end."""
     beams: Annotated[int, Between(1)] = 1
-    """The beams with which an answer is searched; 1: each token is the likeliest."""
+    """The number of beams in the search for an answer; 1: take the likeliest token each time."""
     data: str = ""
     """The folder of the authors' files; empty: synthetic data at this scale."""
     skip_bad: Annotated[int, Between(0)] = 0

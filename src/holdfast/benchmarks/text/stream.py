@@ -1,4 +1,4 @@
-"""The orders of tasks that the paper compares, and what a model is asked."""
+"""The orders of tasks that the paper compares, and the prompts."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def tasks_of(order: str) -> tuple[str, ...]:
 
 
 def prompt(example: Example, layout: str = "paper") -> str:
-    """What is asked of an example: as the authors lay it out, or brief, with the labels after the text.
+    """The prompt of an example: as the authors lay it out, or brief, with the labels after the text.
 
     >>> extra = {"task": "CB", "kind": "NLI", "instruction": "Which?\\n"}
     >>> asked = Example("a", "yes", text="sentence 1: ...", choices=("yes", "no"), extra=extra)
@@ -63,6 +63,6 @@ def prompt(example: Example, layout: str = "paper") -> str:
     extra, options = example.extra, f"Option: {', '.join(example.choices)} \n"
     if layout == "brief":
         return f"{example.text.rstrip()}\n{options}Answer:"
-    # COPA's sentences bring their question and its options with them.
+    # COPA's sentences include their question and its options.
     asked = "" if extra["kind"] == "COPA" else f"{extra['instruction']}{options}"
     return f"Task:{extra['kind']}\nDataset:{extra['task']}\n{asked}{example.text}\nAnswer:"

@@ -20,7 +20,7 @@ _BATCH = 2_000
 def agreement(
     data: str, tokenizer: Tokenizer, tagger: str, synonyms: Path, grammar: Grammar
 ) -> dict[str, tuple[int, int]]:
-    """For each set of COCO-shift that is there, how many phrases are found with the same words, and of how many."""
+    """For each existing set of COCO-shift, how many phrases are found with the same words, and of how many."""
     source, find, pieces = open_released(data), extractor(tagger, synonyms, grammar), Pieces(tokenizer)
     found: dict[str, tuple[int, int]] = {}
     for name in SETS:

@@ -277,7 +277,7 @@ def _place(source: Source, lists: Source | None, *settings: object) -> Path:
 
 
 def keep(phrases: list[MaskedSpan], built: Built) -> None:
-    """Write phrases and what is known of them."""
+    """Write phrases and the information about them."""
     note = built.file.with_suffix(".json")
     save_phrases(built.file, phrases)
     temporary = note.with_name(f".{note.name}.{os.getpid()}")
@@ -288,7 +288,7 @@ def keep(phrases: list[MaskedSpan], built: Built) -> None:
 
 
 def kept(file: Path) -> Built | None:
-    """What `keep` wrote; None if there is nothing, or if it is damaged."""
+    """The result that `keep` wrote; None if it is missing or damaged."""
     note = file.with_suffix(".json")
     if not (is_intact(file) and is_intact(note)):
         return None

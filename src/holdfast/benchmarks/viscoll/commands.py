@@ -300,7 +300,7 @@ def _setup_of(run: Record, places: Mapping[str, Any]) -> Setup:
 
 
 def _stream(run: Record) -> dict[str, tuple[int, float]]:
-    """What a run's record says about its stream: the phrases of each task, and the step by which they had been seen."""
+    """The facts in a run's record about its stream: the phrases of each task, and the step by which all were seen."""
     from holdfast.benchmarks.viscoll.protocol import LEARNED
 
     return {s.name: (s.count, s.score) for s in run.scores if s.name.startswith(LEARNED) and s.split == "test"}

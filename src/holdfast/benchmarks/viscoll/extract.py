@@ -144,7 +144,7 @@ class PhraseExtractor:
 
 @dataclass(frozen=True, slots=True)
 class _Said:
-    """What a chunk names and says of it; `more` is said beside the chunk."""
+    """The nouns that a chunk names, with its verbs and adjectives; `more` are words beside the chunk."""
 
     task: str
     nouns: tuple[str, ...]

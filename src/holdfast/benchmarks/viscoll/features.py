@@ -43,7 +43,7 @@ FILES = {
 }
 """The splits of `region_features` that together have all images of a dataset; the first existing ones are read."""
 CELLS = 3
-"""The cells in a row of the grid that stands for boxes."""
+"""The number of cells in a row of the grid that takes the place of boxes."""
 _BATCH = 256
 _NO_FEATURES = (
     "the small extractor knows only synthetic pictures: for photographs, specify the folder of their region features "

@@ -26,7 +26,7 @@ from holdfast.types import Example
 VERSION = 1
 _BATCH = 500
 _LONGEST = 512
-"""The most word pieces of a caption that is read."""
+"""The maximum number of word pieces of a caption that is read."""
 _VOCABULARY = "the masks of COCO-shift count the word pieces of bert-base-uncased: give its vocab.txt"
 
 

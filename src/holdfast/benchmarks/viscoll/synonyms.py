@@ -1,4 +1,5 @@
-"""The words for each of COCO's 80 categories: which things a caption names, and which of them is the phrase's task.
+"""The words for each of COCO's 80 categories: they determine which things a caption names, and which of them is a
+phrase's task.
 
 The table is a file with a line for each category: its name, then other words for it, separated by commas. The paper's
 table (Lu et al. 2018) has the same form, and can be used instead of ours.
