@@ -15,6 +15,7 @@ from unicodedata import east_asian_width
 import pytest
 
 from cli.inside import inside
+from holdfast.cli import command_line
 from holdfast.cli.watch import watch
 from processes import environment
 from reports.stores import ALGORITHMS, put, record
@@ -40,12 +41,21 @@ TABLES = [
     "run patterns --scale tiny --dry-run", "plan clvqa --dry-run --scale tiny",
     "tune patterns -a er --grid replay.capacity=40,41 --by final_accuracy --scale tiny --set train.epochs=1 --out made",
     "report runs --out page", "data make sst2 --out data", "data check data", "data prepare sst2 data/sst2 --out t",
+    "claims --paper clvqa", "claims verdicts runs --only clvqa/yn-is-harder", "leaderboard runs --out board",
+    "export runs --out results.json", "merge results.json --out merged", "import climb nowhere",
+    "list algorithms --facts", "papers audit-matrix scores.csv", "papers audit --across", "climb tables runs",
+    "pretrain dual --out p --gallery x",
 ]  # fmt: skip
-GROUPS = ("", "data", "papers", "bench", "climb", "cfst", "viscoll", "clvqa")
-HELP = [*(f"{group} --help".strip() for group in GROUPS), *(f"{name} --help" for name in (
-    "run", "plan", "tune", "list", "show", "report", "compare", "watch", "verify", "features", "pretrain", "cache",
-    "data make", "data check", "data show", "data prepare", "bench overhead", "bench soak",
-))]  # fmt: skip
+
+
+def named(group, path=""):
+    """The name of each command below a group."""
+    yield path.strip()
+    for name, inner in getattr(group, "commands", {}).items():
+        yield from named(inner, f"{path} {name}")
+
+
+HELP = [f"{name} --help".strip() for name in named(command_line())]
 NUMBER = re.compile(r"(?<![\w.])-?\d[\d,.]*\d(?![\w.])")
 
 
@@ -86,8 +96,9 @@ def printed(tmp_path_factory):
             put(store, record(algorithm=algorithm, seed=seed))
     put(store, record(benchmark="mine", algorithm="ewc+replay+with-a-long-name", summary=wide, run="b" * 12))
     put(store, record(algorithm="lwf", stages=20, run="c" * 12))
-    named = [line.replace("RUN", "c" * 12).replace("WIDE", "b" * 12) for line in (*TABLES, *HELP)]
-    (folder / "commands").write_text("\n".join(named))
+    (folder / "scores.csv").write_text("80.2,0,0\n60.1,90.3,0\n70.0,50.5,60.9\n")
+    asked = [line.replace("RUN", "c" * 12).replace("WIDE", "b" * 12) for line in (*TABLES, *HELP)]
+    (folder / "commands").write_text("\n".join(asked))
     found, last = {}, ""
     for line in lines(in_terminal([sys.executable, "-c", COMMANDS], folder)):
         if line.startswith("### "):
@@ -95,7 +106,7 @@ def printed(tmp_path_factory):
             found[last] = []
         elif last:
             found[last].append(line)
-    assert list(found) == named
+    assert list(found) == asked
     return folder, found
 
 

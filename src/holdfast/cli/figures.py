@@ -45,4 +45,4 @@ def figures(
         typer.echo(f"{folder}:")
         for path in (path for path in written if path.parent == folder):
             typer.echo(f"  {path.name}")
-    typer.echo(f"{len(written)} figures, each as NAME-single and NAME-double (.pdf, .svg), with NAME.txt and NAME.tex")
+    typer.echo(f"{len(written)} figures: NAME-single and NAME-double (.pdf, .svg), NAME.txt, NAME.tex")

@@ -71,7 +71,7 @@ def audit(
         )
         for c in shown
     ]
-    columns = ("paper", "table", "cell", "column", "printed", "recomputed", "can be", "consistent")
+    columns = ("paper", "table", "cell", "column", "printed", "recomputed", "range", "consistent")
     print_grid(
         Grid(
             "derived cells" if every else "cells that do not follow from the other printed numbers",
@@ -189,7 +189,7 @@ def audit_matrix(
             f"The log's own curve over all classes has a mean of {mean:.{places}f} and ends at {found.curve[-1]:g}."
         )
     unit = ", in percent" if found.unit == 100 else ""
-    print_grid(Grid(f"measures of {size}{unit}", ("measure", "value", "can be"), rows, tuple(notes)))
+    print_grid(Grid(f"measures of {size}{unit}", ("measure", "value", "range"), rows, tuple(notes)))
     if checks:
         print_grid(Grid("printed values", ("measure", "printed", "computed", "follows"), *_verdicts(checks, places)))
 

@@ -23,7 +23,7 @@ from holdfast.types import Example
 
 @dataclass(frozen=True)
 class ReadData(OwnData):
-    """The examples of a dataset."""
+    """The classes of any dataset that has a reader, learned in stages."""
 
     reader: str = ""
     """The dataset: a built-in name, or your own as `file.py:NAME`; `holdfast list datasets` names all."""

@@ -14,7 +14,7 @@ from holdfast.errors import UserError
 
 @dataclass(frozen=True)
 class FolderData(OwnData):
-    """Pictures in folders."""
+    """Pictures of a user's own, in a folder for each class, learned in stages."""
 
     data: str = ""
     """The folder: class/picture, or with splits train/class/picture and test/class/picture."""

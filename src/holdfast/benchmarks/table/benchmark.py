@@ -16,7 +16,7 @@ from holdfast.files import within
 
 @dataclass(frozen=True)
 class TableData(OwnData):
-    """Rows of a table."""
+    """Rows of a user's own table, learned in stages."""
 
     places: ClassVar[frozenset[str]] = OwnData.places | {"images"}
 
