@@ -1,4 +1,4 @@
-"""Caltech-101: a folder of photographs for each class; there is no official split, so all are read as one.
+"""Caltech-101: a folder of photographs for each class. Without an official split, all are read as one.
 
 `BACKGROUND_Google` is not a class and is left out. Class names are the folders' in the singular, as words.
 """

@@ -1,4 +1,4 @@
-"""EuroSAT (RGB): satellite pictures in a folder for each of ten kinds of land; there is no official split."""
+"""EuroSAT (RGB): satellite pictures in a folder for each of ten kinds of land, without an official split."""
 
 from __future__ import annotations
 

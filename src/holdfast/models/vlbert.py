@@ -17,7 +17,7 @@ parameters stated in the paper, 23,564,040 with 30,600 word pieces:
   start at 0 (`visual_scale`): the model starts blind, and learns how much to look.
 - Boxes carry no position in the image. VL-BERT itself adds to f the sines and cosines of the box's corners; `geometry`
   does so.
-- There is no pooling layer; an example's vector is its first word's.
+- No pooling layer is used; an example's vector is its first word's.
 
 We differ in one point: there, [IMG] starts with values fifty times as large as other tokens; here it starts like them.
 """

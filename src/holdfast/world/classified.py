@@ -77,7 +77,7 @@ def graded(random: Random, label: str) -> str:
 
 
 def on_topic(random: Random, label: str) -> str:
-    """Two sentences in which words of the topic occur, and none of another one.
+    """Two sentences with words of the topic, and of no other topic.
 
     >>> text = on_topic(np.random.default_rng(0), "Plant")
     >>> any(words in text.lower() for words in ("orchid", "fern", "shrub", "moss", "oak", "thistle"))
@@ -103,7 +103,7 @@ def pair_of_sentences(random: Random, label: str) -> tuple[str, str]:
     premise = " ".join(_sentence(scene, fact.true, fact.subject, fact.other) for fact in chosen)
     if label == "neutral":
         found = []
-        while not found:  # not everything has an attribute to tell
+        while not found:  # some things have no attribute to ask about
             other, missing = absent(scene, random)
             found = [fact for fact in facts(other, random, [missing]) if fact.other is None]
         return premise, _sentence(other, found[0].true, missing, None)

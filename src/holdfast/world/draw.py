@@ -109,7 +109,7 @@ def _paint(thing: Thing, height: int, width: int, mirrored: bool) -> tuple[Canva
     index = np.asarray(canvas)
     palette = np.array([own.get(fill, _FILLS.get(fill, (0, 0, 0))) for fill in fills], dtype=np.float32)
     if thing.pattern != "plain":
-        # The second colour of a pattern takes the place of the main one where the pattern says so.
+        # The pattern says where its second colour replaces the main one.
         second = main * 0.25 if bright > 115 else _mix(main, 255, 0.8)
         palette = np.concatenate([palette, second[None]])
         index = np.where((index == 1) & _pattern(thing.pattern, height, width), len(fills), index)

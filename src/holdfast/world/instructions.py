@@ -17,7 +17,7 @@ _LETTERS = "ABCDE"
 
 @dataclass(frozen=True)
 class Instruction:
-    """What is asked, the right answers (the first is taught), and whether a picture belongs to it."""
+    """A question, its right answers (the first is taught), and whether a picture belongs to it."""
 
     asked: str
     answers: tuple[str, ...]
@@ -31,7 +31,7 @@ def question(scene: Scene, random: Random) -> Instruction:
 
 
 def lettered(scene: Scene, random: Random) -> Instruction:
-    """Where a scene is: one of four places, to be answered by its letter."""
+    """A question about the place of a scene, with four choices, to be answered by a letter."""
     others = [place for place in PLACES if place != scene.place]
     places = [scene.place, *(others[int(i)] for i in random.permutation(len(others))[:3])]
     order = [int(i) for i in random.permutation(4)]
@@ -49,7 +49,7 @@ def without_picture(scene: Scene, random: Random) -> Instruction:
 
 
 def named(scene: Scene, random: Random) -> Instruction:
-    """What the largest thing of a scene is."""
+    """A question about the largest thing of a scene."""
     largest = max(scene.things, key=lambda thing: thing.box.width * thing.box.height)
     return Instruction("What is the main object of the picture?\nAnswer with its name.", (name(largest),))
 
@@ -65,7 +65,7 @@ def located(scene: Scene, random: Random) -> Instruction:
 
 
 def counted(scene: Scene, random: Random) -> Instruction:
-    """How many things a scene has."""
+    """A question about the number of things in a scene."""
     return Instruction("How many objects are there?\nAnswer with a number.", (str(len(scene.things)),))
 
 

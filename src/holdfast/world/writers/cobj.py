@@ -1,8 +1,8 @@
 """COBJ: crops that show a combination of Objects365's things, laid out as in the archive of CFST.
 
 The training combinations are the thirty of the paper, in the order of its tasks. `objects365.py` maps each name to a
-noun of the synthetic world; as in that dataset, a few pictures are greyscale. There is no test of substitutivity,
-because Objects365 has no attributes.
+noun of the synthetic world; as in that dataset, a few pictures are greyscale. It has no test of substitutivity, because
+Objects365 has no attributes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Tasks of instructions with pictures in LLaVA's JSON: what the writers of such collections share."""
+"""Tasks of instructions with pictures in LLaVA's JSON: the common part of the writers of such collections."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ SIZE = (96, 72)
 
 @dataclass(frozen=True)
 class TaskLayout:
-    """One task: what is asked, the folder of its pictures for each split, and the key of a test record's answer."""
+    """One task: its questions, the folder of its pictures for each split, and the key of a test record's answer."""
 
     ask: Callable[[Scene, Random], Instruction]
     pictures: Mapping[str, str]
     answer: str = "answer"
     captions: str = ""
-    """The file of all captions of the test pictures, in COCO's format; empty: there is none."""
+    """The file of all captions of the test pictures, in COCO's format; empty if the task has none."""
 
 
 def amount_of(tasks: int, pictured: int, scale: str) -> Amount:
-    """The amount of data of several tasks, those with pictures and all."""
+    """The amount of data of several tasks, in pictures and records."""
     each = sum(at_scale(COUNTS, scale).values())
     return Amount(tasks * each, pictured * each, SIZE[0] * SIZE[1])
 

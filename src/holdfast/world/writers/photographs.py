@@ -1,4 +1,4 @@
-"""Labelled photographs: the classes, the amounts and the pictures that many datasets of this kind have in common."""
+"""Labelled photographs: the common part of the writers of such datasets, with classes, amounts and pictures."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Photographs:
     """The shape of a dataset: the number of classes, and of a class's images in each split as officially published."""
 
     stream: int
-    """A number of its own, so that no two datasets draw the same pictures."""
+    """A number for each dataset, so that no two datasets draw the same pictures."""
     classes: int
     splits: Mapping[str, int]
 

@@ -1,4 +1,4 @@
-"""What writers share about scales: their names, the amounts at each, and items that occur in only one split."""
+"""The common part of writers: the names of scales, the amounts at each, and items that occur in only one split."""
 
 from __future__ import annotations
 
