@@ -1,7 +1,7 @@
 """Phrases that we no longer use, because they read as translated, with words to use instead.
 
 The list has the most frequent ones; it does not define good English. Line breaks and comment marks are removed before
-matching, so that a phrase is also found if it is broken across lines.
+matching, and texts of several pieces are joined, so that a phrase is also found if it is broken across lines.
 """
 
 import re
@@ -26,7 +26,15 @@ PHRASES = {
     r"has not got": "does not have",
     r"the end tells": "the summary lists",
     r"by what (waits|it|is)\b": "name the thing",
-    r"goes on (where|without|step by step)": "continues",
+    r"(go|goes) on (where|without|step by step|with|from|to)\b": "continues",
+    r"there is no \w+ (?=['\"{])": "unknown ...",
+    r"and this benchmark(?= has|'s have)": "but this benchmark",
+    r"what guessing scores": "the score of guessing",
+    r"what (it|they|these|those|frozen \w+) gives?\b": "its output",
+    r"epochs (are )?longer by": "epochs include",
+    r"dealt out": "divided among, assigned to",
+    r"of no (more )?use": "useless",
+    r'"""Those of (?!the|a |an )': "name the thing",
 }
 
 
@@ -41,7 +49,7 @@ def pages() -> list[Path]:
 
 def found(text: str) -> list[str]:
     """The phrases of the list that a text has."""
-    flat = re.sub(r"\s*\n\s*(# )?", " ", text)
+    flat = re.sub(r"\s*\n\s*(# )?", " ", re.sub(r"(?<![\"(,])\"\n\s*f?\"(?!\")", "", text))
     return [match[0] for phrase in PHRASES for match in re.finditer(rf"(?<!\w){phrase}", flat, re.I)]
 
 
@@ -62,6 +70,8 @@ def test_phrases_that_read_as_translated_stay_out():
         ("a word is no number", ["is no number"]),
         ("It is no longer there; no file is there.", []),
         ("if there is none, the number is unknown", []),
+        ('f"{name} has rows which "\n    "are no examples"', ["are no examples"]),
+        ("There is no file 'a.txt'; there is no such file.", ["There is no file "]),
     ],
 )
 def test_a_phrase_is_found_across_lines(text, phrases):

@@ -345,7 +345,7 @@ WRONG = {
     "nothing given": (lambda f: None, {"data": ""}, "which folder.*--data photos"),
     "one class": (lambda f: photos(f, "ant"), {"stages": 1}, "only one class, 'ant'"),
     "empty class": (lambda f: (photos(f) / "yak").mkdir(), {}, "yak: it has no pictures: put some there"),
-    "too many stages": (lambda f: photos(f), {"stages": 9}, "4 classes cannot be dealt out to 9 stages"),
+    "too many stages": (lambda f: photos(f), {"stages": 9}, "4 classes cannot be divided among 9 stages"),
     "one class a head": (lambda f: photos(f), {"stages": 4, "setting": "task"}, "stage 'stage-1' has one class"),
     "loose pictures": (lambda f: draw(photos(f) / "x.png", (1, 2, 3), 1), {}, "x.png lies beside the folders"),
     "loose in domains": (lambda f: photos(f), {"by": "domain"}, "000.png and 19 other pictures lie beside.*by=domain"),

@@ -65,7 +65,7 @@ def test_examples_columns_and_a_task_for_each_stage():
             TASK,
             "stage 'a', train: .* float64",
         ),
-        ({"a": {"train": rows(4), "test": rows(4, (5, 5, 3))}}, TASK, "not pictures of one size alone"),
+        ({"a": {"train": rows(4), "test": rows(4, (5, 5, 3))}}, TASK, "not just pictures of one size"),
         ({"a": {"train": rows(4), "test": rows(4)}}, {"b": TASK}, "the stages are a, and there are tasks for b"),
     ],
 )

@@ -25,7 +25,7 @@ TRAITS: Mapping[str, str] = {
     "adds-to-blocks": "adds modules to the transformer blocks",
     "sets-weights": "sets the weights between stages, by merging",
 }
-"""What an algorithm can declare about itself, so that others can tell whether the two are compatible. In messages, the
+"""The traits that an algorithm can declare, so that others can tell whether the two are compatible. In messages, the
 text follows the algorithm's name."""
 
 
@@ -38,7 +38,7 @@ KEEPS: Mapping[str, str] = {
     "weights": "keeps copies of weights, or numbers for each of them",
     "statistics": "keeps statistics of features or outputs",
 }
-"""What an algorithm can keep beside the model: see `Algorithm.keeps`."""
+"""The things that an algorithm can keep beside the model: see `Algorithm.keeps`."""
 
 
 class Fit(Protocol):
@@ -176,7 +176,7 @@ class Algorithm:
     def route(self, learner: Learner, inputs: Mapping[str, Tensor], head: str, answer: Answer) -> Tensor:
         """The outputs of a head in evaluation mode: what decides the scores.
 
-        `answer(inputs, head)` is what the algorithms after this one give and, after the last, the network itself.
+        `answer(inputs, head)` returns the answer of the algorithms after this one and, after the last, of the network.
         `learner.model.features(inputs)` is the encoder's output.
         """
         return answer(inputs, head)

@@ -40,7 +40,7 @@ class Merging(Algorithm, ABC):
     last: Tensor | None = field(init=False, repr=False, compare=False)
     """Their values at the end of the last stage, before they were merged, if the next one starts from them."""
     changes: Tensor | None = field(init=False, repr=False, compare=False)
-    """What is kept of the changes of past stages, (any number, weights)."""
+    """The changes of past stages that are kept, (any number, weights)."""
 
     @abstractmethod
     def from_last(self) -> bool:
@@ -48,7 +48,7 @@ class Merging(Algorithm, ABC):
 
     @abstractmethod
     def kept(self, changes: Tensor, new: Tensor) -> Tensor:
-        """What to keep of all changes, given what was kept and those of one more stage."""
+        """The changes to keep, given the kept ones and those of one more stage."""
 
     @abstractmethod
     def merged(self, changes: Tensor) -> Tensor:

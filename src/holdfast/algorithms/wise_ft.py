@@ -34,7 +34,7 @@ class WiseFT(Algorithm):
     share: Annotated[float, Between(0, 1)] = 0.5
     """The share of the fine-tuned weights; 1 is fine-tuning."""
     towards: Literal["stage", "start"] = "stage"
-    """What they are mixed with: the weights at the beginning of the stage, or those of the run."""
+    """The weights with which they are mixed: those at the beginning of the stage, or of the run."""
     _before: dict[str, Tensor] = field(init=False, repr=False, compare=False)
 
     def beside(self, algorithms: Sequence[Algorithm]) -> None:

@@ -49,7 +49,7 @@ def prepare_split(
     pictures: bool = True,
     **settings: Any,
 ) -> PreparedSplit:
-    """A split as a table (see `data.prepared.prepare` for the settings), from the cache if it is there.
+    """A split as a table (see `data.prepared.prepare` for the settings), from the cache if possible.
 
     `notes` become arrays beside the table; `kept` names the examples that `keep` selects. The cache identifies
     functions by the VERSION of the `module` that defines them, so that it can open a table without reading the dataset.

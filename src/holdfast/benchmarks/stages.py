@@ -108,4 +108,4 @@ def _inputs(tables: Sequence[Table]) -> Inputs:
         shapes.add(tuple(image.shape[1:]) if isinstance(image, Tensor) and len(each.inputs) == 1 else ())
     if len(shapes) == 1 and len(shape := shapes.pop()) == 3:
         return Inputs(image=(shape[0], shape[1], shape[2]))
-    raise UserError("the columns are not pictures of one size alone: describe them with inputs=Inputs(...)")
+    raise UserError("the columns are not just pictures of one size: describe them with inputs=Inputs(...)")

@@ -1,6 +1,6 @@
 """Whether a claim is supported, contradicted or undecided by the values of some seeds, at fixed looks.
 
-The seeds of a contrast are looked at when there are 5, 10, 20 and 40. Each look spends a part of the 5 %, fixed in
+A contrast is tested at 5, 10, 20 and 40 seeds. Each look spends a part of the 5 %, fixed in
 advance (`LOOKS`), on a t-interval of the mean over its first seeds. By Bonferroni's inequality, all of them contain the
 true value with a probability of at least 95 %, and so does their intersection, which is the interval of the contrast.
 The verdict is therefore valid whenever the test stops, and the test may be continued with more seeds. The first look

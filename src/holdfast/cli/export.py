@@ -40,7 +40,7 @@ def merge(
     """Add the finished runs of stores and exported files to a store.
 
     Copies the records, with configurations and score logs where there are any; weights and checkpoints stay behind.
-    A run that is there already is kept; the same run with different scores is an error.
+    A run that the store already has is kept; the same run with different scores is an error.
     """
     from holdfast.engine.files import write_json
     from holdfast.reports import exchange
@@ -53,7 +53,7 @@ def merge(
         if run.record is None or (target / "record.json").exists():
             continue
         if target.exists():
-            raise UserError(f"{target} is there, but not finished: finish or delete it, and merge again")
+            raise UserError(f"{target} exists, but is not finished: finish or delete it, and merge again")
         target.mkdir(parents=True)
         if run.path.is_dir():
             for name in ("config.json", "environment.json", "scores.jsonl"):

@@ -120,7 +120,7 @@ def _present(dataset: Dataset, folder: Path) -> bool:
 
 
 def _decoded(path: Path) -> str:
-    """What is wrong with a picture, without its name; empty if nothing is."""
+    """The problem of a picture, without its name; empty if it has none."""
     try:
         decode(path, None)
     except UserError as error:

@@ -37,7 +37,7 @@ class _Meter(TorchDispatchMode):  # type: ignore[no-untyped-call]
         """Whether operations of backward passes are counted as they happen, and not derived from forward ones."""
         self.forward = self.backward = 0
         self.steps: dict[int, int] = {}
-        """What each step of the backward pass will take, by the number that autograd gives it."""
+        """The operations of each step of the backward pass, by the number that autograd assigns to it."""
         self.idle = False
 
     @classmethod
@@ -61,7 +61,7 @@ class _Meter(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return output
 
     def behind(self, output: Tensor) -> int:
-        """What the backward pass of an output will take, without operations that it does not depend on."""
+        """The operations of the backward pass of an output, without those on which it does not depend."""
         first, total, seen = min(self.steps, default=0), 0, set[int]()
         open_steps = [output.grad_fn]
         while open_steps:

@@ -46,7 +46,7 @@ class Learner:
         keep: Keep | None = None,
     ) -> None:
         self.settings = settings
-        """What its model was built from."""
+        """The `Model` from which its network was built."""
         self.device = torch.device(device)
         self.model = model.to(self.device)
         if self.device.type == "cuda":  # the memory layout for which convolutions on feature maps are optimised

@@ -62,7 +62,7 @@ class Once:
         self._tables: dict[str, _KeptTable | None] = {}
         self._costs: dict[FrozenPart, float] = {}
         self._charged: dict[str, set[int]] = {}
-        """By the name of a table: the blocks that this run has asked for, as if no other run had computed them."""
+        """By the name of a table: the blocks that this run has needed, as if no other run had computed them."""
         self._expected: dict[int, Array] = {}
         """By a table's number: which of its examples the run will pass through."""
         self.noted: dict[str, None] = {}
@@ -221,7 +221,7 @@ class Once:
                 else:
                     self._tables[name] = _KeptTable(name, folder, part, index, len(learner.data.tables[index]))
             except OSError as error:
-                self.refused(f"what they give cannot be kept ({error.strerror or error})")
+                self.refused(f"their outputs cannot be kept ({error.strerror or error})")
         found = self._tables[name]
         if found is not None:
             found.part = part
@@ -284,7 +284,7 @@ class _Lender:
                 try:
                     self._table.write(block, self._once.compute(self._table, block))
                 except OSError as error:
-                    self._once.refused(f"what they give cannot be kept ({error.strerror or error})")
+                    self._once.refused(f"their outputs cannot be kept ({error.strerror or error})")
                     return False
                 except UnsuitableError as error:
                     self._once.refused(str(error))

@@ -25,7 +25,7 @@ class Carried:
     """
 
     kind: str
-    """What it is: `benchmark`, `algorithm` or `model`."""
+    """Its kind: `benchmark`, `algorithm` or `model`."""
     name: str
     value: Any
     """A class, which is instantiated for each run from the run's settings, or an object."""

@@ -61,7 +61,7 @@ class Request:
         return "" if self.carried() else self.text()
 
     def again(self) -> str:
-        """What to do if there is no command."""
+        """The advice for a request without a command."""
         if not (carried := self.carried()):
             return ""
         *others, last = map(str, carried)

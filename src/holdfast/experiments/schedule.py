@@ -58,7 +58,7 @@ class PlanResult:
 
 
 class Engine(ABC):
-    """What executes runs."""
+    """An engine, which executes runs."""
 
     places: int
     """How many runs it executes at once."""

@@ -7,7 +7,7 @@
 <id>/checkpoints/       the last two checkpoints, while the run is not done; then the last, if it can be tested again
 <id>/stages/            the weights at the end of each stage, if other runs start from them
 <id>/model.safetensors  the final weights
-<id>/record.json        what the run did and scored: if it is there, the run is done
+<id>/record.json        what the run did and scored: if it exists, the run is done
 <id>/failure.txt        the traceback of the last failure, if the last try failed
 <id>/lock               the process that works on it
 """
@@ -58,11 +58,11 @@ class Record(Drawn):
     scores: tuple[Score, ...]
     cost: Mapping[str, float]
     chance: Mapping[str, float] = field(default_factory=dict)
-    """What guessing scores on each evaluation set, if the benchmark states it."""
+    """The score of guessing on each evaluation set, if the benchmark states it."""
     dropped: int = 0
     """How many bad records of the data were skipped, as `--skip-bad` allows."""
     problems: tuple[str, ...] = ()
-    """What was wrong with the first few of them."""
+    """The problems of the first few of them."""
     others: Mapping[str, str] = field(default_factory=dict)
     """The ids of the runs that some measures compare with, by the benchmark's names; not all need be done."""
     shares: Mapping[str, Mapping[str, Mapping[str, Any]]] = field(default_factory=dict)
@@ -151,7 +151,7 @@ class ScoreFile:
                 file.truncate(size)
 
     def damage(self, size: int) -> str:
-        """What is wrong with the scores before a position; empty if nothing is."""
+        """A description of damage to the scores before a position; empty if they are intact."""
         if size > self.size():
             return f"{self.path} is shorter than when the run's checkpoint was written, so scores are lost"
         try:

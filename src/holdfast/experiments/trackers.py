@@ -229,7 +229,7 @@ class TrackedLog:
         self.log.cut(size)
 
     def damage(self, size: int) -> str:
-        """What is wrong with the log."""
+        """A description of damage to the log."""
         return self.log.damage(size)
 
 

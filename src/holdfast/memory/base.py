@@ -114,7 +114,7 @@ class Distinct(Memory):
         self._add(fresh)
 
     def unseen(self, ids: Ids) -> Ids:
-        """Those of the given examples, without repetition, that were never offered."""
+        """The given examples that were never offered before, without repetition."""
         if len(ids) and (most := int(ids.max())) >= len(self._offered):
             self._offered = np.pad(self._offered, (0, (1 << most.bit_length()) - len(self._offered)))
         fresh = ids[~self._offered[ids]]

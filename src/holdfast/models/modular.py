@@ -103,7 +103,7 @@ class ModularEncoder(Encoder):
         return not self.paths and super().mixes_rows()
 
     def stem(self) -> Sequence[nn.Module]:
-        """What comes before the first layer."""
+        """The modules before the first layer."""
         return [self.start]
 
     def layers(self) -> Sequence[Layer]:

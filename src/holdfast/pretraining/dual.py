@@ -55,7 +55,7 @@ TEST, VALIDATION = "test", "validation"
 
 @dataclass(frozen=True)
 class Alignment:
-    """What is aligned on which captions, and for how long."""
+    """The settings of an alignment: the towers, the captions, and the length of training."""
 
     image: str = "vit-tiny"
     """The image tower, as in the model `dual`: efficientnet-lite0:package, hf:FOLDER."""

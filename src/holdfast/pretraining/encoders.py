@@ -72,7 +72,7 @@ READ = 2000
 
 @dataclass(frozen=True)
 class Pretraining:
-    """What is learned, and for how long. A text encoder learns masked words only."""
+    """The settings of a pre-training: data, model and length. A text encoder learns masked words only."""
 
     model: Literal["vilt-tiny", "bert-tiny"] = "vilt-tiny"
     scenes: Annotated[int, Between(40)] = 2000

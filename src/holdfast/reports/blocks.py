@@ -32,7 +32,7 @@ class Cell:
     values: Mapping[int, float] = field(default_factory=dict)
     """Our own values by seed, as printed: they decide marks."""
     chance: float | None = None
-    """What guessing scores, if known: values that do not exceed it are never marked."""
+    """The score of guessing, if known: values that do not exceed it are never marked."""
     learned: bool = True
     """Whether the score behind this measure is above chance: if not, it is never marked."""
     run: str = ""

@@ -162,7 +162,7 @@ def _measures(records: Sequence[Record]) -> dict[str, Measure]:
 
 
 def facts(group: Sequence[Record]) -> Facts:
-    """What must be equal for two rows to be comparable, but for the data: by name, as text."""
+    """The properties that must be equal for two rows to be comparable, except the data: by name, as text."""
     found: dict[str, list[str]] = {}
     for record in group:
         config = record.config

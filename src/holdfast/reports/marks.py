@@ -55,7 +55,7 @@ def by_seed(group: Sequence[Record], name: str) -> dict[int, float]:
 
 
 def chance_of(group: Sequence[Record], name: str, measure: Measure) -> float | None:
-    """What guessing scores by a measure, over a row's records; None if they do not state it."""
+    """The score of guessing by a measure, over a row's records; None if they do not state it."""
     found = [_chance(record, name, measure) for record in group]
     return metrics.mean([each for each in found if each is not None]) if found and None not in found else None
 

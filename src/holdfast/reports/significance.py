@@ -118,7 +118,7 @@ def leaders(
 
     The row with the best mean is tested against each other row that shares enough seeds with it: paired t, two-sided,
     corrected by Holm over these tests. A row that the test finds worse is not marked. The same difference for
-    every seed counts as p = 0, its limit. `chance` is what guessing scores: a row whose 95 % interval over its seeds
+    every seed counts as p = 0, its limit. `chance` is the score of guessing: a row whose 95 % interval over its seeds
     reaches it is not marked.
 
     >>> er, ewc, si = ({0: 61, 1: 64, 2: 62}, {0: 60, 1: 66, 2: 60}, {0: 21, 1: 25, 2: 20})

@@ -239,7 +239,7 @@ def _sizes(state: Mapping[str, Tensor], path: Path) -> dict[str, Any]:
 
 
 def _add(own: AuthorsRun, needs: Mapping[str, str], store: Folder, command: str, seed: int) -> str:
-    """Write an experiment as a run that is done; one that is there already gains the runs that it now needs."""
+    """Write an experiment as a run that is done; an existing one gains the runs that it now needs."""
     from holdfast.benchmarks.climb.benchmark import Climb
     from holdfast.benchmarks.climb.paper import TASKS
     from holdfast.engine.files import write_json

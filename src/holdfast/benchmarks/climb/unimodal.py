@@ -158,7 +158,7 @@ def _coco(data: str, scale: str) -> Source:
 
 
 def _mean(coco: Source, side: int) -> images.Pixels:
-    """The mean image, from the cache if it is there."""
+    """The mean image, from the cache if possible."""
     split, _ = _release(coco)
     place = place_of("tables", f"mean of {split}", [coco], side, modules=[__name__]).with_suffix(".npy")
     if not is_intact(place):

@@ -137,7 +137,7 @@ def _deal_evenly(classes: Sequence[str], stages: int | None) -> list[list[str]]:
     """Classes divided evenly among stages; if they do not divide evenly, the first stages have one more."""
     count = max(min(STAGES, len(classes) // 2), min(2, len(classes))) if stages is None else stages
     if count > len(classes):
-        raise UserError(f"{len(classes)} classes cannot be dealt out to {count} stages: set benchmark.stages")
+        raise UserError(f"{len(classes)} classes cannot be divided among {count} stages: set benchmark.stages")
     return [list(map(str, part)) for part in np.array_split(np.array(classes, object), count)]
 
 

@@ -237,7 +237,7 @@ class Viscoll(Benchmark):
         return own, words
 
     def _features(self) -> str:
-        """The folder of region features; those that are synthetic are used only if they are asked for."""
+        """The folder of region features; synthetic ones are used only if they are requested."""
         beside = Path(self.data) / "region_features"
         found = self.data and beside.is_dir() and not (beside / MARK).is_file()
         return self.features or (str(beside) if found else "")

@@ -179,7 +179,7 @@ def _joined(
 
 
 def _positions(known: NDArray[np.int64], wanted: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """The position of each wanted number among the known ones (0 if it is not there), and whether it is there."""
+    """The position of each wanted number among the known ones (0 if it is missing), and whether it is known."""
     if not len(known):
         return np.zeros(len(wanted), np.int64), np.zeros(len(wanted), np.bool_)
     order = np.argsort(known)

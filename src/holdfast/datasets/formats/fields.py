@@ -73,7 +73,7 @@ def label(value: Any, classes: int) -> int:
 
 
 def optional(record: Mapping[str, Any], names: Mapping[str, type]) -> dict[str, Any]:
-    """Those of the named fields that a record has, each of the right type.
+    """The named fields that a record has, each of the right type.
 
     >>> optional({"weather": "sunny", "other": 1}, {"weather": str, "location": str})
     {'weather': 'sunny'}
