@@ -118,7 +118,7 @@ def test_orders(tiny_clevr):
     types = Clvqa(scale="tiny", setting="types").setup(WANTS)
     assert [stage.name for stage in types.stream.stages] == ["wh", "yn", "count", "exist", "compare_integer"]
     assert len({len(stage.train) for stage in types.stream.stages}) == 1
-    for order, sentence in {"wh>count": "no task 'count'", "wh>wh": "each task may occur only once"}.items():
+    for order, sentence in {"wh>count": "unknown task 'count'", "wh>wh": "each task may occur only once"}.items():
         with pytest.raises(UserError, match=sentence):
             Clvqa(order=order)
 
@@ -238,7 +238,7 @@ def test_refusals():
         prepare(Request("patterns", data="somewhere"))
     with pytest.raises(UserError, match="no regions"):
         prepare(Request("clvqa", model="uniter-tiny", scale="tiny"))
-    with pytest.raises(UserError, match="no task 'wx': there are wh, yn"):
+    with pytest.raises(UserError, match="unknown task 'wx': there are wh, yn"):
         prepare(Request("clvqa", order="wx"))
 
 

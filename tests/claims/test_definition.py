@@ -109,7 +109,7 @@ def test_claims_are_chosen_by_name_and_ambiguity_is_an_error(tmp_path):
     papers = read_claims()
     name = papers[0].claims[0].name
     assert [claim.name for claim in chosen(papers, [name, name])] == [name]
-    with pytest.raises(UserError, match="no claim 'nonsense'"):
+    with pytest.raises(UserError, match="unknown claim 'nonsense'"):
         chosen(papers, ["nonsense"])
     (tmp_path / "mine.toml").write_text("claim = 3")
     with pytest.raises(UserError, match="describes no runs"):

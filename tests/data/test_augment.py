@@ -191,7 +191,7 @@ def test_a_batch_keeps_what_has_no_images_and_refuses_padded_ones():
 
 
 def test_what_cannot_be_is_told():
-    with pytest.raises(UserError, match="no augmentation 'flop': did you mean flip"):
+    with pytest.raises(UserError, match="unknown augmentation 'flop': did you mean flip"):
         augment(torch.zeros(1, 3, 4, 4, dtype=torch.uint8), "flop")
     with pytest.raises(UserError, match="1 channels, not 3"):
         augment(torch.zeros(1, 1, 4, 4, dtype=torch.uint8), "randaugment")

@@ -205,7 +205,7 @@ def test_a_store_that_cannot_be_written_gives_one_sentence(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("device", "sentence"), [("tpu9", "no device 'tpu9'"), ("cuda:77", "is not here"), ("meta", "not supported")]
+    ("device", "sentence"), [("tpu9", "unknown device 'tpu9'"), ("cuda:77", "is not here"), ("meta", "not supported")]
 )
 def test_a_device_that_is_not_here_is_refused(device, sentence, tmp_path):
     with pytest.raises(UserError, match=sentence):

@@ -161,7 +161,7 @@ def test_a_dry_run_knows_the_size_of_a_hugging_face_model(tmp_path):
 def test_a_dry_run_says_what_frozen_layers_may_take_on_disk(tmp_path, monkeypatch):
     monkeypatch.setenv("HOLDFAST_FROZEN_GB", "0.001")
     told = " ".join(inside("run", "patterns", "--scale", "tiny", "--dry-run", cwd=tmp_path).stdout.split())
-    assert "what frozen layers give, if a run has any: at most 1.0 MB." in told
+    assert "the outputs of frozen layers, if a run has any: at most 1.0 MB." in told
 
 
 def test_a_dry_run_shows_sizes_and_makes_no_run(tmp_path):

@@ -157,5 +157,5 @@ def test_weights_of_torchvision_load_by_their_names(tmp_path):
 def test_refuses_what_it_cannot_see():
     with pytest.raises(UserError, match="needs images, but this benchmark has none"):
         ResNet18().encoder(Inputs(text=8, vocabulary=10))
-    with pytest.raises(UserError, match="3 channels or 1, and these have 2"):
+    with pytest.raises(UserError, match="3 channels or 1, but these have 2"):
         ResNet18().encoder(Inputs((2, 28, 28)))

@@ -168,5 +168,5 @@ def test_refuses_what_it_cannot_see_or_read():
         San().encoder(Inputs((3, 64, 64)))
     with pytest.raises(UserError, match="a SAN needs images"):
         San().encoder(Inputs(text=5, vocabulary=9))
-    with pytest.raises(UserError, match="at least 4 x 4 pixels, and these have 2 x 9"):
+    with pytest.raises(UserError, match="at least 4 x 4 pixels, but these have 2 x 9"):
         San().encoder(Inputs((3, 2, 9), text=5, vocabulary=9))

@@ -162,7 +162,7 @@ def test_a_tiny_one_learns():
 
 
 def test_refuses_what_it_cannot_see():
-    with pytest.raises(UserError, match="at least 16 x 16 pixels, and these have 8 x 32"):
+    with pytest.raises(UserError, match="at least 16 x 16 pixels, but these have 8 x 32"):
         Vit().encoder(Inputs((3, 8, 32)))
     with pytest.raises(UserError, match="needs images"):
         Vit().encoder(Inputs(text=9, vocabulary=5))

@@ -234,7 +234,7 @@ def test_a_hostile_or_damaged_encoder_is_refused_and_runs_nothing(tmp_path, word
         ("[", "is not JSON"),
         ("{}", "is not a list"),
         ('[{"task_key": "vqa"}]', "no 'best_score'"),
-        ('[{"task_key": "gqa", "best_score": 3}]', "no task 'gqa'"),
+        ('[{"task_key": "gqa", "best_score": 3}]', "unknown task 'gqa'"),
         ('[{"task_key": "vqa", "best_score": 300}]', "not a percentage"),
         ('[{"task_key": "vqa", "best_score": NaN}]', "not a percentage"),
         ('[{"task_key": "vqa", "best_score": 3}, {"task_key": "vqa", "best_score": 3}]', "a task twice"),

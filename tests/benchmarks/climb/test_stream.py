@@ -23,7 +23,11 @@ def test_one_order_is_one_setting_however_it_is_written():
 
 @pytest.mark.parametrize(
     ("order", "sentence"),
-    [("vqa", "no task 'vqa': did you mean vqav2"), ("vcr>vcr", "each task may occur only once"), ("4", "no task '4'")],
+    [
+        ("vqa", "unknown task 'vqa': did you mean vqav2"),
+        ("vcr>vcr", "each task may occur only once"),
+        ("4", "unknown task '4'"),
+    ],
 )
 def test_mistakes_in_an_order(order, sentence):
     with pytest.raises(UserError, match=sentence):

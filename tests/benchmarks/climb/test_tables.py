@@ -353,7 +353,7 @@ def test_no_table_of_nothing_and_none_that_is_not_there():
     with pytest.raises(UserError, match="there are no runs of climb"):
         RunsAtScale([SimpleNamespace(config={"benchmark": {"name": "clvqa"}})])
     runs = RunsAtScale([few("a", "imdb", "16", 60, 0.5)])
-    with pytest.raises(UserError, match="no table '4'"):
+    with pytest.raises(UserError, match="unknown table '4'"):
         sheet("4", runs)
     with pytest.raises(UserError, match="at the scale 'tiny': there are paper"):
         RunsAtScale([few("a", "imdb", "16", 60, 0.5)], "tiny")

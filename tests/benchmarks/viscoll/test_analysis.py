@@ -217,5 +217,5 @@ def test_the_density_of_a_stream(phrases, monkeypatch, tmp_path, capsys):
     assert all(sum(shares) == pytest.approx(1, abs=1e-3) for shares in zip(*found.values(), strict=True))
     show("viscoll:coco", out=tmp_path / "density.png")
     assert (tmp_path / "density.png").stat().st_size > 1000
-    with pytest.raises(UserError, match="no benchmark 'viscoll:coca'"):
+    with pytest.raises(UserError, match="unknown benchmark 'viscoll:coca'"):
         cli.density("coca")
