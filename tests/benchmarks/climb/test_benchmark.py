@@ -372,5 +372,5 @@ def test_calibration_tells_whether_a_dataset_is_learned(tmp_path):
     assert found[0].score in {n / 16 for n in range(17)}
     assert found[0].within is (0.1 <= found[0].score <= 0.9)
     assert (found[1].score, found[1].within) == (None, None)
-    assert "no task 'nothing'" in found[1].reason
+    assert "unknown task 'nothing'" in found[1].reason
     assert {case.dataset for case in all_cases()} >= {"vqav2", "nlvr2", "snli_ve", "vcr", "clevr, wh", "imdb", "piqa"}
