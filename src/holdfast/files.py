@@ -31,9 +31,9 @@ LINKS = "HOLDFAST_LINKS"
 FORMATS = ("JPEG", "PNG", "GIF", "BMP", "WEBP", "TIFF", "PPM")
 """The accepted formats of pictures, by Pillow's names. An EPS would start Ghostscript."""
 MOST_PIXELS = 89_478_485
-"""The most pixels of a picture: more take over a quarter of a gigabyte, and Pillow warns."""
+"""The maximum number of pixels of a picture: more take over a quarter of a gigabyte, and Pillow warns."""
 MOST_BYTES = 1 << 30
-"""The most bytes of a file that is read into memory as a whole."""
+"""The maximum number of bytes of a file that is read into memory as a whole."""
 
 
 class FileError(UserError):

@@ -42,7 +42,7 @@ class Gem(Algorithm):
     examples: Annotated[int, Between(1)] = 32
     """How many examples of each stage are kept."""
     strength: Annotated[float, Between(0)] = 0.3
-    """The least weight of each past stage's gradient in a projected step; above 0, past stages improve."""
+    """The minimum weight of each past stage's gradient in a projected step; above 0, past stages improve."""
     keep: Literal["last", "random"] = "last"
     """Which examples are kept: those of a stage that were seen last, going by when each was first seen, or random
     ones."""

@@ -33,7 +33,7 @@ from holdfast.types import Array, Inputs, Training
 END = 0
 """The token that ends an answer; no training answer has it, so hardly any written answer ends early."""
 BARS: Mapping[str, float] = {"cpu": 1.0, "cuda": 1.5}
-"""The least ratio to `transformers`."""
+"""The minimum ratio to `transformers`."""
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ _TASKS = "flickr_buffer/flickr_tasks.pkl"
 _PLACES = ("datasets/", "")
 _REMEDY = "copy it from the repository INK-USC/VisCOLL again"
 _MOST = 512
-"""The most words or word pieces of a caption."""
+"""The maximum number of words or word pieces of a caption."""
 
 
 def _read(folder: Path, split: str, reading: Reading) -> Iterator[Example]:

@@ -53,7 +53,7 @@ def limit_bytes() -> int:
 
 
 def most_bytes() -> int:
-    """The most bytes that a new table may take on this disk."""
+    """The maximum number of bytes that a new table may take on this disk."""
     folder = cache.cache_folder()
     there = next(each for each in (folder, *folder.absolute().parents) if each.is_dir())
     return min(limit_bytes(), int(SHARE * shutil.disk_usage(there).free))

@@ -42,7 +42,7 @@ SCHEMA = 2
 MOST_FAILURE = 8000
 """How many bytes of the end of a traceback are shown."""
 FEW = 10
-"""The most ids of runs that one message lists."""
+"""The maximum number of ids of runs that one message lists."""
 
 
 @dataclass(frozen=True, repr=False)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 SECONDS = 1.0
-"""The least number of seconds between two reports of progress."""
+"""The minimum number of seconds between two reports of progress."""
 
 
 class Tracker(Watch):

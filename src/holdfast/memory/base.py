@@ -62,7 +62,7 @@ class Memory(ABC):
         return places
 
     def draw_group(self, but: int | None = None) -> int | None:
-        """A random group of those held, all equally likely, optionally excluding one; None if there is no other."""
+        """A random group of those held, all equally likely, optionally excluding one; None if no other exists."""
         held = np.unique(self.groups)
         held = held[held != but]
         return int(held[self._random.integers(len(held))]) if len(held) else None

@@ -21,7 +21,7 @@ from holdfast.papers.matrix import Floats, ScoreMatrix
 
 MOST_BYTES = 64 << 20
 MOST = 1000
-"""The most stages or tasks."""
+"""The maximum number of stages or tasks."""
 EXACT = 6
 """Numbers with more decimals count as exact."""
 MISSING = {"", "-", "–", "nan", "none", "null", "n/a"}

@@ -17,9 +17,9 @@ from holdfast.reports.blocks import Block, Cell, Note, PictureBlock, TableBlock
 from holdfast.reports.render import KINDS
 
 LARGEST = 500_000
-"""The most bytes of a picture that a page includes; larger ones are only named."""
+"""The maximum number of bytes of a picture that a page includes; larger ones are only named."""
 MOST = 12
-"""The most pictures on a page."""
+"""The maximum number of pictures on a page."""
 
 
 def attached(folder: Path, caution: str = "") -> list[Block]:

@@ -14,9 +14,9 @@ from holdfast.reports.significance import LEAST
 from holdfast.reports.tables import headline, shown_measures
 
 FEW = 8
-"""The most rows drawn as lines in the picture at the top: more are points, of score and forgetting."""
+"""The maximum number of rows drawn as lines in the picture at the top: more are points, of score and forgetting."""
 MAIN = 4
-"""The most measures of the table at the top."""
+"""The maximum number of measures of the table at the top."""
 
 
 def main_measures(experiment: Experiment) -> list[str]:

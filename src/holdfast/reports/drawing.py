@@ -49,9 +49,9 @@ STYLE: Any = {
 BANDS = 4
 """With more lines than this, intervals are bars beside each other, as bands would hide each other."""
 MARKED = 40
-"""The most points of a line that have markers."""
+"""The maximum number of points of a line that have markers."""
 LONGEST = 42
-"""The most letters of a name in a legend."""
+"""The maximum number of letters of a name in a legend."""
 Drawn: TypeAlias = Curves | Bars | Scatter | Distribution | Heatmap
 
 

@@ -17,7 +17,7 @@ from holdfast.reports.tables import headline, shown_measures
 WIDTH, NAME = 78, 24
 """The width of a picture, and the most letters of a name in it."""
 ROWS = 12
-"""The most rows in a picture."""
+"""The maximum number of rows in a picture."""
 
 
 def ending(records: Sequence[Record]) -> str:

@@ -20,7 +20,7 @@ from holdfast.reports.significance import LEAST
 from holdfast.version import __version__
 
 LONGEST = 80
-"""The most letters of a folder's or file's name."""
+"""The maximum number of letters of a folder's or file's name."""
 
 
 def write(runs: Runs, out: Path, command: str) -> list[Path]:

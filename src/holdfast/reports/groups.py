@@ -20,7 +20,7 @@ BOUNDS = ("joint", "offline", "cumulative")
 SEEDS = ("seed", "sample")
 """Settings of a benchmark that only affect random draws: a row is the mean over them."""
 MOST = 3
-"""The most settings that a title lists; if more differ, it names the run."""
+"""The maximum number of settings that a title lists; if more differ, it names the run."""
 
 
 @dataclass(frozen=True)

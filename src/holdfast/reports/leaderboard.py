@@ -32,7 +32,7 @@ from holdfast.reports.tables import headline, shown_measures
 from holdfast.version import __version__
 
 MOST = 4
-"""The most differences that are listed for a row."""
+"""The maximum number of differences that are listed for a row."""
 Facts = Mapping[str, str]
 
 

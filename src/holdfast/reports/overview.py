@@ -19,13 +19,14 @@ from holdfast.reports.tables import budget_note, headline, shown_measures, threa
 Matrix = NDArray[np.float64]
 WORLD = "On small synthetic data: this does not reproduce the paper's results."
 SEEDS = 10
-"""The most seeds of a row that have links."""
+"""The maximum number of seeds of a row that have links."""
 HEATMAPS = 8
-"""The most rows with a heat map; each run's page has its own."""
+"""The maximum number of rows with a heat map; each run's page has its own."""
 LINES = 16
-"""The most rows drawn as lines or points and tested in pairs: more can be distinguished neither by eye nor by tests."""
+"""The maximum number of rows drawn as lines or points and tested in pairs: neither the eye nor tests distinguish
+more."""
 WIDEST = 30
-"""The most columns of a heat map."""
+"""The maximum number of columns of a heat map."""
 COSTS = {
     "seconds": ("seconds of training", "seconds"),
     "passes": ("examples passed forward and backward", "passes"),

@@ -26,11 +26,11 @@ from holdfast.version import __version__
 MANY = 1000
 """The number of runs above which the list of all runs is a page of its own."""
 LEAD = 12
-"""The most rows of the table at the top of an experiment: the best means of the headline measure, if there are more."""
+"""The maximum number of rows of the table at the top of an experiment: the best means of the headline measure, if there are more."""
 DRAWN = 8
 """The number of a benchmark's experiments, those with the most runs, that have figures; the others are tables."""
 LINES = 12
-"""The most curves on a run's page."""
+"""The maximum number of curves on a run's page."""
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ Rows = Mapping[str, Sequence[Record]]
 FORGETTING = ("forgetting", "forgetting_transfer", "backward_transfer")
 """The measures of forgetting, by name: the first that a benchmark has is compared beside its headline measure."""
 NAMED = 3
-"""The most rows that a part of a sentence lists."""
+"""The maximum number of rows that a part of a sentence lists."""
 PLURAL = re.compile(r"(er|or)s$")
 """Names of algorithms that are plural words, such as adapters."""
 

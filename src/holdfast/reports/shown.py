@@ -21,7 +21,7 @@ from holdfast.reports.runs import Runs
 from holdfast.reports.terminal import WIDE, table_of
 
 MOST = 10
-"""The most unfinished runs that are listed."""
+"""The maximum number of unfinished runs that are listed."""
 
 
 def as_text(found: Any) -> str:

@@ -19,7 +19,7 @@ MARK_LEVEL = 0.04
 """The level of the tests that decide marks. At 5 %, two equal rows would have a single winner in exactly 5 % of tables,
 and in more where scores on few test examples give the same difference for every seed."""
 LEAST = 3
-"""The fewest pairs that are tested: with two, t needs a difference of 13 standard errors."""
+"""The minimum number of pairs that are tested: with two, t needs a difference of 13 standard errors."""
 
 
 @dataclass(frozen=True)

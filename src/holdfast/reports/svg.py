@@ -15,7 +15,7 @@ LEFT, RIGHT, TOP, BOTTOM = 46, 10, 10, 40
 ROW = 24
 """The height of a row of a distribution."""
 NAME = 22
-"""The most letters of a row's name."""
+"""The maximum number of letters of a row's name."""
 COLOURS = 8
 """The number of colours; further series reuse them with another dash and marker."""
 

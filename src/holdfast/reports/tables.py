@@ -13,7 +13,7 @@ from holdfast.reports.measures import measures
 from holdfast.reports.pooled import pooled
 
 MOST = 8
-"""The most measures shown of a benchmark that does not describe them."""
+"""The maximum number of measures shown of a benchmark that does not describe them."""
 HEADLINES = ("cl_score", "final_accuracy", "Acon", "log_perplexity")
 """The headline measures, by name."""
 

@@ -81,7 +81,7 @@ class Generate(Task):
     scorer: str | Scorer = "exact"
     """How answers are compared with references: exact, vqa, bleu, rouge-l, cider, or a function of both."""
     longest: int = 16
-    """The most tokens of an answer, its end included."""
+    """The maximum number of tokens of an answer, including its end."""
     beams: int = 1
     """The number of beams; 1: each token is the likeliest."""
 

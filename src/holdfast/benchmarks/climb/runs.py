@@ -93,7 +93,7 @@ class LowShotRecord:
 
 
 DRAWN = 3
-"""The fewest runs whose interval a figure shows."""
+"""The minimum number of runs whose interval a figure shows."""
 
 
 def low_shot_transfer(after: Sequence[LowShotRecord], direct: Sequence[LowShotRecord]) -> float:
