@@ -40,7 +40,7 @@ def power(difference: float, deviation: float, count: int, level: float = 0.05) 
 
 
 def pairs_needed(difference: float, deviation: float, level: float = 0.05, wanted: float = POWER) -> float:
-    """The minimum number of pairs, 2 or more, with which a difference is found with probability `wanted`; undefined over 10,000.
+    """The minimum number of pairs (at least 2) that find a difference with probability `wanted`; undefined over 10,000.
 
     >>> pairs_needed(1.0, 1.0)
     10.0

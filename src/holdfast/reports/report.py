@@ -26,7 +26,8 @@ from holdfast.version import __version__
 MANY = 1000
 """The number of runs above which the list of all runs is a page of its own."""
 LEAD = 12
-"""The maximum number of rows of the table at the top of an experiment: the best means of the headline measure, if there are more."""
+"""The maximum number of rows of an experiment's top table: the best means of the headline measure, if there are
+more."""
 DRAWN = 8
 """The number of a benchmark's experiments, those with the most runs, that have figures; the others are tables."""
 LINES = 12
