@@ -42,8 +42,10 @@ def pages() -> list[Path]:
     return [
         *(ROOT / "src").rglob("*.py"),
         *(ROOT / "src").rglob("*.toml"),
-        *(ROOT / "docs").glob("*.md"),
-        ROOT / "README.md",
+        *(ROOT / "docs").rglob("*.md"),
+        *(ROOT / "docs/tutorials").glob("*.py"),
+        *(ROOT / "examples").rglob("*.py"),
+        *ROOT.glob("*.md"),
     ]
 
 
