@@ -44,7 +44,6 @@ TABLES = [
     "claims --paper clvqa", "claims verdicts runs --only clvqa/yn-is-harder", "leaderboard runs --out board",
     "export runs --out results.json", "merge results.json --out merged", "import climb nowhere",
     "list algorithms --facts", "papers audit-matrix scores.csv", "papers audit --across", "climb tables runs",
-    "pretrain dual --out p --gallery x",
 ]  # fmt: skip
 
 
