@@ -6,11 +6,16 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from cli.inside import inside
+from holdfast.cli import carry as carrying
+from holdfast.experiments.local import Options
+from holdfast.experiments.store import Store
 from processes import environment
 
 SMALL = ["--scale", "tiny", "--set", "benchmark.stages=2", "--set", "train.epochs=1"]
@@ -202,3 +207,13 @@ def test_one_thing_is_explained(tmp_path):
     assert "Equation:" in holdfast("list", "algorithms", "ewc", cwd=tmp_path, check=0).stdout
     assert "plain fine-tuning" in holdfast("list", "algorithms", "seqft", cwd=tmp_path, check=0).stdout
     assert "did you mean" in holdfast("list", "models", "vilt-tyni", cwd=tmp_path, check=2).stderr
+
+
+def test_what_tables_need_is_imported_while_workers_work(monkeypatch, tmp_path):
+    imported = []
+    monkeypatch.setattr(carrying, "Workers", lambda *_: nullcontext())
+    monkeypatch.setattr(carrying, "import_module", imported.append)
+    monkeypatch.setattr(carrying, "Thread", lambda target, args, daemon: SimpleNamespace(start=lambda: target(*args)))
+    monkeypatch.setattr(carrying, "follow", lambda *_: list(imported))
+    plan = SimpleNamespace(threads=1, configs={"a": None, "b": None})
+    assert carrying.carry(plan, Store(tmp_path / "runs"), Options(), None, jobs=2) == [carrying.FOR_TABLES]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Sequence
+from importlib import import_module
+from threading import Thread
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -28,6 +30,9 @@ if TYPE_CHECKING:
     from holdfast.experiments.setups import Setups
     from holdfast.experiments.store import Store
 
+FOR_TABLES = "scipy.special"
+"""What the intervals of the final table need, and what takes most of a second to import."""
+
 
 def carry(
     plan: Plan, store: Store, options: Options, setups: Setups, ranks: Ranks | None = None, jobs: int = 0
@@ -42,6 +47,7 @@ def carry(
     jobs = 1 if ranks.size > 1 else min(jobs or len(devices(options.device, threads=plan.threads)), len(plan.configs))
     if jobs > 1:
         with Workers(store, options, jobs) as workers:
+            Thread(target=import_module, args=[FOR_TABLES], daemon=True).start()  # while the workers work
             return follow(plan, store, workers)
     console = Console(stderr=True, quiet=not ranks.first, highlight=False, soft_wrap=True)
     with interruptible() as interrupt:
