@@ -176,8 +176,8 @@ def audit_matrix(
     )
     count = len(found.scores)
     size = f"{count} stages and tasks" if count > 1 else "one stage and task"
-    decimals = "one decimal" if found.decimals == 1 else f"{found.decimals} decimals"
-    rounded = "exact" if found.decimals is None else f"rounded to {decimals}"
+    precision = "one decimal" if found.decimals == 1 else f"{found.decimals} decimals"
+    rounded = "exact" if found.decimals is None else f"rounded to {precision}"
     notes = ["With R_ij, the score on task j of N after stage i:"]
     notes += [f"  {measure.title}: {measure.definition}" for measure in matrices.MEASURES.values()]
     notes += [*found.notes, f"Scores are taken as {rounded}: --decimals N changes that."]
