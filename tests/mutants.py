@@ -5,8 +5,8 @@ Each mutant changes one constant, comparison, operator or function such as `min`
 run against the copy, the golden tests first. A mutant that no test notices survives: it is a number that could change
 under a published id. Kill it with a test, or explain in `tests/mutants.json` why nothing can notice it.
 
-A whole run takes hours. With `--resume FILE`, an interrupted one continues, as does one after a test was added: delete
-the lines of the mutants to be tried again.
+Test commands run in forks of a process that has imported PyTorch. With `--resume FILE`, an interrupted call continues,
+as does one after a test was added: delete the lines of the mutants to be tried again.
 
 The choice of mutants is fixed: each file gives those of its sites whose names hash lowest, so that a change of one
 function leaves the choice in the others alone. Defaults of settings are left out, because a run's id covers them, and
@@ -24,16 +24,21 @@ import hashlib
 import json
 import os
 import re
+import resource
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import time
+import traceback
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "holdfast"
@@ -282,6 +287,9 @@ class Bench:
         where = [sys.executable, "-c", "import holdfast; print(holdfast.__file__)"]
         found = subprocess.run(where, env=self.environment, capture_output=True, text=True, check=True).stdout
         assert found.startswith(str(folder)), f"the tests would run {found}, not the copy"
+        words = [sys.executable, Path(__file__), "--serve"]
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+        self.server = subprocess.Popen(words, cwd=ROOT, env=self.environment, text=True, **pipes)
 
     def verdict(self, mutant: Mutant) -> str:
         """Which test noticed a mutant: its name, or `survived`."""
@@ -302,18 +310,18 @@ class Bench:
 
     def _noticed(self, command: list[str]) -> str:
         """The first failure of a test command; empty where all pass, or where there are no such tests."""
-        limited = ["sh", "-c", f'ulimit -t {SECONDS}; exec "$@"', "sh", *command]
-        try:
-            done = subprocess.run(
-                limited, cwd=ROOT, env=self.environment, capture_output=True, text=True, timeout=WAIT, check=False
-            )
-        except subprocess.TimeoutExpired:
+        assert self.server.stdin is not None
+        assert self.server.stdout is not None
+        self.server.stdin.write(json.dumps(command) + "\n")
+        self.server.stdin.flush()
+        ended, printed = json.loads(self.server.stdout.readline())
+        if ended is None:
             return f"took over {WAIT} s"
-        if done.returncode in (-signal.SIGXCPU, -signal.SIGKILL):
+        if ended in (-signal.SIGXCPU, -signal.SIGKILL):
             return f"computed for over {SECONDS} s"
-        if done.returncode in (0, 5):  # 5: no test was chosen
+        if ended in (0, 5):  # 5: no test was chosen
             return ""
-        lines = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
+        lines = [line for line in printed.splitlines() if line.startswith(("FAILED", "ERROR"))]
         return (lines or [" ".join(command[1:3])])[0].split(" - ")[0][:150]
 
     def _check_baseline(self, command: list[str]) -> None:
@@ -323,6 +331,61 @@ class Bench:
             self.baseline[key] = 1
             if failed := self._noticed(command):
                 raise SystemExit(f"{failed} fails without any mutant: mend it first\n{key}")
+
+
+def serve() -> None:
+    """Run the commands on standard input, each in a fork: none has to import PyTorch. Say how it ended, and its output.
+
+    Nothing of the package is imported before a fork, so each sees the mutant of its time.
+    """
+    import numpy as np  # noqa: F401
+    import safetensors.torch  # noqa: F401
+
+    assert not any(name.partition(".")[0] == "holdfast" for name in sys.modules)
+    for line in sys.stdin:
+        command = json.loads(line)
+        with tempfile.TemporaryFile("w+") as output:
+            if (child := os.fork()) == 0:
+                resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
+                for number in (1, 2):
+                    os.dup2(output.fileno(), number)
+                os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+                os._exit(_carried_out(command))
+            ended = _ended(child)
+            output.seek(0)
+            print(json.dumps([ended, output.read()]), flush=True)
+
+
+def _carried_out(command: list[str]) -> int:
+    """The exit status of a command that starts with Python, in this process."""
+    _, kind, what, *rest = command
+    sys.path[0] = str(ROOT)  # as with -m and -c, and not the folder of this file
+    try:
+        if kind == "-c":
+            exec(what, {"__name__": "__main__"})
+            return 0
+        return int(pytest.main(rest))
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else int(end.code is not None)
+    except BaseException:
+        traceback.print_exc()
+        return 1
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+
+
+def _ended(child: int) -> int | None:
+    """The exit status of a child, negative for a signal; None if it takes too long."""
+    began = time.monotonic()
+    while time.monotonic() - began < WAIT:
+        found, status = os.waitpid(child, os.WNOHANG)
+        if found:
+            return os.waitstatus_to_exitcode(status)
+        time.sleep(0.02)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    return None
 
 
 def recorded(path: Path | None) -> dict[str, str]:
@@ -341,7 +404,11 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=1, help="number of parallel jobs")
     parser.add_argument("--resume", type=Path, metavar="FILE", help="append verdicts to FILE; skip those it has")
     parser.add_argument("--json", action="store_true", help="as JSON on standard output")
+    parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if options.serve:
+        serve()
+        return
     every = [m for file in files() for m in (mutants(file) if options.all else chosen(file)) if options.only in m.key]
     if options.list:
         print("\n".join(mutant.key for mutant in every))
@@ -354,8 +421,9 @@ def main() -> None:
     left = [mutant for mutant in tried if mutant.key not in verdicts]
 
     def work(job: int) -> None:
-        with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
+        with tempfile.TemporaryDirectory(prefix="mutants-") as folder, ExitStack() as stack:
             bench = Bench(Path(folder), options.deep)
+            stack.callback(bench.server.kill)
             for mutant in left[job :: options.jobs]:
                 verdicts[mutant.key] = bench.verdict(mutant)
                 if options.resume:

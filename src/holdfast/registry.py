@@ -20,6 +20,8 @@ import importlib.metadata
 import importlib.util
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -31,6 +33,9 @@ from holdfast.errors import UserError, nearest
 from holdfast.usercode import load
 
 BUILT_IN = "built-in"
+_OF_RECORDS = ContextVar("of_records", default=False)
+_NAMED: set[str] = set()
+"""The code outside that the user of this process named, by its place."""
 
 
 @dataclass(frozen=True)
@@ -188,9 +193,27 @@ def _is_taken(name: str, kind: str) -> bool:
     return of_family or of_row or any(plain in map(_plain, (main, *e.aliases)) for main, e in _built_in(kind))
 
 
+@contextmanager
+def of_records() -> Iterator[None]:
+    """Within this block, words come from records, which may be a stranger's: code is found only if it is trusted.
+
+    Built-in and installed parts are, and so is code that was named before, outside of such a block.
+    """
+    before = _OF_RECORDS.set(True)
+    try:
+        yield
+    finally:
+        _OF_RECORDS.reset(before)
+
+
 def _outside(word: str, kind: str, origin: str) -> Entry:
     """The entry for a class in a file or module, under the name of the class."""
-    name = word.rpartition(":")[2]
+    place, _, name = word.rpartition(":")
+    code = str(Path(place).resolve()) if place.endswith(".py") else place
+    if not _OF_RECORDS.get():
+        _NAMED.add(code)
+    elif code not in _NAMED:
+        raise UserError(f"the {kind} {word!r} is code that a record names, which only your own command executes")
     if _is_taken(name, kind) and name == _plain(name):
         raise UserError(
             f"{word} has the name of a built-in {kind}, and records could not distinguish the two: rename it"

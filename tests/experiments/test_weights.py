@@ -78,7 +78,7 @@ def test_a_run_whose_measures_want_runs_that_begin_with_it_keeps_its_stages(stor
     gone = "holdfast run patterns -a nowhere.py:Gone"
     write_json(folder.path / "environment.json", where | {"command": gone})
     (kept,) = weights_of(store)
-    assert kept.needed == "its command can no longer be read, and it kept weights after its stages"
+    assert kept.needed == "its command cannot be read alone, and it kept weights after its stages"
 
 
 def test_who_needs_dropped_weights_is_told_how_to_make_them_again(store):

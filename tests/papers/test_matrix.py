@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from cli.inside import inside
+from holdfast.checksums import sealed
 from holdfast.errors import UserError
 from holdfast.papers.matrix import MEASURES, ScoreMatrix, audit_matrix, find, measures
 from holdfast.papers.matrix_files import read_matrix
@@ -188,6 +189,13 @@ HOSTILE = {
     "metrics.json": '{"Top1_Acc_Exp/eval_phase/test_stream/Task000/Exp000": 3}',
     "record.json": '{"config": {}, "scores": [{"split": "test", "name": "a", "stage": -5, "score": 1}]}',
     "rectangle.csv": "1,2,3\n4,5,6\n",
+    "field.csv": f"1,2\n3,{'4' * 200_000}\n",
+    "quoted.csv": '1,"2\n3,4\n' + "x" * 300_000,
+    "rows.csv": "1,2\n" * 100_000,
+    "columns.json": f"[[{'1,' * 100_000}1]]",
+    "underscores.csv": "9_0,1\n2,3\n",
+    "repeated.log": "=> CNN: {" * 200_000,
+    "open.log": "=> CNN: {" + "} " * 200_000 + "x",
 }
 
 
@@ -195,6 +203,31 @@ HOSTILE = {
 def test_broken_and_hostile_files_are_refused_with_a_reason(tmp_path, name):
     with pytest.raises(UserError, match=r"has no score matrix|rows and .* columns"):
         measures(read_matrix(written(tmp_path, name, HOSTILE[name])))
+
+
+def test_an_array_that_is_larger_than_any_matrix_is_refused_before_it_is_read(tmp_path):
+    with (tmp_path / "sparse.npy").open("wb") as file:
+        header = {"descr": "<f8", "fortran_order": False, "shape": (100_000, 100_000)}
+        np.lib.format.write_array_header_1_0(file, header)
+        file.truncate(file.tell() + 8 * 10**10)
+    with pytest.raises(UserError, match="larger than 32 MiB"):
+        read_matrix(tmp_path / "sparse.npy")
+
+
+def test_a_record_that_was_changed_by_hand_is_refused_and_its_names_are_escaped(tmp_path):
+    scores = [
+        {"split": "test", "stage": stage, "name": name, "score": 0.5}
+        for stage in (1, 2)
+        for name in ("[red]b\x1b[2J", "[bold]c")
+    ]
+    content = sealed({"config": {}, "scores": scores})
+    path = written(tmp_path, "record.json", json.dumps(content))
+    done = inside("papers", "audit-matrix", path, cwd=tmp_path)
+    assert "the tasks are [red]b\\x1b[2J, [bold]c." in done.stdout.replace("\n", " ")
+    content["scores"][0]["score"] = 0.9
+    written(tmp_path, "record.json", json.dumps(content))
+    with pytest.raises(UserError, match="its checksum is wrong"):
+        read_matrix(path)
 
 
 def test_pickles_and_pipes_are_refused(tmp_path):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import re
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,7 +12,10 @@ from typing import Any
 
 from holdfast.claims.definition import PaperClaim, from_table, to_table
 from holdfast.claims.verdicts import Verdict, judge
-from holdfast.errors import UserError
+from holdfast.errors import UserError, printable
+
+_WORD = re.compile(r"[\w.-]*")
+"""The form of a scale, and of the name of a paper: nothing that a shell would take for more than a word."""
 
 
 @dataclass(frozen=True)
@@ -49,10 +54,10 @@ class Evidence:
         """The command that repeats the verdict, from the first run on."""
         seeds = max(len(each.values) for each in self.verdict.estimates)
         data = "" if self.synthetic else " --data DIR"
-        where = "" if out == "runs" else f" --out {out}"
-        paper = f" --paper {self.claim.file}" if self.claim.file else ""
-        asked = f"--scale {self.scale} --seeds {seeds}"
-        return f"holdfast claims run{paper} --only {self.claim.name} {asked}{data}{where}"
+        where = "" if out == "runs" else f" --out {shlex.quote(out)}"
+        paper = f" --paper {shlex.quote(self.claim.file)}" if self.claim.file else ""
+        asked = f"--scale {shlex.quote(self.scale)} --seeds {seeds}"
+        return f"holdfast claims run{paper} --only {shlex.quote(self.claim.name)} {asked}{data}{where}"
 
 
 def to_json(found: Evidence) -> dict[str, Any]:
@@ -81,15 +86,20 @@ def from_json(value: Any, claims: Mapping[str, PaperClaim], where: str) -> Evide
     The definition of a claim that does not come with the library is among the values, for when `claims` lacks it.
     """
     try:
-        claim = claims.get(value["claim"])
+        claim = claims.get(name := str(value["claim"]))
+        if not _WORD.fullmatch(name.partition("/")[0]) or not _WORD.fullmatch(str(value["scale"])):
+            raise ValueError("its paper or its scale is not a word")
         if claim is None and "definition" in value:
-            claim = from_table(value["definition"], str(value["claim"]), where)
+            table = {
+                key: printable(each) if isinstance(each, str) else each for key, each in value["definition"].items()
+            }
+            claim = from_table(table, name, where)
         if claim is None or [each["of"] for each in value["values"]] != [str(each) for each in claim.contrasts]:
             return None
         series = tuple({int(s): float(v) for s, v in each["seeds"].items()} for each in value["values"])
         if not all(math.isfinite(number) for each in series for number in each.values()):
             raise ValueError("a value is not finite")
-        gaps, runs, made = (tuple(map(str, value[name])) for name in ("gaps", "runs", "made"))
+        gaps, runs, made = (tuple(printable(str(each)) for each in value[name]) for name in ("gaps", "runs", "made"))
         data = str(value["scale"]), bool(value["synthetic"])
         return Evidence(claim, *data, series, gaps, runs, int(value["orders"]), made)
     except (KeyError, TypeError, ValueError, AttributeError) as error:

@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from holdfast import metrics
+from holdfast import metrics, registry
 from holdfast.benchmarks.base import Measure, score_matrix
 from holdfast.claims.definition import Claims, Contrast, PaperClaim, Quantity, every_item
 from holdfast.claims.evidence import Evidence
@@ -43,6 +44,10 @@ def gathered(
     """The evidence of records, each with whether its data is synthetic, by claim; claims without any are left out."""
     known: dict[tuple[str, bool], dict[str, dict[int, Record]]] = {}
     names = _RunNames()
+    by_name = {each.name: each for each in papers}
+    for runs, paper in {(runs, claim.paper) for claim in claims if claim.file for runs in claim.runs}:
+        for request in requests_of(by_name[paper], runs, None):
+            names.trust(request)
     for record, synthetic in records:
         if (name := names.of(record)) is None:
             continue
@@ -54,7 +59,6 @@ def gathered(
                 "leave one of them out"
             )
         own.setdefault(seed, record)
-    by_name = {each.name: each for each in papers}
     found = []
     for claim in claims:
         for (scale, synthetic), there in sorted(known.items()):
@@ -174,10 +178,18 @@ def _shares(record: Record, name: str) -> dict[str, Share]:
 
 
 class _RunNames:
-    """The ids that runs have before their data is read, whatever their seed, and wherever the data is."""
+    """The ids that runs have before their data is read, whatever their seed, and wherever the data is.
+
+    A record may be a stranger's: the code that it names is not executed, unless the user's claims name it as well.
+    """
 
     def __init__(self) -> None:
         self.known: dict[str, Config | None] = {}
+
+    def trust(self, request: Request) -> None:
+        """Let records name the code that a request names."""
+        with suppress(UserError):  # told where the claim itself is looked at
+            self.config(request)
 
     def of(self, record: Record) -> str | None:
         """The name of a record's run; None if no claim can mean it, or its code has changed."""
@@ -185,7 +197,8 @@ class _RunNames:
         if not command or not record.config.get("parts"):
             return None
         try:
-            config = self.config(Request.from_command(str(command)))
+            with registry.of_records():
+                config = self.config(Request.from_command(str(command)))
             return config.id if unchanged(record.config, config) else None
         except (UserError, KeyError, TypeError, ValueError, StopIteration):
             return None  # it used something that no longer exists

@@ -18,7 +18,7 @@ from holdfast.claims.evidence import Evidence, from_json, to_json
 from holdfast.claims.shown import METHOD, SYNTHETIC, asserted, by_paper, counted, interval, number, repeated
 from holdfast.claims.verdicts import OUTCOMES
 from holdfast.errors import UserError
-from holdfast.files import FileError, open_regular
+from holdfast.files import FileError, open_inside, open_regular
 
 LAYOUT = 1
 MOST_BYTES = 1 << 26
@@ -43,7 +43,10 @@ def dump(found: Sequence[Evidence], out: Path, left: Sequence[Untested] = ()) ->
     evidence = [to_json(each) for each in found]
     content = sealed({"claims": LAYOUT, "evidence": evidence, "left": [asdict(each) for each in left]})
     out.parent.mkdir(parents=True, exist_ok=True)
-    out.write_text(json.dumps(content, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+    temporary = out.with_name(f".{out.name}.writing")
+    temporary.unlink(missing_ok=True)  # never through a link that somebody left in a store
+    temporary.write_text(json.dumps(content, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+    temporary.rename(out)
 
 
 def is_evidence(path: Path) -> bool:
@@ -72,7 +75,7 @@ def read_left(path: Path) -> list[Untested]:
 
 def _opened(path: Path) -> tuple[list[Any], list[Any]]:
     try:
-        with open_regular(path) as file:
+        with open_inside(path.parent, path) as file:
             text = file.read(MOST_BYTES + 1)
         if len(text) > MOST_BYTES:
             raise UserError(f"{path} is larger than 64 MiB: that is not the evidence of claims")
@@ -142,7 +145,7 @@ def _against(found: Sequence[Evidence]) -> list[str]:
     """The contradicted claims, which deserve a look at the paper and at our code."""
     against = [each for each in found if each.verdict.outcome == "contradicted"]
     lines = [
-        f"- `{each.claim.name}`: {each.claim.says} On {each.data} data: {interval(each.verdict.decisive)}, "
+        f"- `{each.claim.name}`: {_escaped(each.claim.says)} On {each.data} data: {interval(each.verdict.decisive)}, "
         f"{_escaped(each.verdict.why)}."
         for each in against
     ]
@@ -155,7 +158,7 @@ def _table(found: Sequence[Evidence]) -> list[str]:
         verdict, claim = each.verdict, each.claim
         several = f"{verdict.decisive.name}: " if len(verdict.estimates) > 1 else ""
         cells = [
-            f"`{claim.id}`: {claim.says} ({claim.where}) *{_escaped(asserted(claim))}*",
+            f"`{claim.id}`: {_escaped(claim.says)} ({_escaped(claim.where)}) *{_escaped(asserted(claim))}*",
             f"**{verdict.outcome}**: {_escaped(verdict.why)}",
             f"{_escaped(several)}{interval(verdict.decisive)}",
             repeated(each),
@@ -168,7 +171,7 @@ def _table(found: Sequence[Evidence]) -> list[str]:
     return [
         *rows,
         "",
-        f"{again}, with {made}. Other versions round differently, which training can enlarge to a point or more.",
+        f"{again}, with {_escaped(made)}. Other versions round differently, which training can enlarge to a point or more.",
     ]
 
 

@@ -43,6 +43,7 @@ def merge(
     A run that the store already has is kept; the same run with different scores is an error.
     """
     from holdfast.engine.files import write_json
+    from holdfast.files import open_inside
     from holdfast.reports import exchange
 
     there = [out] if out.is_dir() else []
@@ -58,7 +59,8 @@ def merge(
         if run.path.is_dir():
             for name in ("config.json", "environment.json", "scores.jsonl"):
                 if (run.path / name).is_file():
-                    shutil.copyfile(run.path / name, target / name, follow_symlinks=False)
+                    with open_inside(run.path.parent, run.path / name) as file, (target / name).open("xb") as copy:
+                        shutil.copyfileobj(file, copy)
         write_json(target / "record.json", run.record.to_json())
         added += 1
     typer.echo(f"added {added} run{'s' * (added != 1)} to {out}")

@@ -152,6 +152,8 @@ def audit_matrix(
     Reads CSV, JSON, npy, a record, and the logs of Avalanche and PILOT; prints each measure with its definition and,
     given a paper's values, which of them do not follow from the matrix.
     """
+    from rich.markup import escape
+
     from holdfast.cli.screen import print_grid, print_json
     from holdfast.papers import matrix as matrices
     from holdfast.papers.matrix_files import read_matrix
@@ -180,7 +182,7 @@ def audit_matrix(
     rounded = "exact" if found.decimals is None else f"rounded to {precision}"
     notes = ["With R_ij, the score on task j of N after stage i:"]
     notes += [f"  {measure.title}: {measure.definition}" for measure in matrices.MEASURES.values()]
-    notes += [*found.notes, f"Scores are taken as {rounded}: --decimals N changes that."]
+    notes += [*map(escape, found.notes), f"Scores are taken as {rounded}: --decimals N changes that."]
     notes += [f"No {matrices.MEASURES[each.name].title}: {each.reason}." for each in computed if each.reason]
     notes += [f"No {name}: {why}." for name, why in matrices.NEEDS_MORE.items()]
     if found.curve:

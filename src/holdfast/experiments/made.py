@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from holdfast import registry
 from holdfast.errors import UserError
 from holdfast.experiments.config import Config, resolve
 from holdfast.experiments.parts import CODE, of_any_data
@@ -14,7 +15,10 @@ from holdfast.experiments.store import Store, read_json
 
 
 def made(store: Store) -> set[str]:
-    """The ids that the finished runs of a store have before their data is read."""
+    """The ids that the finished runs of a store have before their data is read.
+
+    Runs with code that nobody named in this process are left out: it is not executed because a store says so.
+    """
     commands: dict[str, str] = {}
     configs: dict[str, dict[str, Any]] = {}
     for path in store.path.glob("*/record.json"):
@@ -34,7 +38,8 @@ def made(store: Store) -> set[str]:
                 request = Request.from_command(commands[run])
                 first, at, stage = request.start.partition("@")
                 start = f"{name(first)}@{stage}" if at else ""
-                config = resolve(replace(request, start=start))
+                with registry.of_records():
+                    config = resolve(replace(request, start=start))
                 if unchanged(configs[run], config):
                     found[run] = config.id
             except (UserError, KeyError, TypeError, ValueError, StopIteration):

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from holdfast import registry
 from holdfast.errors import UserError
 from holdfast.experiments.config import resolve
 from holdfast.experiments.request import Request
@@ -82,9 +83,10 @@ def _needed(run: RunFolder, starts: dict[str, str]) -> str:
     if run.id in starts:
         return f"run {starts[run.id]} starts from them"
     try:
-        config = resolve(Request.from_command(run.command()))
+        with registry.of_records():
+            config = resolve(Request.from_command(run.command()))
         wanted = [name for name, need in config.benchmark.needs(config.title).items() if need.after is not None]
     except (UserError, KeyError, TypeError, ValueError, StopIteration):
-        # It used something that no longer exists, such as a user's algorithm.
-        return "its command can no longer be read, and it kept weights after its stages" if run.stages.is_dir() else ""
+        # It used something that no longer exists, or code of a user, which is not executed because a store names it.
+        return "its command cannot be read alone, and it kept weights after its stages" if run.stages.is_dir() else ""
     return f"its measure {wanted[0]} needs a run that starts from them" if wanted else ""

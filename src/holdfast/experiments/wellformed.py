@@ -21,6 +21,11 @@ def _is_text(value: Any) -> bool:
     return isinstance(value, str)
 
 
+def _is_id(value: Any) -> bool:
+    """Whether it can name a folder of a store, and nothing outside it."""
+    return isinstance(value, str) and 0 < len(value) <= 200 and value.strip(".") != "" and not {"/", "\0"} & {*value}
+
+
 def _of(right: Callable[[Any], bool]) -> Callable[[Any], bool]:
     """Check for a mapping from names to valid values."""
     return lambda value: isinstance(value, dict) and all(map(right, value.values()))
@@ -34,7 +39,7 @@ def _is_cost(value: Any) -> bool:
 def _is_score(value: Any) -> bool:
     kinds = {"stage": int, "step": int, "count": int, "name": str, "split": str, "score": int | float}
     right = isinstance(value, dict) and all(isinstance(value.get(name), kind) for name, kind in kinds.items())
-    return right and 0 <= value["stage"] <= MOST_STAGES and abs(value["score"]) != math.inf
+    return right and 0 <= value["stage"] <= MOST_STAGES and math.isfinite(value["score"])
 
 
 def _is_spent(value: Any) -> bool:
@@ -67,11 +72,16 @@ def is_config(value: Any) -> bool:
             isinstance(part.get("name"), str) for part in [value["benchmark"], value["model"], *value["algorithms"]]
         )
         and all(isinstance(word, str) for word in value["transforms"])
+        and _of(_is_version)(value.get("parts", {}))
     )
 
 
+def _is_version(value: Any) -> bool:
+    return isinstance(value, int | str)
+
+
 _PARTS: dict[str, Callable[[Any], bool]] = {
-    "id": _is_text,
+    "id": _is_id,
     "config": is_config,
     "environment": lambda value: isinstance(value, dict) and isinstance(value.get("command", ""), str),
     "summary": _of(lambda value: value is None or _is_number(value)),

@@ -15,11 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from holdfast.errors import UserError
+from holdfast import checksums
+from holdfast.errors import UserError, printable
 from holdfast.files import FileError, load_array, read_bytes
 from holdfast.papers.matrix import Floats, ScoreMatrix
 
-MOST_BYTES = 64 << 20
+MOST_BYTES = 32 << 20
 MOST = 1000
 """The maximum number of stages or tasks."""
 EXACT = 6
@@ -27,8 +28,7 @@ EXACT = 6
 MISSING = {"", "-", "–", "nan", "none", "null", "n/a"}
 AVALANCHE = ["eval_exp", "training_exp", "eval_accuracy"]
 AVALANCHE_METRIC = re.compile(r"Top1_Acc_Exp/eval_phase/[\w ]*stream/Task\d+/Exp(\d+)(?:\s*=\s*([-+.\deE]+))?")
-PILOT = re.compile(r"=> CNN: (\{.*\})\s*$")
-PILOT_CURVE = re.compile(r"=> CNN top1 curve: (\[.*\])\s*$")
+PILOT, PILOT_CURVE = "=> CNN: {", "=> CNN top1 curve: ["
 NUMPY = re.compile(r"np\.float\d+\(([^()]*)\)")
 LABELS = {"", "stage", "after", "after stage", "task", "experience", "session", "step", "trained on"}
 """Heads of a first column that has no scores."""
@@ -43,6 +43,8 @@ def read_matrix(path: Path, decimals: int | None = None, transpose: bool = False
     """
     try:
         if path.suffix == ".npy":
+            if path.stat().st_size > MOST_BYTES:
+                raise ValueError(f"it is larger than {MOST_BYTES >> 20} MiB")
             found = _of_array(load_array(path), path)
         else:
             found = _of_text(read_bytes(path, MOST_BYTES).decode("utf-8-sig"), path)
@@ -50,7 +52,9 @@ def read_matrix(path: Path, decimals: int | None = None, transpose: bool = False
         raise UserError(str(error)) from None
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error.strerror or error}") from None
-    except (ValueError, RecursionError, OverflowError) as error:
+    except checksums.DamagedError as error:
+        raise UserError(f"{path}: {error}") from None
+    except (ValueError, RecursionError, OverflowError, csv.Error) as error:
         raise UserError(f"{path} has no score matrix ({str(error).splitlines()[0][:200]}): {WHAT}") from None
     if transpose:
         found = replace(found, scores=found.scores.T)
@@ -68,7 +72,7 @@ def _of_text(text: str, path: Path) -> ScoreMatrix:
     start = text.lstrip()[:1]
     if start in "[{" and path.suffix != ".csv":
         return _of_json(json.loads(text))
-    if "=> CNN: {" in text:
+    if PILOT in text:
         return _of_pilot(text)
     if "Top1_Acc_Exp" in text:
         return _of_avalanche_text(text)
@@ -83,6 +87,8 @@ def _of_csv(text: str) -> ScoreMatrix:
     if not lines:
         raise ValueError("it is empty")
     mark = max(",;\t", key=lines[0].count) if any(sign in lines[0] for sign in ",;\t") else None
+    if not lines[0].startswith(AVALANCHE[0]):
+        _need_few(len(lines), max(len(line.split()) if mark is None else line.count(mark) + 1 for line in lines))
     rows = (
         [line.split() for line in lines]
         if mark is None
@@ -159,7 +165,7 @@ def _placed(found: Mapping[tuple[int, int], float], decimals: int | None, notes:
 
 def _of_json(value: Any) -> ScoreMatrix:
     if isinstance(value, dict) and isinstance(value.get("scores"), list) and isinstance(value.get("config"), dict):
-        return _of_record(value["scores"])
+        return _of_record(checksums.opened(value)["scores"])
     if isinstance(value, dict) and any("Top1_Acc_Exp" in str(name) for name in value):
         return _of_avalanche_json(value)
     before = None
@@ -169,6 +175,7 @@ def _of_json(value: Any) -> ScoreMatrix:
     if not isinstance(value, list) or not all(isinstance(row, list) for row in value):
         raise ValueError("a list of rows is needed, or an object with `scores`, and perhaps `before`")
     width = max((len(row) for row in value), default=0)
+    _need_few(len(value), width)
     table = [[*map(_json_number, row), *[math.nan] * (width - len(row))] for row in value]
     decimals = _decimals(repr(each) for row in value for each in row if each is not None)
     found = _matrix(table, decimals)
@@ -190,7 +197,7 @@ def _of_record(scores: Sequence[Any]) -> ScoreMatrix:
         if not isinstance(stage, int) or isinstance(stage, bool) or not 0 <= stage <= MOST:
             raise ValueError("a score has no stage")
         places.setdefault((stage - 1, task), _json_number(each.get("score")))
-    return _placed(places, None, (f"A record of a run: the tasks are {', '.join(names)[:200]}.",))
+    return _placed(places, None, (f"A record of a run: the tasks are {printable(', '.join(names)[:200])}.",))
 
 
 def _of_avalanche_json(value: Mapping[str, Any]) -> ScoreMatrix:
@@ -214,21 +221,27 @@ def _of_pilot(text: str) -> ScoreMatrix:
     rows: list[list[float]] = []
     curve: tuple[float, ...] = ()
     for line in text.splitlines():
-        if match := PILOT.search(line):
-            groups = _literal(match[1])
+        if said := _last(line, PILOT):
+            groups = _literal(said)
             if not isinstance(groups, dict):
                 raise ValueError("a line of accuracies is not a dictionary")
             own = [_json_number(score) for name, score in groups.items() if "-" in str(name)]
             if rows and len(own) <= len(rows[-1]):  # another run of the same file: the last one counts
                 rows = []
             rows.append(own)
-        elif match := PILOT_CURVE.search(line):
-            values = _literal(match[1])
+        elif said := _last(line, PILOT_CURVE):
+            values = _literal(said)
             curve = tuple(map(_json_number, values)) if isinstance(values, list) else ()
     width = max((len(row) for row in rows), default=0)
     table = [[*row, *[math.nan] * (width - len(row))] for row in rows]
     notes = ("PILOT's log: accuracies on groups of classes, rounded to two decimals.",)
     return replace(_matrix(table, 2, notes), curve=curve)
+
+
+def _last(line: str, mark: str) -> str:
+    """What follows the last mark of a line, with the bracket that ends the mark; empty if there is no mark."""
+    _, found, rest = line.rpartition(mark)
+    return f"{mark[-1]}{rest.strip()}" if found else ""
 
 
 def _literal(text: str) -> Any:
@@ -240,6 +253,12 @@ def _literal(text: str) -> Any:
 
 
 # Common to all formats
+
+
+def _need_few(rows: int, columns: int) -> None:
+    """Raise a ValueError for more rows or columns than any matrix has, before they are converted."""
+    if max(rows, columns) > MOST + 2:  # with a head, and with scores from before training
+        raise ValueError(f"it has {rows} rows and {columns} columns, and at most {MOST} are read")
 
 
 def _matrix(table: Any, decimals: int | None, notes: tuple[str, ...] = ()) -> ScoreMatrix:
@@ -276,6 +295,8 @@ def _number(word: str) -> float | None:
     plain = word.strip().rstrip("%").strip()
     if plain.lower() in MISSING:
         return math.nan
+    if "_" in plain:  # Python's own way to write thousands
+        return None
     try:
         return float(plain)
     except ValueError:
