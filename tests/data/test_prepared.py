@@ -4,6 +4,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +18,7 @@ from holdfast import processes
 from holdfast.checksums import opened, sealed
 from holdfast.data import decoding
 from holdfast.data.images import Drawing, decode
-from holdfast.data.prepared import files_fingerprint, open_prepared, prepare
+from holdfast.data.prepared import file_state, files_fingerprint, open_prepared, prepare
 from holdfast.data.table import Data, Shared, Table
 from holdfast.data.text import train
 from holdfast.errors import UserError
@@ -229,6 +230,19 @@ def test_with_a_source_given_the_examples_are_not_even_read(tmp_path):
     assert files_fingerprint(tmp_path / "images", "train") != source
     with pytest.raises(AssertionError):
         prepare("vqa", once(), tmp_path / "table", image_size=16, source="another")
+
+
+def test_a_file_that_was_replaced_by_one_of_the_same_size_and_date_is_another(tmp_path):
+    file = tmp_path / "data" / "a.csv"
+    file.parent.mkdir()
+    file.write_text("one")
+    before, source, state = file.stat(), files_fingerprint(file.parent), file_state(file)
+    time.sleep(0.02)  # the clock of a file system ticks every few milliseconds
+    file.write_text("two")
+    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert (file.stat().st_size, file.stat().st_mtime_ns) == (before.st_size, before.st_mtime_ns)
+    assert files_fingerprint(file.parent) != source
+    assert file_state(file) != state
 
 
 @pytest.mark.parametrize("workers", [1, 2])

@@ -119,7 +119,8 @@ def test_the_id_of_a_record_leads_nowhere(name, tmp_path):
     assert sorted(tmp_path.rglob("*")) == before
 
 
-def test_merging_follows_no_link(tmp_path):
+def test_merging_follows_no_link(tmp_path, monkeypatch):
+    monkeypatch.delenv("HOLDFAST_LINKS", raising=False)
     (tmp_path / "secret.txt").write_text("secret")
     run = put(tmp_path / "theirs", record())
     (run / "scores.jsonl").unlink(missing_ok=True)
@@ -190,7 +191,8 @@ def test_texts_of_evidence_are_escaped(tmp_path):
     assert not {"\x1b", "\x07"} & {*(tmp_path / "r" / "claims.html").read_text()}
 
 
-def test_evidence_that_is_a_link_is_neither_read_nor_written_through(tmp_path):
+def test_evidence_that_is_a_link_is_neither_read_nor_written_through(tmp_path, monkeypatch):
+    monkeypatch.delenv("HOLDFAST_LINKS", raising=False)
     from holdfast.claims.published import dump
 
     put(tmp_path / "runs", record())

@@ -357,11 +357,11 @@ def digest(folder: Path, *more: str) -> str:
         limits.check(path)
         status = path.stat()
         whole.update(path.name.encode("utf-8", "surrogateescape"))
-        whole.update(_file_digest(path, status.st_size, status.st_mtime_ns))
+        whole.update(_file_digest(path, status.st_size, status.st_mtime_ns, status.st_ctime_ns))
     return whole.hexdigest()[:16]
 
 
 @lru_cache(maxsize=16)
-def _file_digest(path: Path, size: int, changed: int) -> bytes:
-    with path.open("rb") as file:  # the size and time of change make a changed file be read again
+def _file_digest(path: Path, size: int, *changed: int) -> bytes:
+    with path.open("rb") as file:  # the size and times of change make a changed file be read again
         return hashlib.file_digest(file, "sha256").digest()

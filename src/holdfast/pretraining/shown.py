@@ -46,7 +46,8 @@ class FolderImages:
     def state(self, row: int) -> bytes:
         """A fingerprint that changes if an image changes."""
         state = self.paths[row].stat()
-        return f"{self.ids[row]}/{state.st_size}/{state.st_mtime_ns}/{self.side};".encode("utf-8", "surrogateescape")
+        when = f"{state.st_mtime_ns}/{state.st_ctime_ns}"
+        return f"{self.ids[row]}/{state.st_size}/{when}/{self.side};".encode("utf-8", "surrogateescape")
 
     def part(self, rows: range) -> FolderPart:
         """Some images, for another process."""
