@@ -85,11 +85,11 @@ def test_code_that_a_record_names_is_not_executed(words, code, tmp_path):
 def test_code_that_the_user_names_as_well_is_found_in_records(code, tmp_path, monkeypatch):
     monkeypatch.setattr(registry, "_NAMED", set())
     store = store_of(tmp_path, f"holdfast run patterns --algorithm {code}:Evil --scale tiny")
-    (tmp_path / "mine.toml").write_text(OWN.format(place=code))
+    (tmp_path / "theirs.toml").write_text(OWN.format(place=code))
     with registry.of_records(), pytest.raises(UserError, match="only your own command executes"):
         registry.find(f"{code}:Evil", "algorithm")
     assert not code.with_name("owned").exists()
-    done = inside("claims", "verdicts", store, "--paper", "mine.toml", cwd=tmp_path)
+    done = inside("claims", "verdicts", store, "--paper", "theirs.toml", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert code.with_name("owned").exists()
     with registry.of_records():
@@ -185,6 +185,7 @@ def test_texts_of_evidence_are_escaped(tmp_path):
         assert "vcr-makes-forget" in text
         assert "<script>owned" not in text
         assert not {"\x1b", "\x07"} & {*text}
+    assert "--only climb/ID --scale tiny" in (tmp_path / "claims.md").read_text()
     evidence(tmp_path / "runs" / "claims.json", claim="mine/c", says=EVIL)
     assert inside("report", "runs", "--out", "r", cwd=tmp_path).returncode == 0
     assert "\\x1b[2J" in (tmp_path / "r" / "claims.html").read_text()

@@ -167,12 +167,9 @@ def _table(found: Sequence[Evidence]) -> list[str]:
         rows.append(f"| {' | '.join(cells)} |")
     made = " and ".join(dict.fromkeys(name for each in found for name in each.made))
     example = max(found, key=lambda each: each.verdict.seeds)
-    again = f"To repeat a verdict to the digit: `{example.command().replace(example.claim.id, 'ID')}`"
-    return [
-        *rows,
-        "",
-        f"{again}, with {_escaped(made)}. Other versions round differently, which training can enlarge to a point or more.",
-    ]
+    command = example.command().replace(example.claim.name, f"{example.claim.paper}/ID")
+    again = f"To repeat a verdict to the digit: `{command}`, with {_escaped(made)}."
+    return [*rows, "", f"{again} Other versions round differently, which training can enlarge to a point or more."]
 
 
 def _cost(left: Untested) -> str:
