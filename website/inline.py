@@ -12,6 +12,7 @@ from typing import Any
 
 DRAWING = re.compile(r'<img alt="([^"]*)" src="([^"]*\.svg)" ?/?>')
 SHORT = re.compile(r"<code>([^<]{1,24})</code>")
+OPTION = re.compile(r"(?<=[ >])--?[a-z][\w-]*(?=[^<]*</code>)")
 CELL = re.compile(r"<td>(.*?)</td>", re.DOTALL)
 VALUE = re.compile(r"[-–\d.,±*%/ ]+")
 LONG = 60
@@ -25,7 +26,8 @@ def on_page_content(html: str, page: Any, config: Any, **_: Any) -> str:
         svg = (folder / found[2]).read_text(encoding="utf-8")
         return re.sub(r"<style>.*?</style>", "", svg.replace("<svg ", f'<svg role="img" aria-label="{found[1]}" ', 1))
 
-    return CELL.sub(_cell, SHORT.sub(r'<code class="short">\1</code>', DRAWING.sub(drawing, html)))
+    html = SHORT.sub(r'<code class="short">\1</code>', DRAWING.sub(drawing, html))
+    return CELL.sub(_cell, OPTION.sub(r'<span class="short">\g<0></span>', html))
 
 
 def _cell(found: re.Match[str]) -> str:

@@ -85,6 +85,9 @@ def _fields(thing: type) -> str:
         found = settings_of(thing)
     except Exception:  # fields that are not settings, such as tensors
         return ""
+    if any(re.search(r"[\[<]", each.values) for each in found):  # records and the like; the signature has the types
+        rows = [[f"`{each.name}`", each.meaning] for each in found if each.meaning]
+        return table(["field", "meaning"], rows) if rows else ""
     return settings(found) if any(each.meaning for each in found) else ""
 
 
@@ -167,7 +170,7 @@ def settings(found: tuple[Setting, ...]) -> str:
 
 
 def _default(setting: Setting) -> str:
-    return "no default: set it" if setting.required else f"default `{written(setting.default)}`"
+    return "no default: set it" if setting.required else f"default `{written(setting.default) or 'empty'}`"
 
 
 def training() -> str:
@@ -184,7 +187,7 @@ def kinds(kind: str, about: str) -> str:
     for name, entry in registry.entries(kind.removesuffix("s")).items():
         if entry.origin != registry.BUILT_IN:
             continue
-        text += [f"## {name}", f"{entry.summary[:1].upper()}{entry.summary[1:]}."]
+        text += [f"## {name}", "" if kind == "benchmarks" else f"{entry.summary[:1].upper()}{entry.summary[1:]}."]
         if also := [*entry.aliases, *entry.rows]:
             text.append(f"Also called {', '.join(f'`{each}`' for each in also)}.")
         text += [markdown(_source(entry)), settings(settings_in(entry))]

@@ -98,6 +98,7 @@ def test_the_reference_has_every_public_name_and_command(site):
     rooms = {"algorithms", "memory", "metrics", "models", "papers", "streams", "tasks"}
     for name in set(holdfast.__all__) - rooms - {"__version__"}:
         assert f'id="holdfast.{name}"' in python
+    assert "&lt;class" not in python, "types are told as their source writes them"
     for room in rooms:
         html = (site / f"reference/{room}-module.html").read_text("utf-8")
         assert all(f'id="holdfast.{room}.{name}"' in html for name in dir(getattr(holdfast, room)))

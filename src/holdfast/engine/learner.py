@@ -371,7 +371,7 @@ class Learner:
         for name, moments in state["optimiser"].items():
             self.optimiser.load(self.parameters[name], moments)
         self.examples_forward, self.examples_backward = state["passes"]
-        self.counter.load_state_dict(state.get("counted", {"flops": 0, "steps": {}}))  # new in holdfast 0.3
+        self.counter.load_state_dict(state.get("counted", {"flops": 0, "steps": {}}))  # new in holdfast 0.2
         self.moved = dict(state.get("moved", {}))
         if self.once is not None:
             self.once.load_state_dict(state.get("charged", {}))
