@@ -49,7 +49,8 @@ def write(out: Path) -> None:
         (out / name).parent.mkdir(parents=True, exist_ok=True)
         (out / name).write_text(text, encoding="utf-8")
     shutil.copytree(ROOT / "docs/pictures", out / "pictures")
-    shutil.copy(ROOT / "website/extra.css", out / "extra.css")
+    for name in ("extra.css", "iframe-worker.js"):
+        shutil.copy(ROOT / "website" / name, out / name)
 
 
 def page(text: str, path: Path) -> str:

@@ -69,6 +69,9 @@ def test_a_browser_asks_for_nothing_and_fits_a_phone(site):
         for name in ("index.html", "climb.html", "step.html", "reference/commands.html", "tutorials/your_model.html"):
             page.goto(f"file://{site}/{name}")
             assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth"), name
+        page.set_viewport_size({"width": 1280, "height": 800})
+        page.fill("input.md-search__input", "forgetting")
+        page.wait_for_selector(".md-search-result__item")  # from the file system, too
         assert asked
         assert not [url for url in asked if not url.startswith(("file:", "data:", "blob:"))]
         assert not said
