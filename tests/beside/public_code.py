@@ -95,6 +95,11 @@ def simplecil() -> None:
     row("SimpleCIL: class means, of length 1", own.solve(sums)[0], functional.normalize(fc.weight.data, dim=-1))
 
 
+def solved(own: RanPAC, sums: Sums, ridge: float) -> Tensor:
+    own.chosen = ridge
+    return own.solve(sums)[0]
+
+
 def ranpac() -> None:
     theirs = importlib.import_module("models.ranpac").Learner
     size, own = 64, RanPAC(dimensions=64)
@@ -110,11 +115,11 @@ def ranpac() -> None:
         lifted = lift(x).double()
         sums.add(lifted, answers)
         theirs.replace_fc(code, [(0, x, y)], network, 0)
-        weights = own._solution(sums, ridges[-1])[0]
+        weights = solved(own, sums, ridges[-1])
         row(f"RanPAC: weights after stage {number}, ridge {ridges[-1]:.0e} for both", weights, network.fc.weight)
         kept = len(x) * 4 // 5
         before.add(lifted[:kept], answers[:kept])
-        errors = [(lifted[kept:] @ own._solution(before, r)[0].T - answers[kept:]).square().sum() for r in RIDGES]
+        errors = [(lifted[kept:] @ solved(own, before, r).T - answers[kept:]).square().sum() for r in RIDGES]
         print(f"  the ridge by our rule, from all stages so far: {RIDGES[int(torch.stack(errors).argmin())]:.0e}")
 
 
