@@ -8,9 +8,11 @@ from torch.testing import assert_close
 from holdfast.algorithms import RanPAC, SimpleCil
 from holdfast.algorithms.analytic import Sums
 from holdfast.algorithms.ranpac import RIDGES
+from holdfast.engine.loop import train
 from holdfast.errors import UserError
 from holdfast.experiments.request import Request
-from smallest import make_learner, prepare, prepared, trained
+from holdfast.types import Protocol
+from smallest import Scores, make_learner, prepare, prepared, trained
 
 CASES = {
     "simplecil": {},
@@ -98,6 +100,17 @@ def test_ranpac_does_not_amplify_rounding():
         found.append(algorithm.solve(sums)[0])
     assert_close(found[0], found[1], rtol=0, atol=1e-10)
     assert_close(x @ found[0].T, y, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_each_example_passes_through_the_encoder_once(name, monkeypatch):
+    """Choosing the ridge takes no passes of its own."""
+    monkeypatch.setenv("HOLDFAST_FROZEN_GB", "0")  # nor does any other pass try what can be kept
+    ready = prepared(name, **CASES[name] | ({"ranpac__ridge": None} if name == "ranpac" else {}))
+    learner, rows = make_learner(ready), []
+    learner.model.encoder.register_forward_pre_hook(lambda _, given: rows.append(len(given[0]["image"])))
+    train(learner, ready.setup.stream, ready.algorithms, Protocol(()), log=Scores())
+    assert sum(rows) == sum(len(stage.train) for stage in ready.setup.stream.stages)
 
 
 @pytest.mark.parametrize("name", CASES)
