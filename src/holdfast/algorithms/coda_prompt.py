@@ -75,7 +75,7 @@ class CodaPrompt(Algorithm):
     """The weight of the penalty on components that are not orthogonal."""
     stages: int = field(init=False, repr=False, compare=False)
     begun: int = field(init=False, repr=False, compare=False)
-    _opened: Opened = field(init=False, repr=False, compare=False)
+    _opened: Opened = field(default_factory=Opened, init=False, repr=False, compare=False)
 
     def check(self, stream: Stream) -> None:
         """Raise a UserError if a stage would have no component, or if fixed ones would decay."""
@@ -104,7 +104,6 @@ class CodaPrompt(Algorithm):
         for name in (KEYS, ATTENTION):
             layers = [nn.init.orthogonal_(torch.empty(self.pool, model.encoder.width)) for own in pools if own]
             model.register_parameter(name, parameter(learner, torch.stack(layers)))
-        self._opened = Opened()
         model.choose = partial(_choose, model, [bool(own) for own in pools], self._opened)
         self._open(learner, 0)
 
@@ -117,8 +116,7 @@ class CodaPrompt(Algorithm):
         learner.examples_forward += len(batch.ids)
         found = torch.cat([learner.model.get_parameter(name) for name in (KEYS, ATTENTION)])
         pools = [torch.cat([each.key.flatten(1), each.value.flatten(1)], 1) for each in _prefixes(learner)]
-        alike = len({each.shape for each in pools}) == 1
-        groups = [found, torch.stack(pools)] if alike else [found, *pools]
+        groups = [found, torch.stack(pools)] if len({each.shape for each in pools}) == 1 else [found, *pools]
         return self.strength * torch.stack([self._opened.distance(each) for each in groups]).sum()
 
     def _open(self, learner: Learner, begun: int) -> None:

@@ -145,7 +145,6 @@ def completed(means: Tensor, of: Tensor) -> Tensor:
         later = (of >= k).nonzero().squeeze(1)
         for b in range(k):
             earlier = (of == b).nonzero().squeeze(1)
-            if len(earlier) and len(later):
-                near = functional.normalize(means[b], dim=-1)
-                whole[k, earlier] = (near[earlier] @ near[later].T).softmax(1) @ means[k, later]
+            near = functional.normalize(means[b], dim=-1)
+            whole[k, earlier] = (near[earlier] @ near[later].T).softmax(1) @ means[k, later]
     return whole
