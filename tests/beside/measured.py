@@ -17,7 +17,7 @@ if __name__ == "__main__":
     store, measure, where, words = sys.argv[1:]
     values = defaultdict(dict)
     for run in load(store).records:
-        values[run.algorithm][run.config["seed"]] = round(100 * run.measures[measure], 3)
+        values[run.algorithm][run.config["seed"]] = round(100 * run.summary[measure], 3)
     new = [
         {"algorithm": name, "where": where, "measure": words, "values": [own[seed] for seed in sorted(own)]}
         for name, own in sorted(values.items())
