@@ -109,6 +109,11 @@ def test_an_answer_that_does_not_fit_is_an_error(cache):
         replace(SMALL, longest=3).setup(Wants())
 
 
+def test_a_model_without_room_for_a_prompt_is_an_error(cache):
+    with pytest.raises(UserError, match="the model reads 16 tokens, and an answer may take 16.*longest lower"):
+        SMALL.setup(Wants(length=16))
+
+
 def test_the_official_files(cache, tmp_path):
     folder = world("cl_benchmark", "tiny")
     setup = TextCl(scale="tiny", order="CB", data=str(folder)).setup(Wants())

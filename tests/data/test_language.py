@@ -71,3 +71,9 @@ def test_languages_of_equal_words_are_equal():
     first, second = (WordPieces(Tokenizer((*SPECIAL, "red"))) for _ in range(2))
     assert first == second
     assert hash(first) == hash(second)
+
+
+def test_word_pieces_without_an_end_are_refused(tmp_path):
+    words(tmp_path)
+    with pytest.raises(UserError, match=r"no \[SEP\], which ends an answer: choose a language model"):
+        WordPieces(Tokenizer.load(tmp_path / "tokenizer.json"))

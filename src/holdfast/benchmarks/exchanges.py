@@ -17,12 +17,15 @@ from holdfast.benchmarks.writing import Exchange, TextColumns, language_for, wri
 from holdfast.data.sampling import cut, low_shot
 from holdfast.data.table import Column, Data, Table, some_rows
 from holdfast.datasets.base import Dataset, Reading
+from holdfast.errors import UserError
 from holdfast.metrics import SCORERS
 from holdfast.tasks import Generate
 from holdfast.tasks.generate import Scorer
 from holdfast.types import Array, EvaluationSet, Example, Ids, Inputs, Protocol, Stage, Stream, Training, Wants
 
 HEAD = "text"
+LEAST = 2
+"""The fewest tokens of a prompt: with fewer, nothing is left of its text."""
 HELD_OUT = 0.1
 """The share of the training examples that is held out for choosing settings."""
 Split = Literal["train", "validation", "test"]
@@ -103,6 +106,11 @@ def laid_out(
     """
     language = language_for(wants, title, _texts(stages.values()), source)
     length = how.length if wants.length is None else min(how.length, wants.length - how.longest)
+    if length < LEAST:
+        raise UserError(
+            f"{title}: the model reads {wants.length} tokens, and an answer may take {how.longest} of them, which "
+            "leaves no room for a prompt: set benchmark.longest lower, or choose a model that reads more"
+        )
     tasks: dict[str, Generate] = {}
     tables: list[Table] = []
     ids: dict[tuple[str, Split], Ids] = {}

@@ -25,6 +25,8 @@ IMAGE = "<image>"
 """The mark for an image in a template."""
 PLAIN = f"{SLOT}\n"
 """The template for models without a chat template."""
+SEPARATOR = "[SEP]"
+"""The word piece that ends an answer."""
 FILES = ("tokenizer_config.json", "special_tokens_map.json", "chat_template.jinja", "chat_template.json")
 
 
@@ -102,8 +104,13 @@ class WordPieces(Language):
     """
 
     def __init__(self, pieces: Tokenizer) -> None:
+        if SEPARATOR not in pieces.vocabulary:
+            raise UserError(
+                f"this model's word pieces have no {SEPARATOR}, which ends an answer: choose a language model, such as "
+                "prefix-lm-tiny, or hf:FOLDER with a causal language model"
+            )
         self.pieces = pieces
-        self.size, self.pad, self.end = len(pieces.vocabulary), pieces.pad, pieces.vocabulary.index("[SEP]")
+        self.size, self.pad, self.end = len(pieces.vocabulary), pieces.pad, pieces.vocabulary.index(SEPARATOR)
 
     def prompts(self, asked: Sequence[str], images: bool = False) -> list[list[int]]:
         """The pieces between [CLS] and [SEP]; an image comes before them."""
