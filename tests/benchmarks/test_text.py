@@ -110,7 +110,7 @@ def test_an_answer_that_does_not_fit_is_an_error(cache):
 
 
 def test_a_model_without_room_for_a_prompt_is_an_error(cache):
-    with pytest.raises(UserError, match="the model reads 16 tokens, and an answer may take 16.*longest lower"):
+    with pytest.raises(UserError, match=r"the model reads 16 tokens, and an answer may take 16.*longest lower"):
         SMALL.setup(Wants(length=16))
 
 

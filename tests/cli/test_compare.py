@@ -4,7 +4,9 @@ import csv
 import io
 import json
 
+import numpy as np
 import pytest
+from scipy import stats
 
 from holdfast.errors import UserError
 from reports.commands import holdfast
@@ -42,6 +44,24 @@ def test_markdown_latex_csv_and_json(store):
     assert (float(row["Acon"]), float(row["Acon paper"])) == (20.0, 9.11)
     values = json.loads(holdfast("compare", store, "--json").stdout)
     assert [bool(value["warning"]) for value in values] == [True, True, False]
+
+
+def test_the_scores_after_each_stage_have_intervals(store):
+    values = json.loads(holdfast("compare", store, "--matrix", "--benchmark", "patterns", "--json").stdout)
+    assert [value["title"].rpartition(": ")[2] for value in values] == ["finetune", "replay"]
+    scores = {(each["stage"], each["name"]): [] for each in record()["scores"] if each["split"] == "test"}
+    for seed in range(3):
+        for each in record(seed=seed)["scores"]:
+            if each["split"] == "test":
+                scores[each["stage"], each["name"]].append(100 * each["score"])
+    text = holdfast("compare", store, "--matrix", "--benchmark", "patterns", "--format", "csv").stdout
+    rows = {row["stage"]: row for row in csv.DictReader(io.StringIO(text.split("\n\n")[0]))}
+    assert list(rows) == [f"after {stage}" for stage in range(1, 6)]
+    for (stage, name), own in scores.items():
+        low, high = stats.t.interval(0.95, 2, loc=np.mean(own), scale=stats.sem(own)) if np.ptp(own) else (own[0],) * 2
+        found = rows[f"after {stage}"]
+        assert float(found[name]) == pytest.approx(np.mean(own))
+        assert float(found[f"{name} interval"]) == pytest.approx((high - low) / 2, abs=1e-9)
 
 
 def test_mistakes_are_told(store, tmp_path):

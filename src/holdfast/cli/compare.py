@@ -30,24 +30,29 @@ def compare(
     benchmark: Annotated[
         str, typer.Option(metavar="PREFIX", help="Only benchmarks whose name begins with PREFIX.")
     ] = "",
+    matrix: Annotated[
+        bool, typer.Option("--matrix", help="Print the scores on each set after each stage instead.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Compare algorithms, and results with the papers'.
 
-    Prints a table for each benchmark in the stores, and our values beside those of the papers.
+    Prints a table for each benchmark in the stores, and our values beside those of the papers. With --matrix, prints
+    one for each algorithm: the mean score on each evaluation set after each stage, with its interval.
     """
     from holdfast.cli.screen import print_grid, print_json
     from holdfast.reports.compare import tables
     from holdfast.reports.ending import ending
     from holdfast.reports.exchange import load_all
     from holdfast.reports.formats import FORMATS, as_json_values, latex
+    from holdfast.reports.matrices import matrices
     from holdfast.reports.runs import Runs
 
     if form not in ("text", *FORMATS):
         raise UserError(f"unknown format {form!r}: {nearest(form, ('text', *FORMATS))}")
     runs = load_all(stores)
     chosen = Runs([run for run in runs if run.benchmark.startswith(benchmark)], runs.path)
-    found = tables(chosen)
+    found = matrices(chosen) if matrix else tables(chosen)
     left_out = [run for run in runs if run.status in ("broken", "failed")]
     if as_json:
         print_json([as_json_values(table) for table in found])
@@ -62,13 +67,14 @@ def compare(
             else f"{where} has no finished run: `holdfast run --out {shlex.quote(str(stores[0]))}` makes one"
         )
     only = ["--benchmark", benchmark] if benchmark else []
+    only += ["--matrix"] if matrix else []
     command = shlex.join(["holdfast", "compare", *map(str, stores), "--format", form, *only])
     for table in found:
         if form == "text":
             print_grid(_in_terminal(table))
         else:
             typer.echo(latex(table, command) if form == "latex" else FORMATS[form](table))
-    if form == "text" and (last := ending(chosen.records)):
+    if form == "text" and not matrix and (last := ending(chosen.records)):
         typer.echo(f"\n{last}")
     _say(left_out)
 

@@ -97,7 +97,7 @@ def heatmap(records: Sequence[Record], title: str) -> Heatmap | None:
     if not names or any(each[0] != names or each[1].shape != found[0][1].shape for each in found):
         return None
     matrix = np.mean([each[1] for each in found], axis=0)
-    share = _are_shares(matrix)
+    share = are_shares(matrix)
     numbers = matrix[:, :WIDEST] * (100 if share else 1)
     finite = numbers[np.isfinite(numbers)]
     if not len(finite):
@@ -124,7 +124,7 @@ def over_stages(experiment: Experiment) -> list[Curves]:
     if not square:
         return []
     longest = max(len(each[0]) for each in square.values())
-    share = all(_are_shares(matrix) for each in square.values() for matrix in each)
+    share = all(are_shares(matrix) for each in square.values() for matrix in each)
     ticks, unit = tuple(str(stage + 1) for stage in range(longest)), ", %" if share else ""
     curves = []
     for title, label, of_stage in (
@@ -328,7 +328,8 @@ def _ahead(matrix: Matrix, stage: int) -> float:
     return float(matrix[stage, stage + 1]) if stage + 1 < len(matrix) else float("nan")
 
 
-def _are_shares(matrix: Matrix) -> bool:
+def are_shares(matrix: Matrix) -> bool:
+    """Whether all scores are between 0 and 1."""
     finite = matrix[np.isfinite(matrix)]
     return bool(len(finite)) and float(finite.min()) >= 0 and float(finite.max()) <= 1
 
