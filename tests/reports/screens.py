@@ -44,7 +44,8 @@ def all_benchmarks(store: Path) -> None:
         for algorithm, gained in (("finetune", 0.0), ("replay", 0.2), ("ewc", 0.01)):
             for seed in range(3):
                 values = {
-                    measure: float(0.4 + (gained if each.higher else -gained) + 0.02 * random.standard_normal())
+                    measure: (100 if each.pooled else 1)
+                    * float(0.4 + (gained if each.higher else -gained) + 0.02 * random.standard_normal())
                     for measure, each in shown.items()
                 }
                 put(store, record(name, algorithm, seed, summary=values, lost=LOST[algorithm]))

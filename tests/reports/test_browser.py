@@ -168,6 +168,15 @@ def test_world_data_beside_a_papers_is_marked_and_paper_is_white(visit):
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
 
 
+def test_paper_is_light_though_the_reader_chose_dark(visit):
+    page = visit()
+    page.evaluate("document.documentElement.dataset.theme = 'dark'")
+    page.emulate_media(media="print")
+    colours = page.evaluate("[document.body, document.querySelector('td')].map((each) => getComputedStyle(each).color)")
+    assert colours == ["rgb(29, 35, 41)"] * 2
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+
+
 def test_failed_and_broken_runs_are_seen(visit):
     page = visit()
     text = page.locator("#not-done").inner_text()

@@ -1,6 +1,7 @@
 """Results as one file: written without machine paths, and read wherever a store is."""
 
 import json
+import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -108,3 +109,11 @@ def test_an_unfinished_run_of_the_same_id_is_not_overwritten(stores, tmp_path):
     done = inside("merge", one, "--out", "all", cwd=tmp_path)
     assert done.returncode == 2
     assert "finish or delete it" in " ".join(done.stderr.split())
+
+
+def test_the_page_on_reports_names_each_field_of_an_exported_file(stores, tmp_path):
+    exchange.export(load(stores[0]), tmp_path / "results.json")
+    found = json.loads((tmp_path / "results.json").read_text())
+    page = (Path(__file__).parents[2] / "docs" / "reports.md").read_text()
+    named = {name for line in page.splitlines() if line.startswith("| `") for name in re.findall(r"`(\w+)`", line)}
+    assert set(found) | set(found["runs"][0]) | set(found["runs"][0]["scores"][0]) <= named

@@ -6,7 +6,7 @@ import holdfast as hf
 from holdfast.errors import UserError
 from holdfast.reports import figures
 from reports.commands import holdfast
-from reports.stores import put, record
+from reports.stores import ALGORITHMS, put, record
 
 
 @pytest.fixture
@@ -56,6 +56,12 @@ def test_a_caption_says_seeds_and_intervals(seeds, told, tmp_path, undrawn):
     found = captions(store_of(tmp_path / "store", seeds), tmp_path / "out")
     assert told in found["mean-score-on-the-tasks-learned-so-far"]
     assert "Made by: holdfast figures store" in found["mean-score-on-the-tasks-learned-so-far"]
+
+
+def test_a_caption_names_what_is_drawn_when_there_are_many_lines(tmp_path, undrawn):
+    found = captions(store_of(tmp_path / "store", range(3), ALGORITHMS[:6]), tmp_path / "out")
+    assert "Lines through points are 95 %" in found["mean-score-on-the-tasks-learned-so-far"]
+    assert "Points are seeds; the means have their 95 %" in found["final-acc"]
 
 
 def test_a_caption_says_whether_data_is_synthetic(tmp_path, undrawn):

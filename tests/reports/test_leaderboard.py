@@ -45,6 +45,18 @@ def scale(value):
     value["config"]["benchmark"]["scale"] = "small"
 
 
+def stages(value):
+    value["config"]["stages"] = 2
+
+
+def budget(value):
+    value["config"]["budget"] = {"passes": 5000}
+
+
+def start(value):
+    value["config"]["start"] = "0123456789ab@2"
+
+
 def fill(store, change=None, algorithms=("finetune", "replay", "ewc"), seeds=SEEDS):
     for algorithm in algorithms:
         for seed in seeds:
@@ -80,6 +92,9 @@ def test_rows_that_agree_are_one_group_the_best_first(tmp_path):
         (precision, "precision: bfloat16 instead of float32"),
         (width, "model.width: 256 instead of 128"),
         (scale, "scale: small instead of tiny"),
+        (stages, "stages: 2 instead of all"),
+        (budget, "budget: passes=5000 instead of none"),
+        (start, "start: 0123456789ab@2 instead of none"),
     ],
 )  # fmt: skip
 def test_one_difference_sets_rows_apart_and_is_named(change, why, tmp_path):

@@ -65,6 +65,8 @@ def test_every_table_of_a_papers_benchmark_on_world_data_says_so():
     world = Record.from_json(record(benchmark="clvqa", summary={"wh": 0.5}), "")
     given = Record.from_json(record(benchmark="clvqa", summary={"wh": 0.5}, given=" --data clevr"), "")
     assert "not reproduce" in overview.comparison(of([world])).warning
+    other = Record.from_json(record(benchmark="mtil", summary={"last": 0.5}), "")
+    assert "not reproduce" in overview.comparison(of([other])).warning  # the papers that use it have other names
     assert overview.comparison(of([given])).warning == ""
 
 

@@ -171,6 +171,33 @@ def test_a_large_store_has_its_list_of_runs_on_a_page_of_its_own(tmp_path, monke
     assert len(listed) == 40
 
 
+def test_seeds_without_links_are_counted_and_intervals_explained(tmp_path):
+    for seed in range(12):
+        put(tmp_path, record(seed=seed))
+    page = report.write(holdfast.load(tmp_path), tmp_path / "out").index.read_text()
+    assert re.search(r">9</a> and 2 more</small>", page)
+    assert "Bands are 95 % t-intervals over the seeds" in page
+
+
+def test_a_runs_own_page_has_units_and_warns_of_synthetic_data(tmp_path):
+    put(tmp_path, record("climb", run="aaaaaaaaaaaa", summary={"final_accuracy": 0.5, "forgetting_transfer": 20.0}))
+    put(tmp_path, record(run="bbbbbbbbbbbb"))
+    report.write(holdfast.load(tmp_path), tmp_path / "out")
+    climb, patterns = ((tmp_path / "out" / "runs" / f"{name * 12}.html").read_text() for name in "ab")
+    assert "In percent." in climb
+    assert "On small synthetic data: this does not reproduce" in climb
+    assert "In percent." in patterns
+    assert "not reproduce" not in patterns
+
+
+def test_if_only_failed_runs_are_there_the_page_says_how_to_repeat_the_first(tmp_path):
+    failed = put(tmp_path, record(algorithm="ewc", seed=3))
+    (failed / "record.json").unlink()
+    (failed / "failure.txt").write_text("RuntimeError: out of memory")
+    page = report.write(holdfast.load(tmp_path), tmp_path / "out").index.read_text()
+    assert "<pre>holdfast run patterns --algorithm ewc --scale tiny --seed 3</pre>" in page
+
+
 def test_the_table_at_the_top_has_the_best_rows_of_many(tmp_path):
     for rate in range(15):
         value = record(algorithm="replay", run=f"{rate:012x}", summary={"final_accuracy": 0.5 + rate / 100})

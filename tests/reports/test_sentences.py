@@ -6,7 +6,8 @@ import pytest
 
 from holdfast.experiments.store import Record
 from holdfast.reports.groups import baselines, experiments
-from holdfast.reports.sentences import conclude, conclusions, listed
+from holdfast.reports.sentences import conclude, conclusions
+from holdfast.reports.tables import listed
 from reports import simulation
 from reports.stores import record
 
@@ -45,6 +46,29 @@ def test_differences_are_claimed_with_their_interval_and_the_rest_is_not_disting
         ("replay", "finetune", "forgetting", True), ("replay", "finetune", "final_accuracy", True)
     ]  # fmt: skip
     assert found.basis == "Student's paired t over 5 seeds, Holm's correction for 4 tests."
+
+
+def test_relative_forgetting_is_named():
+    lost = {"finetune": (60.0, 61.0, 62.0), "replay": (30.0, 31.1, 32.0)}
+    runs = [
+        record("climb", name, seed, summary={"final_accuracy": 0.5, "forgetting_transfer": value})
+        for name, values in lost.items()
+        for seed, value in enumerate(values)
+    ]
+    text = said([Record.from_json(each, "") for each in runs]).text
+    assert text.startswith("Compared with finetune, replay forgets 30.0 points less in T_F (95 % interval")
+
+
+def test_the_zero_shot_transfer_of_mtil_is_compared_beside_its_last_accuracy():
+    def values(name, seed):
+        high = 0.2 * (name == "zscl") + 0.001 * seed
+        return {"transfer": 0.3 + high + 0.002 * seed * (name == "zscl"), "average": 0.4, "last": 0.5 - high}
+
+    made = [
+        record("mtil", name, seed, summary=values(name, seed)) for name in ("finetune", "zscl") for seed in range(3)
+    ]
+    found = said([Record.from_json(each, "") for each in made])
+    assert [(claim.measure, claim.better) for claim in found.claims] == [("transfer", True), ("last", False)]
 
 
 def test_rows_that_forget_nothing_and_rows_that_are_worse_are_named_as_such():
@@ -114,6 +138,10 @@ def test_a_row_that_learned_nothing_is_not_praised_for_forgetting_nothing():
             "Final acc.: replay 72.5 % and finetune 51.0 %. 2 seeds cannot show whether they differ: run at least 3",
         ),
         (rows(finetune=PLAIN[:1], replay=BETTER[:1]), "Final acc.: replay 71.0 % and finetune 50.0 %. One seed cannot"),
+        (
+            rows(finetune=PLAIN[:3], replay=BETTER[:2]),
+            "Final acc.: replay 72.5 % and finetune 50.0 %. Fewer than 3 seeds in common cannot show whether they",
+        ),
     ],
 )
 def test_what_cannot_be_compared_is_described_without_a_claim(runs, text):

@@ -40,6 +40,18 @@ def test_equal_ratios_are_equal_steps_on_a_logarithmic_axis():
     assert third - xs[1] == pytest.approx(xs[1] - xs[0], abs=0.2)
 
 
+def test_intervals_wider_than_the_picture_are_told_apart():
+    def told(width):
+        series = Series("a", (0.0, 1.0), (10.0, 20.0), (width, width))
+        points = (Point("a", 1.0, 10.0, y_width=width), Point("b", 2.0, 20.0, y_width=width))
+        return [svg.is_cut(Curves("t", "x", "y", (series,))), svg.is_cut(Scatter("t", "x", "y", points))]
+
+    assert told(1.0) == [False, False]
+    assert told(500.0) == [True, True]
+    assert told(None) == [False, False]
+    assert not svg.is_cut(Bars("t", "x", ("g",), (Series("a", (), (1.0,), (500.0,)),)))
+
+
 @pytest.mark.parametrize("values", [(), (None,), (0.0,), (5.0, 5.0), (1e9, -1e9), (1e-12, 2e-12)])
 def test_any_numbers_are_drawn_within_the_frame(values):
     series = (Series("<&\"'", tuple(map(float, range(len(values)))), values),)

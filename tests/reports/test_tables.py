@@ -40,8 +40,30 @@ def test_what_was_not_asked_for_is_not_called_old():
 
 
 def test_a_task_that_was_never_learned_is_not_called_old():
-    for under in notes(climb("replay", vqav2=0.5, nlvr2=0.6), climb(vqav2=0.5, stages=1)):
-        assert "finetune: no nlvr2: only 1 of its stages was learned." in under
+    runs = [climb("replay", vqav2=0.5, nlvr2=0.6), climb(vqav2=0.5, stages=1)]
+    assert "finetune: no nlvr2: only 1 of its stages was learned." in comparison(runs).notes
+
+
+def test_runs_that_learned_fewer_stages_are_not_compared_with_the_others():
+    found = experiments([climb("replay", vqav2=0.5, nlvr2=0.6), climb(vqav2=0.5, stages=1)])
+    assert sorted(each.title.partition("(")[2] for each in found) == ["1 stage)", "all stages)"]
+
+
+def test_rows_that_were_trained_differently_say_so():
+    runs = [climb("replay", vqav2=0.5), climb(vqav2=0.4)]
+    for under in notes(*runs):
+        assert not any("trained alike" in note for note in under)
+    for stage in runs[0].config["training"]:
+        stage["epochs"] = 20
+    for under in notes(*runs):
+        assert "The rows were not trained alike: epochs 20 (replay), 10 (finetune)." in under
+    runs[1].config["start"] = "abc@1"
+    told = "The rows were not trained alike: epochs 20 (replay), 10 (finetune); start none (replay), a run's weights ("
+    assert any(note.startswith(told) for note in comparison(runs).notes)
+
+
+def test_pooled_measures_are_in_percent_too():
+    assert comparison([climb(vqav2=0.5, forgetting_transfer=40.0)]).notes[0].startswith("vqav2, T_F in percent;")
 
 
 def test_an_old_record_is_called_old():

@@ -9,7 +9,9 @@ from holdfast.experiments.store import Record
 from holdfast.metrics.anytime import anytime_curve
 from holdfast.reports.blocks import Curves, Series
 from holdfast.reports.groups import Experiment
-from holdfast.reports.measures import area
+from holdfast.reports.measures import scores_are_shares
+from holdfast.reports.overview import drawn, left_out
+from holdfast.reports.significance import LEAST
 from holdfast.reports.tables import Grid
 
 UNITS = {"flops": "floating-point operations", "passes": "examples passed forward and backward"}
@@ -28,7 +30,7 @@ def budget_of(record: Record) -> Mapping[str, float]:
 
 def over_budget(record: Record) -> Grid | None:
     """A row for each round of scores: the amount spent by then, and the mean score; None if these are unknown."""
-    unit, factor = unit_of(record), next((m.factor for m in area(record).values()), 100.0)
+    unit, factor = unit_of(record), 100.0 if scores_are_shares(record) else 1.0
     spent, scores = anytime_curve(record.scores, record.spent, unit)
     if len(spent) < 2:
         return None
@@ -47,22 +49,23 @@ def over_budget(record: Record) -> Grid | None:
 
 def figures(experiment: Experiment) -> list[Curves]:
     """The curve of each row of an experiment: means over seeds, at the mean amount that they had spent."""
-    series = [found for title, group in experiment.rows.items() if (found := _series(title, group)) is not None]
+    rows, factor = drawn(experiment), 100.0 if all(map(scores_are_shares, experiment.records)) else 1.0
+    series = [found for title, group in rows if (found := _series(title, group, factor)) is not None]
     if not series:
         return []
     unit = UNITS[unit_of(experiment.records[0])]
-    title = "Scores against what training had spent"
-    notes = ("The mean over the test sets that were scored at that time; evaluations cost nothing here.",)
-    return [Curves(title, unit, "score", tuple(series), notes=notes)]
+    title, label = "Scores against what training had spent", "mean score, %" if factor == 100 else "mean score"
+    told = "The mean over the test sets that were scored at that time; evaluations cost nothing here."
+    return [Curves(title, unit, label, tuple(series), notes=(told, *left_out(experiment)))]
 
 
-def _series(title: str, group: Sequence[Record]) -> Series | None:
+def _series(title: str, group: Sequence[Record], factor: float) -> Series | None:
     unit = unit_of(group[0])
     found = [anytime_curve(record.scores, record.spent, unit) for record in group]
     points = {len(scores) for _, scores in found}
     if len(points) != 1 or points == {0} or points == {1}:
         return None
     spent = [metrics.mean([curve[0][place] for curve in found]) for place in range(points.pop())]
-    scores = [metrics.summary([curve[1][place] for curve in found]) for place in range(len(spent))]
-    band = tuple(each.half_width if each.count > 1 else None for each in scores)
+    scores = [metrics.summary([factor * curve[1][place] for curve in found]) for place in range(len(spent))]
+    band = tuple(each.half_width if each.count >= LEAST else None for each in scores)
     return Series(title, tuple(spent), tuple(each.mean for each in scores), band)

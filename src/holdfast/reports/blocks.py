@@ -39,6 +39,8 @@ class Cell:
     """The run that the cell links to."""
     seeds: tuple[tuple[int, str], ...] = ()
     """The runs behind a row of several seeds, by seed."""
+    more: int = 0
+    """The number of further seeds, without links."""
     hint: str = ""
 
     @property
@@ -213,6 +215,26 @@ class Note:
 
     text: str
     problem: bool = False
+
+
+def spread_of(block: Curves | Bars | Scatter | Distribution | Heatmap, bands: bool = True) -> str:
+    """What the intervals of a figure are, as a sentence; empty if it has none, or if its notes say so.
+
+    Without `bands`, those of curves are drawn as lines.
+
+    >>> spread_of(Scatter("score", "cost", "score", (Point("er", 1, 50, y_width=2),)))
+    'Lines through points are 95 % t-intervals over the seeds.'
+    """
+    if any("interval" in note for note in block.notes):
+        return ""
+    if isinstance(block, Curves | Bars) and any(width is not None for each in block.series for width in each.band):
+        drawn = "Lines on bars" if isinstance(block, Bars) else "Bands" if bands else "Lines through points"
+        return f"{drawn} are 95 % t-intervals over the seeds."
+    if isinstance(block, Scatter) and any(point.x_width or point.y_width for point in block.points):
+        return "Lines through points are 95 % t-intervals over the seeds."
+    if isinstance(block, Distribution) and any(width is not None for width in block.widths):
+        return "Points are seeds; the means have their 95 % t-intervals."
+    return ""
 
 
 Block: TypeAlias = TableBlock | Heatmap | Curves | Bars | Scatter | Distribution | PictureBlock | Note

@@ -8,10 +8,10 @@ from holdfast.benchmarks.base import Measure
 from holdfast.reports.blocks import Cell, Curves, Distribution, Point, Scatter, TableBlock
 from holdfast.reports.groups import Experiment
 from holdfast.reports.marks import measured
-from holdfast.reports.overview import LINES, capital, over_stages, row_head
+from holdfast.reports.overview import LINES, capital, left_out, over_stages, row_head
 from holdfast.reports.sentences import compared_measures
 from holdfast.reports.significance import LEAST
-from holdfast.reports.tables import headline, shown_measures
+from holdfast.reports.tables import axis_label, headline, shown_measures
 
 FEW = 8
 """The maximum number of rows drawn as lines in the picture at the top: more are points, of score and forgetting."""
@@ -53,9 +53,7 @@ def _against_forgetting(experiment: Experiment) -> list[Scatter]:
     if len(points) < 2:
         return []
     title = f"{capital(measure)} against {forgetting.title}"
-    lines = ["The lines are 95 % t-intervals over the seeds."] if any(point.y_width for point in points) else []
-    notes = _left_out(experiment, *lines)
-    return [Scatter(title, forgetting.head, measure.head, tuple(points), notes=notes)]
+    return [Scatter(title, axis_label(forgetting), axis_label(measure), tuple(points), notes=left_out(experiment))]
 
 
 def distributions(experiment: Experiment) -> list[Distribution]:
@@ -69,8 +67,8 @@ def distributions(experiment: Experiment) -> list[Distribution]:
         if known and (len(known) > 1 or len(next(iter(known.values())).values) > 1):
             widths = tuple(cell.interval if len(cell.values) >= LEAST else None for cell in known.values())
             values = tuple(cell.values for cell in known.values())
-            notes = _left_out(experiment)
-            charts.append(Distribution(capital(measure), measure.head, tuple(known), values, widths, notes))
+            notes = left_out(experiment)
+            charts.append(Distribution(capital(measure), axis_label(measure), tuple(known), values, widths, notes))
     return charts
 
 
@@ -85,8 +83,3 @@ def baselines_table(found: Sequence[Experiment]) -> TableBlock:
             rows.append((head, Cell(title), measured(group, name, measure) if name else Cell()))
     notes = ("Some measures of the table above compare with these runs, which do not compete.",)
     return TableBlock("Baselines", ("run of", "algorithm", "score"), tuple(rows), notes)
-
-
-def _left_out(experiment: Experiment, *notes: str) -> tuple[str, ...]:
-    more = len(experiment.rows) - LINES
-    return (*notes, f"The first {LINES} of {len(experiment.rows)} rows.") if more > 0 else notes

@@ -60,6 +60,11 @@ def drawable(block: Block) -> bool:
     return isinstance(block, Drawn)
 
 
+def banded(block: Drawn) -> bool:
+    """Whether the intervals of curves are bands: those of many lines are bars beside each other."""
+    return not isinstance(block, Curves) or len(block.series) <= BANDS or not block.ticks
+
+
 def draw(block: Drawn, path: Path, columns: str) -> list[Path]:
     """Write a block as PDF and SVG at the width of "single" or "double"; `path` has no ending. Return the files."""
     try:
@@ -92,7 +97,7 @@ def _height(block: Drawn, columns: str) -> float:
 
 def _curves(axes: Any, block: Curves) -> list[str]:
     several = len(block.series)
-    apart = 0.5 / several if several > BANDS and block.ticks else 0.0  # bars instead of bands, side by side
+    apart = 0.0 if banded(block) else 0.5 / several  # bars instead of bands, side by side
     for number, series in enumerate(block.series):
         look = _look(number)
         y = [math.nan if value is None else value for value in series.y]
@@ -151,9 +156,7 @@ def _bars(axes: Any, block: Bars) -> list[str]:
 def _scatter(axes: Any, block: Scatter) -> list[str]:
     if len(block.front) > 1:
         front = [block.points[place] for place in block.front]
-        axes.plot(
-            [p.x for p in front], [p.y for p in front], color="#999999", linewidth=0.8, linestyle=":", marker="None"
-        )
+        axes.step([p.x for p in front], [p.y for p in front], "--", where="post", color="#777777", linewidth=0.8)
     for number, point in enumerate(block.points):
         widths = (point.x_width, point.y_width)
         if any(widths):

@@ -9,8 +9,8 @@ from pathlib import Path
 from holdfast.errors import UserError
 from holdfast.experiments.store import Record
 from holdfast.reports import charts, overview
-from holdfast.reports.blocks import Bars, Block, Curves, Distribution
-from holdfast.reports.drawing import WIDTHS, Drawn, draw, drawable
+from holdfast.reports.blocks import Block, Heatmap, spread_of
+from holdfast.reports.drawing import WIDTHS, Drawn, banded, draw, drawable
 from holdfast.reports.formats import latex
 from holdfast.reports.groups import Experiment, baselines, experiments
 from holdfast.reports.latex import escape_latex, slug
@@ -96,11 +96,10 @@ def caption(block: Drawn, place: str, records: Sequence[Record]) -> str:
 
 
 def _intervals(block: Drawn) -> list[str]:
-    if isinstance(block, Curves | Bars) and any(w is not None for each in block.series for w in each.band):
-        return [f"{'Bands' if isinstance(block, Curves) else 'Whiskers'} are 95 % t-intervals over the seeds."]
-    if isinstance(block, Distribution) and any(width is not None for width in block.widths):
-        return ["Points are seeds; the means have their 95 % t-intervals."]
-    return [f"Intervals need {LEAST} seeds."] if isinstance(block, Curves | Bars | Distribution) else []
+    """What the intervals of a figure are, or what it takes to have some; nothing if its notes say it."""
+    if isinstance(block, Heatmap) or any("interval" in note for note in block.notes):
+        return []
+    return [spread_of(block, banded(block)) or f"Intervals need {LEAST} seeds."]
 
 
 def data_of(records: Sequence[Record]) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from holdfast import registry
 from holdfast.benchmarks.versions import OLDEST, shared
 from holdfast.experiments.store import Record
 from holdfast.reports.pooled import pooled
@@ -19,6 +20,8 @@ BOUNDS = ("joint", "offline", "cumulative")
 """Transforms that give the learner all data at once: their results are a bound, and never the best of a table."""
 SEEDS = ("seed", "sample")
 """Settings of a benchmark that only affect random draws: a row is the mean over them."""
+OWN = ("patterns", "folder", "table")
+"""The benchmarks that are not those of a paper."""
 MOST = 3
 """The maximum number of settings that a title lists; if more differ, it names the run."""
 
@@ -59,6 +62,16 @@ def experiments(records: Sequence[Record]) -> list[Experiment]:
         for title, group in zip(titles, groups, strict=True)
     ]
     return sorted(found, key=lambda each: (each.benchmark, -len(each.rows)))
+
+
+def of_papers(benchmark: str) -> bool:
+    """Whether papers report results of a built-in benchmark, for which those on synthetic data could be mistaken.
+
+    >>> of_papers("patterns")
+    False
+    """
+    family = benchmark.partition(":")[0]
+    return family not in OWN and any(name.partition(":")[0] == family for name in registry.BENCHMARKS)
 
 
 def is_bound(record: Record) -> bool:
@@ -169,8 +182,7 @@ def _conditions(record: Record) -> dict[str, Any]:
     config = record.config
     benchmark = {name: value for name, value in config["benchmark"].items() if name not in SEEDS}
     plain = {"benchmark": benchmark, "model": config["model"], "precision": config.get("precision", "float32")}
-    if "budget" in config:
-        plain["budget"] = config["budget"]
+    plain |= {name: config[name] for name in ("budget", "stages") if name in config}
     if "parts" not in config:  # the versions of its parts are unknown
         plain["by"] = OLDEST
     return plain | {"data": "the world's" if _on_world(record) else "given", "parts": shared(config)}
@@ -206,6 +218,8 @@ def _setting(name: str, value: Any) -> str:
     """A setting as it appears in a title."""
     if name.startswith("budget."):
         return "no budget" if value is None else f"{_last(name)}={value:g}"
+    if name == "stages":
+        return "all stages" if value is None else f"{value} stage{'s' * (value != 1)}"
     return f"{_last(name)}={value}"
 
 

@@ -1,8 +1,9 @@
 """A page that ranks the rows of several stores and exported files, and says which of them are comparable.
 
 Rows are comparable if they agree in everything but the algorithm and its settings: the benchmark with its settings and
-version, the data, the model, the versions of all shared parts, precision, epochs, threads, and the number of trials
-with which settings were chosen. Each group of comparable rows has a letter; tests and marks stay within a group.
+version, the data, the model, the versions of all shared parts, the stages learned, the budget, the start, precision,
+epochs, threads, and the number of trials with which settings were chosen. Each group of comparable rows has a letter;
+tests and marks stay within a group.
 """
 
 from __future__ import annotations
@@ -15,24 +16,25 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from holdfast import papers
 from holdfast.benchmarks.base import Measure
 from holdfast.benchmarks.versions import OLDEST, shared
 from holdfast.errors import UserError, printable
 from holdfast.experiments.store import Record
 from holdfast.reports.blocks import Cell
-from holdfast.reports.groups import SEEDS, baselines, experiments, is_bound
+from holdfast.reports.groups import SEEDS, baselines, experiments, is_bound, of_papers
 from holdfast.reports.marks import mark_best, measured
 from holdfast.reports.overview import WORLD
 from holdfast.reports.render import asset, render
 from holdfast.reports.runs import Runs, on_world
 from holdfast.reports.sections import stands_alone
 from holdfast.reports.sentences import FORGETTING, conclude
-from holdfast.reports.tables import headline, shown_measures
+from holdfast.reports.tables import headline, shown_measures, units
 from holdfast.version import __version__
 
 MOST = 4
 """The maximum number of differences that are listed for a row."""
+CONDITIONS = {"stages": "all", "budget": "none", "start": "none"}
+"""Entries of a configuration that are there only if they are not as usual, and what they are then."""
 Facts = Mapping[str, str]
 
 
@@ -145,9 +147,10 @@ def _board(benchmark: str, entries: Sequence[_Contender], sources: Mapping[str, 
         )
         for each, at, own in zip(ordered, letters, marked.rows, strict=True)
     )
-    world = any(on_world(r.environment) for r in records) and benchmark.partition(":")[0] in papers.papers()
+    world = any(on_world(r.environment) for r in records) and of_papers(benchmark)
     said = conclude({each.name: each.records for each in groups[0]}) if len(groups[0]) > 1 else None
-    notes = ("Values are means over the seeds, ± their 95 % t-interval.", *marked.notes)
+    what = f"{units(list(measures.values()))}means over the seeds, ± their 95 % t-interval."
+    notes = (f"{what[0].upper()}{what[1:]}", *marked.notes)
     notes += (f"Bold: {marked.marks}, within rows of one letter.",) if marked.marks else ()
     heads = tuple(measure.head for measure in measures.values())
     told = f"{f'Group {letters[0]}: ' if len(groups) > 1 else ''}{said.text}" if said else ""
@@ -171,6 +174,7 @@ def facts(group: Sequence[Record]) -> Facts:
             "model": config["model"]["name"],
             **{f"model.{name}": value for name, value in config["model"].items() if name != "name"},
             **(shared(config) or {"engine": f"unknown ({OLDEST})"}),
+            **{name: config.get(name, usual) for name, usual in CONDITIONS.items()},
             "precision": config.get("precision", "float32"),
             "epochs": ", ".join(sorted({str(each.get("epochs")) for each in config["training"]})),
             "threads": record.environment.get("threads", 1),
@@ -241,5 +245,8 @@ def _seeds(group: Sequence[Record]) -> str:
 
 
 def _text(value: Any) -> str:
-    plain = value if isinstance(value, str) else json.dumps(value)
+    if isinstance(value, dict):
+        plain = ", ".join(f"{name}={_text(each)}" for name, each in value.items())
+    else:
+        plain = value if isinstance(value, str) else json.dumps(value)
     return printable(plain if len(plain) <= 60 else f"{plain[:59]}…")

@@ -26,5 +26,10 @@ def area(record: Record) -> Mapping[str, Measure]:
     """How the area below a run's curve of scores against its budget is shown: in percent if its scores are shares."""
     if AREA not in record.summary:
         return {}
-    shares = all(0 <= score.score <= 1 for score in record.scores if score.split == "test" and "/" not in score.name)
+    shares = scores_are_shares(record)
     return {AREA: Measure("anytime", higher=True, factor=100.0 if shares else 1.0, decimals=1 if shares else 3)}
+
+
+def scores_are_shares(record: Record) -> bool:
+    """Whether the scores of a run are shown in percent."""
+    return all(0 <= score.score <= 1 for score in record.scores if score.split == "test" and "/" not in score.name)

@@ -7,14 +7,24 @@ from collections.abc import Collection, Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast import metrics, papers
+from holdfast import metrics
 from holdfast.benchmarks.base import Measure, score_matrix
 from holdfast.experiments.store import Record
 from holdfast.reports.blocks import Block, Cell, Curves, Heatmap, Note, Point, Scatter, Series, TableBlock, mean_cell
-from holdfast.reports.groups import Experiment, is_bound
+from holdfast.reports.groups import Experiment, is_bound, of_papers
 from holdfast.reports.marks import by_seed, mark_best, measured
 from holdfast.reports.significance import LEAST, LEVEL, pairs
-from holdfast.reports.tables import budget_note, headline, shown_measures, threads_note, units, why_missing
+from holdfast.reports.tables import (
+    axis_label,
+    budget_note,
+    headline,
+    shown_measures,
+    threads_note,
+    training_note,
+    tuning_note,
+    units,
+    why_missing,
+)
 
 Matrix = NDArray[np.float64]
 WORLD = "On small synthetic data: this does not reproduce the paper's results."
@@ -33,7 +43,7 @@ COSTS = {
     "flops": ("floating-point operations of training", "operations"),
     "memory_bytes": ("bytes kept by the algorithm", "bytes of memory"),
 }
-FRONT = "The line is the Pareto front of the means: no other algorithm is both cheaper and better."
+FRONT = "The dashed line is the Pareto front of the means: no other algorithm is both cheaper and better."
 
 
 def comparison(experiment: Experiment, names: Sequence[str] = ()) -> TableBlock:
@@ -61,10 +71,11 @@ def comparison(experiment: Experiment, names: Sequence[str] = ()) -> TableBlock:
     notes = [unit + counted if unit else counted.capitalize()]
     notes += [f"{a}: no {', '.join(titles)}: {reason}." for (a, reason), titles in missing.items()]
     notes += experiment.notes
-    notes += [*threads_note(experiment.rows), *budget_note(experiment.rows)]
+    for note in (training_note, tuning_note, threads_note, budget_note):
+        notes += note(experiment.rows)
     if None in ranks:
         notes.append("Joint, offline and cumulative see all data: they are a bound, and are never marked.")
-    warning = WORLD if experiment.world and experiment.benchmark.partition(":")[0] in papers.papers() else ""
+    warning = WORLD if experiment.world and of_papers(experiment.benchmark) else ""
     columns = ("algorithm", *(measure.head for measure in shown.values()))
     return TableBlock(experiment.title, columns, tuple(rows), (*notes, *marked.notes), warning, marked.marks)
 
@@ -73,7 +84,8 @@ def row_head(title: str, group: Sequence[Record]) -> Cell:
     """The first cell of a row, with links to the runs behind it."""
     if len(group) == 1:
         return Cell(title, run=group[0].id)
-    return Cell(title, seeds=tuple((record.config["seed"], record.id) for record in group[:SEEDS]))
+    linked = tuple((record.config["seed"], record.id) for record in group[:SEEDS])
+    return Cell(title, seeds=linked, more=len(group) - len(linked))
 
 
 def capital(measure: Measure) -> str:
@@ -119,7 +131,7 @@ def heatmap(records: Sequence[Record], title: str) -> Heatmap | None:
 
 def over_stages(experiment: Experiment) -> list[Curves]:
     """Three curves over the stages: the score on what was learned, how much was forgotten, and transfer to the next."""
-    found = {title: [learned_matrix(r)[1] for r in group] for title, group in _drawn(experiment)}
+    found = {title: [learned_matrix(r)[1] for r in group] for title, group in drawn(experiment)}
     square = {t: m for t, m in found.items() if all(len(x) > 1 and x.shape == (len(x), len(x)) for x in m)}
     if not square:
         return []
@@ -138,7 +150,7 @@ def over_stages(experiment: Experiment) -> list[Curves]:
             series.append(line(name, list(range(values.shape[1])), values * (100 if share else 1)))
         known = [[y for y in each.y if y is not None] for each in series]
         if max(map(len, known)) > 1 and any(y for each in known for y in each):  # a growing head scores zero there
-            curves.append(Curves(title, "after stage", label + unit, tuple(series), ticks, _left_out(experiment)))
+            curves.append(Curves(title, "after stage", label + unit, tuple(series), ticks, left_out(experiment)))
     return curves
 
 
@@ -199,7 +211,7 @@ def cost_plots(experiment: Experiment) -> list[Scatter]:
     plots = []
     for key, (label, short) in COSTS.items():
         points, bounds = [], set[str]()
-        for title, group in _drawn(experiment):
+        for title, group in drawn(experiment):
             costs, scores = [_cost(r, key) for r in group], [r.summary.get(name) for r in group]
             if all(c is not None for c in costs) and all(s is not None for s in scores):
                 x, cell = float(np.mean(np.array(costs, float))), measured(group, name, measure)
@@ -211,9 +223,9 @@ def cost_plots(experiment: Experiment) -> list[Scatter]:
             positive = min(point.x for point in points) > 0
             spread = positive and max(p.x for p in points) / min(p.x for p in points) > 20
             front = pareto(points, measure.higher, bounds)
-            notes = (FRONT, *_left_out(experiment)) if front else _left_out(experiment)
+            notes = (FRONT, *left_out(experiment)) if front else left_out(experiment)
             title = f"{capital(measure)} against {short}"
-            plots.append(Scatter(title, label, measure.title, tuple(points), spread, notes, front))
+            plots.append(Scatter(title, label, axis_label(measure), tuple(points), spread, notes, front))
     return plots
 
 
@@ -239,7 +251,7 @@ def significance(experiment: Experiment) -> list[Block]:
     blocks: list[Block] = []
     for name, measure in shown_measures(experiment.records).items():
         values: dict[str, dict[int, float]] = {}
-        for title, group in _drawn(experiment):
+        for title, group in drawn(experiment):
             if numbers := by_seed(group, name):
                 values[title] = {seed: value * measure.factor for seed, value in numbers.items()}
         tested = pairs(values)
@@ -259,11 +271,11 @@ def significance(experiment: Experiment) -> list[Block]:
                 tested, key=lambda pair: (np.isnan(pair.corrected), pair.corrected, -abs(pair.difference))
             )
         )
-        columns = ("pair", "difference", "p", "p, corrected", f"below {LEVEL:.0%}", "seeds", "detectable")
+        columns = ("pair", "difference", "p", "p, corrected", f"below {100 * LEVEL:.0f} %", "seeds", "detectable")
         notes = (
             "Paired over the seeds, Student's t, two-sided; corrected by Holm for all pairs of this table.",
             "Detectable: the true difference that these seeds find at 5 %, uncorrected, with a probability of 80 %.",
-            *_left_out(experiment),
+            *left_out(experiment),
         )
         blocks.append(TableBlock(f"{capital(measure)}: is the difference more than chance?", columns, rows, notes))
     if not blocks and len(experiment.rows) > 1:
@@ -288,11 +300,13 @@ def bar_series(title: str, group: Sequence[Record], names: Iterable[str], own: s
     return Series(title, (), tuple(cell.number for cell in cells), tuple(widths))
 
 
-def _drawn(experiment: Experiment) -> list[tuple[str, tuple[Record, ...]]]:
+def drawn(experiment: Experiment) -> list[tuple[str, tuple[Record, ...]]]:
+    """The rows that are drawn, with their records."""
     return list(experiment.rows.items())[:LINES]
 
 
-def _left_out(experiment: Experiment) -> tuple[str, ...]:
+def left_out(experiment: Experiment) -> tuple[str, ...]:
+    """A note if an experiment has more rows than are drawn."""
     return (f"The first {LINES} of {len(experiment.rows)} rows.",) if len(experiment.rows) > LINES else ()
 
 

@@ -26,6 +26,7 @@ from holdfast.reports.blocks import (
     PictureBlock,
     Scatter,
     TableBlock,
+    spread_of,
 )
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -50,6 +51,7 @@ def environment() -> Environment:
         "heat": _heat,
         "draw": _draw,
         "legend": _legend,
+        "spread": _spread,
         "numbers": _numbers,
         "kind": lambda block: type(block).__name__,
         "data_uri": lambda picture: data_uri(picture),
@@ -143,6 +145,12 @@ def _legend(block: Figure) -> Markup:
     if isinstance(block, Distribution):  # its rows have their names
         return Markup()
     return svg.legend([each.name for each in (block.points if isinstance(block, Scatter) else block.series)])
+
+
+def _spread(block: Figure) -> str:
+    """What the intervals of a figure are, and whether some are wider than the picture."""
+    told = spread_of(block)
+    return told.replace(".", "; some are wider than the picture.") if told and svg.is_cut(block) else told
 
 
 def _numbers(block: Figure) -> tuple[list[str], list[list[str]]]:

@@ -15,12 +15,12 @@ from holdfast.reports import anytime, charts, claims, overview
 from holdfast.reports.attached import attached
 from holdfast.reports.beside import caution
 from holdfast.reports.blocks import Block, Cell, Curves, Note, Series, TableBlock, mean_cell
-from holdfast.reports.groups import Experiment, baselines, experiments
+from holdfast.reports.groups import Experiment, baselines, experiments, of_papers
 from holdfast.reports.render import asset, page_name, render
-from holdfast.reports.runs import SETTINGS, Run, Runs
+from holdfast.reports.runs import SETTINGS, Run, Runs, on_world
 from holdfast.reports.sections import section, stands_alone
 from holdfast.reports.sentences import Conclusion, conclude
-from holdfast.reports.tables import headline, shown_measures
+from holdfast.reports.tables import headline, shown_measures, units
 from holdfast.version import __version__
 
 MANY = 1000
@@ -286,7 +286,10 @@ def _run_blocks(record: Record) -> list[Block]:
         reason = record.reasons.get(name, "")
         rows.append((Cell(measure.head), cell, Cell(reason)))
     columns = ("measure", "value", "remark") if record.reasons else ("measure", "value")
-    blocks: list[Block] = [TableBlock("Measures", columns, tuple(row[: len(columns)] for row in rows))]
+    warned = on_world(record.environment) and of_papers(record.config["benchmark"]["name"])
+    unit = units(list(shown.values())).removesuffix("; ")
+    notes, warning = (f"{unit}.",) if unit else (), overview.WORLD if warned else ""
+    blocks: list[Block] = [TableBlock("Measures", columns, tuple(row[: len(columns)] for row in rows), notes, warning)]
     if (heat := overview.heatmap([record], "Scores on test data after each stage")) is not None:
         blocks.append(heat)
     if (lines := _over_steps(record)) is not None:

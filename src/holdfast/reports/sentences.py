@@ -19,13 +19,14 @@ from holdfast.reports.groups import Experiment, baselines, experiments, is_bound
 from holdfast.reports.marks import measured
 from holdfast.reports.sections import stands_alone
 from holdfast.reports.significance import LEAST, MARK_LEVEL, PairedDifference, above, difference, family
-from holdfast.reports.tables import headline, shown_measures
+from holdfast.reports.tables import headline, in_percent, listed, shown_measures
 
 Rows = Mapping[str, Sequence[Record]]
-FORGETTING = ("forgetting", "forgetting_transfer", "backward_transfer")
-"""The measures of forgetting, by name: the first that a benchmark has is compared beside its headline measure."""
-NAMED = 3
-"""The maximum number of rows that a part of a sentence lists."""
+FORGETTING = ("forgetting", "forgetting_transfer", "backward_transfer", "transfer")
+"""The measures of forgetting, by name: the first that a benchmark has is compared beside its headline measure.
+
+`transfer` is what a model with knowledge of its own still scores on what it has not learned yet.
+"""
 PLURAL = re.compile(r"(er|or)s$")
 """Names of algorithms that are plural words, such as adapters."""
 
@@ -223,10 +224,11 @@ def _differ(
         word = way[top.test.difference > 0]
         if each.forgets:
             verb = "forget" if _plural(titles) else "forgets"
+            where = "" if each.name == FORGETTING[0] else f" in {each.measure.title}"
             if _keeps_all(each.cells[top.test.first]):
-                told = f"{verb} nothing, {size} {word}" if len(own) == 1 else f"{verb} nothing"
+                told = f"{verb} nothing, {size} {word}{where}" if len(own) == 1 else f"{verb} nothing"
             else:
-                told = f"{verb} {size} {word}" if len(own) == 1 else f"{verb} {word}"
+                told = f"{verb} {size} {word}{where}" if len(own) == 1 else f"{verb} {word}{where}"
         else:
             told = f"{_be(titles)} {size if len(own) == 1 else ''} {word} in {each.measure.title}".replace("  ", " ")
         interval = said.interval(top.test, each.measure)
@@ -256,21 +258,11 @@ def _places(test: PairedDifference, measure: Measure) -> int:
 
 
 def _unit(measure: Measure) -> str:
-    return " points" if measure.factor == 100 or measure.pooled else ""
+    return " points" if in_percent(measure) else ""
 
 
 def _percent(measure: Measure) -> str:
     return " %" if _unit(measure) else ""
-
-
-def listed(names: Sequence[str], most: int = NAMED) -> str:
-    """Names as in a sentence, the last ones counted if there are many.
-
-    >>> listed(["ewc"]), listed(["ewc", "si"]), listed(list("abcde"))
-    ('ewc', 'ewc and si', 'a, b, c and 2 more')
-    """
-    shown = [*names[:most], f"{len(names) - most} more"] if len(names) > most + 1 else list(names)
-    return " and ".join(filter(None, (", ".join(shown[:-1]), shown[-1])))
 
 
 def _plural(titles: Sequence[str]) -> bool:
@@ -292,7 +284,7 @@ def _estimate(rows: Rows, competing: Rows, measures: Mapping[str, Measure]) -> C
     if len(known) > 1:
         order = sorted(known, key=lambda t: (known[t].number or 0.0) * (-1 if measure.higher is not False else 1))
         told = listed([f"{title} {known[title].number:.{measure.decimals}f}{_percent(measure)}" for title in order])
-        few = "one seed" if seeds == 1 else f"{seeds} seeds" if seeds < LEAST else "different seeds"
+        few = "one seed" if seeds == 1 else f"{seeds} seeds" if seeds < LEAST else f"fewer than {LEAST} seeds in common"
         return Conclusion(
             f"{measure.title[:1].upper()}{measure.title[1:]}: {told}. {few.capitalize()} cannot show whether they "
             f"differ: run at least {LEAST} (--seeds {LEAST})."

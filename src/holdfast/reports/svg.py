@@ -83,8 +83,8 @@ def short(value: float) -> str:
     return f"{value:g}"
 
 
-def curves(block: Curves) -> Markup:
-    """Lines with their bands."""
+def height_axis(block: Curves) -> Axis:
+    """The vertical axis of curves."""
     points = [(s, i) for s in block.series for i, y in enumerate(s.y) if y is not None]
     spread = [(s.y[i], (s.band[i] if s.band else None) or 0.0) for s, i in points]
     ys = [y + sign * width for y, width in spread if y is not None for sign in (-1, 1)]
@@ -96,8 +96,28 @@ def curves(block: Curves) -> Markup:
     if "%" in block.y_label and means and min(means) >= 0 and max(means) <= 100:
         low, high = max(low, 0.0), min(high, 100.0)
     low = min(low, 0.0) if block.from_zero else low
-    vertical = _vertical(low, high, within=(0.0, 100.0) if "%" in block.y_label else None)
-    xs = [0.0, len(block.ticks) - 1.0] if block.ticks else [s.x[i] for s, i in points] or [0.0, 1.0]
+    return _vertical(low, high, within=(0.0, 100.0) if "%" in block.y_label else None)
+
+
+def is_cut(block: object) -> bool:
+    """Whether an interval of curves or points is wider than the picture, which cuts it off."""
+    if isinstance(block, Curves):
+        axis = height_axis(block)
+        ends = [(axis, y, w) for s in block.series for y, w in zip(s.y, s.band, strict=False)]
+    elif isinstance(block, Scatter) and block.points:
+        across, vertical = _both_axes(block)
+        ends = [(across, p.x, p.x_width) for p in block.points]
+        ends += [(vertical, p.y, p.y_width) for p in block.points]
+    else:
+        return False
+    return any(y is not None and w and not own.low <= y - w <= y + w <= own.high for own, y, w in ends)
+
+
+def curves(block: Curves) -> Markup:
+    """Lines with their bands."""
+    vertical = height_axis(block)
+    known = [x for series in block.series for x, y in zip(series.x, series.y, strict=True) if y is not None]
+    xs = [0.0, len(block.ticks) - 1.0] if block.ticks else known or [0.0, 1.0]
     logarithmic = block.logarithmic and min(xs) > 0
     across = Axis(min(xs), max(xs) if max(xs) > min(xs) else min(xs) + 1, LEFT + 8, WIDTH - RIGHT - 8, logarithmic)
     labels = list(enumerate(block.ticks)) if block.ticks else [(x, short(x)) for x in across.ticks()]
@@ -152,15 +172,8 @@ def bars(block: Bars) -> Markup:
 
 def scatter(block: Scatter) -> Markup:
     """Named points with their intervals, and the Pareto front as steps."""
-    xs, ys = [point.x for point in block.points], [point.y for point in block.points]
-    room = (max(xs) - min(xs)) * 0.06 or 1.0
-    across = (
-        Axis(min(xs) * 0.8, max(xs) * 1.25, LEFT, WIDTH - RIGHT, logarithmic=True)
-        if block.logarithmic
-        else Axis(*_with_ends(xs, [p.x_width for p in block.points], room), LEFT, WIDTH - RIGHT)
-    )
-    vertical = _vertical(*_with_ends(ys, [p.y_width for p in block.points], 0.0))
-    labels = [(across.place(x), short(x)) for x in across.ticks() if x >= 0 or min(xs) < 0]
+    across, vertical = _both_axes(block)
+    labels = [(across.place(x), short(x)) for x in across.ticks() if x >= 0 or min(p.x for p in block.points) < 0]
     parts = [_frame(vertical, labels, block.x_label, block.y_label)]
     if block.front:
         parts.append(
@@ -176,6 +189,15 @@ def scatter(block: Scatter) -> Markup:
             parts.append(f'<path class="whisker {_look(number)}" d="M{x:.1f} {ends[0]:.1f}V{ends[1]:.1f}"/>')
         parts.append(_mark(x, y, number, point.hint or f"{point.name}: {point.x:.4g}, {point.y:.4g}", large=True))
     return _svg(block.title, parts)
+
+
+def _both_axes(block: Scatter) -> tuple[Axis, Axis]:
+    xs, ys = [point.x for point in block.points], [point.y for point in block.points]
+    vertical = _vertical(*_with_ends(ys, [p.y_width for p in block.points], 0.0))
+    if block.logarithmic:
+        return Axis(min(xs) * 0.8, max(xs) * 1.25, LEFT, WIDTH - RIGHT, logarithmic=True), vertical
+    room = (max(xs) - min(xs)) * 0.06 or 1.0
+    return Axis(*_with_ends(xs, [p.x_width for p in block.points], room), LEFT, WIDTH - RIGHT), vertical
 
 
 def distribution(block: Distribution) -> Markup:

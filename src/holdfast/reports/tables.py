@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from holdfast import metrics, registry
 from holdfast.benchmarks.base import Measure, score_matrix
@@ -12,9 +13,13 @@ from holdfast.reports.groups import rows_of
 from holdfast.reports.measures import measures
 from holdfast.reports.pooled import pooled
 
+APART = 4
+"""The maximum number of settings of training in which rows are said to differ."""
+NAMED = 3
+"""The maximum number of names that a part of a sentence lists."""
 MOST = 8
 """The maximum number of measures shown of a benchmark that does not describe them."""
-HEADLINES = ("cl_score", "final_accuracy", "Acon", "log_perplexity")
+HEADLINES = ("cl_score", "final_accuracy", "Acon", "log_perplexity", "last")
 """The headline measures, by name."""
 
 
@@ -68,8 +73,40 @@ def comparison(records: Sequence[Record]) -> Grid:
     for (title, reason), names in missing.items():
         alike.setdefault((", ".join(names), reason), []).append(title)
     notes += [f"{', '.join(who)}: no {names}: {reason}." for (names, reason), who in alike.items()]
-    notes += [*tuning_note(groups), *threads_note(groups), *budget_note(groups)]
+    notes += [*training_note(groups), *tuning_note(groups), *threads_note(groups), *budget_note(groups)]
     return Grid(benchmark, ("algorithm", *(m.head for m in shown.values())), tuple(rows), tuple(notes))
+
+
+def training_note(rows: Mapping[str, Sequence[Record]]) -> list[str]:
+    """In which settings of training, or in which start, the rows of a table differ."""
+    found: dict[str, dict[str, list[str]]] = {}
+    for title, records in rows.items():
+        stages = [stage for record in records for stage in record.config["training"]]
+        own = {
+            name: {json.dumps(each.get(name)) for each in stages}
+            for name in dict.fromkeys(n for s in stages for n in s)
+        }
+        own["start"] = {"a run's weights" if record.config.get("start") else "none" for record in records}
+        for name, values in own.items():
+            told = "several" if len(values) > 1 else next(iter(values)).strip('"')
+            found.setdefault(name, {}).setdefault(told, []).append(title)
+    apart = [
+        f"{name.replace('_', ' ')} {', '.join(f'{value} ({listed(titles)})' for value, titles in values.items())}"
+        for name, values in found.items()
+        if len(values) > 1
+    ]
+    more = f"; {len(apart) - APART} more settings differ" if len(apart) > APART else ""
+    return [f"The rows were not trained alike: {'; '.join(apart[:APART])}{more}."] if apart else []
+
+
+def listed(names: Sequence[str], most: int = NAMED) -> str:
+    """Names as in a sentence, the last ones counted if there are many.
+
+    >>> listed(["ewc"]), listed(["ewc", "si"]), listed(list("abcde"))
+    ('ewc', 'ewc and si', 'a, b, c and 2 more')
+    """
+    shown = [*names[:most], f"{len(names) - most} more"] if len(names) > most + 1 else list(names)
+    return " and ".join(filter(None, (", ".join(shown[:-1]), shown[-1])))
 
 
 def tuning_note(rows: Mapping[str, Sequence[Record]]) -> list[str]:
@@ -133,10 +170,24 @@ def units(shown: Sequence[Measure]) -> str:
     >>> units([Measure("BLEU-1", higher=True), Measure("PPL", higher=False, factor=1)])
     'BLEU-1 in percent; '
     """
-    percent = [measure.title for measure in shown if measure.factor == 100]
+    percent = [measure.title for measure in shown if in_percent(measure)]
     if len(percent) == len(shown):
         return "In percent; "
     return f"{', '.join(percent)} in percent; " if percent else ""
+
+
+def in_percent(measure: Measure) -> bool:
+    """Whether a measure is printed in percent, as shares and pooled measures are."""
+    return measure.factor == 100 or bool(measure.pooled)
+
+
+def axis_label(measure: Measure) -> str:
+    """A measure as the label of an axis, with its unit and direction.
+
+    >>> axis_label(Measure("final acc.", higher=True)), axis_label(Measure("log PPL", higher=False, factor=1))
+    ('final acc., % ↑', 'log PPL ↓')
+    """
+    return replace(measure, title=f"{measure.title}, %").head if in_percent(measure) else measure.head
 
 
 def matrix(record: Record, split: str = "test") -> Grid:
