@@ -128,7 +128,7 @@ def test_a_row_that_learned_nothing_is_not_praised_for_forgetting_nothing():
 @pytest.mark.parametrize(
     ("runs", "text"),
     [
-        (rows(replay=BETTER[:1]), "One run of replay: final acc. 71.0 %, forgetting 10.0 %. There is no other"),
+        (rows(replay=BETTER[:1]), "One run of replay: final acc. 71.0 %, forgetting 10.0 %. Run another algorithm"),
         (
             rows(replay=BETTER[:2]),
             "2 runs of replay: final acc. 72.5 % (95 % interval 53.4 to 91.6), forgetting 10.5 %",

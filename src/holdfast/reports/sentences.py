@@ -300,7 +300,7 @@ def _estimate(rows: Rows, competing: Rows, measures: Mapping[str, Measure]) -> C
         number = f"{cell.number:.{measures[key].decimals}f}{_percent(measures[key])}"
         parts.append(f"{measures[key].title} {number}{ends}")
     many = "One run" if len(rows[title]) == 1 else f"{len(rows[title])} runs"
-    return Conclusion(f"{many} of {title}: {', '.join(parts)}. No other algorithm can be compared with it.")
+    return Conclusion(f"{many} of {title}: {', '.join(parts)}. Run another algorithm to compare it with.")
 
 
 def _ends(mean: float, width: float, places: int) -> str:
