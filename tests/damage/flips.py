@@ -29,6 +29,10 @@ from holdfast import checksums
 from holdfast.benchmarks.source import open_source
 from holdfast.benchmarks.vocabulary import word_pieces
 from holdfast.checksums import DamagedError
+from holdfast.claims.definition import read_claims
+from holdfast.claims.evidence import Evidence, to_json
+from holdfast.claims.published import dump
+from holdfast.claims.published import read as read_evidence
 from holdfast.data.features import open_features
 from holdfast.data.prepared import prepare
 from holdfast.data.regions import open_or_write
@@ -38,6 +42,9 @@ from holdfast.experiments.request import Request
 from holdfast.experiments.start import start_file
 from holdfast.experiments.store import Record, ScoreFile, Store
 from holdfast.pretraining.features import compute_features
+from holdfast.reports import exchange
+from holdfast.reports.index import Index, state_of
+from holdfast.reports.runs import load
 from holdfast.types import Example
 from smallest import TRANSFORMER, StopAt, request, run
 from smallest import prepare as ready
@@ -131,6 +138,21 @@ def stored(folder: Path) -> dict[str, Kind]:
         found = run(ready(FROZEN), Store(folder / "once"))
         return [found.id, found.scores, Store(folder / "once").folder(found.id).weights.read_bytes()]
 
+    exported, verdicts = folder / "exported.json", folder / "claims.json"
+    exchange.export(load(store.path), exported)
+    claims = {claim.name: claim for paper in read_claims() for claim in paper.claims}
+    claim = claims["climb/vcr-makes-forget"]
+    values = tuple({seed: 5.0 + seed / 100 for seed in range(5)} for _ in claim.contrasts)
+    dump([Evidence(claim, "tiny", True, values, runs=("a", "b"), made=("torch 2.9",))], verdicts)
+    lines = Index(folder / "lines")
+    for each in load(store.path):
+        lines.add(each, state_of(each.path))
+    lines.save()
+
+    def indexed() -> Any:
+        known = Index(folder / "lines").find(done.path, state_of(done.path))
+        return known or (done.command(), done.config(), done.record())
+
     table(), read_regions(), words(), once()
     kept = sorted(path for path in (folder / "cache" / "frozen").iterdir() if path.is_dir())
     (vocabulary,) = [path for path in (folder / "cache" / "tables").glob("*.json") if not path.name.startswith(".")]
@@ -148,6 +170,9 @@ def stored(folder: Path) -> dict[str, Kind]:
         "region features": Kind(files_of(folder / "regions"), read_regions, rebuilds=True),
         "feature maps": Kind((maps, maps.with_suffix(".id.npy"), maps.with_suffix(".json")), features),
         "frozen layers": Kind(tuple(file for each in kept for file in files_of(each)), once, rebuilds=True),
+        "exported results": Kind((exported,), lambda: [each.record for each in exchange.read(exported)]),
+        "evidence of claims": Kind((verdicts,), lambda: [to_json(each) for each in read_evidence(verdicts, claims)]),
+        "index of a store": Kind((folder / "lines",), indexed, rebuilds=True),
         "vocabulary": Kind((vocabulary, checksums.note_of(vocabulary)), words, rebuilds=True),
     }
 
