@@ -216,7 +216,7 @@ def _execute(path: Path, file: Path, name: str) -> ModuleType:
 
 
 class _Loader(SourceFileLoader):
-    """Compiles the current content of a file, whose import statements can find the modules of the user's folder."""
+    """Reads a file's current content as code, whose import statements can find the modules of the user's folder."""
 
     def get_code(self, fullname: str) -> CodeType:
         """Do not use cached bytecode: an edit within the same second does not change the file's time."""
