@@ -1,4 +1,6 @@
 import time
+from collections.abc import Callable
+from dataclasses import dataclass
 
 from holdfast.bench.experiments import PARTS, _Clock, experiments
 
@@ -21,3 +23,16 @@ def test_what_is_entered_last_counts(monkeypatch):
         pass
     clock.stop()
     assert clock.seconds == {"rest": 1 + 16, "set-up": 2 + 8, "writing data": 4}
+
+
+@dataclass
+class Given:
+    finish: Callable[[], None] | None
+
+
+def test_what_is_measured_at_the_end_is_evaluation():
+    clock = _Clock()
+    assert clock.finished(lambda: Given(None))().finish is None
+    clock.finished(lambda: Given(lambda: time.sleep(0.01)))().finish()
+    clock.stop()
+    assert clock.seconds["evaluation"] >= 0.01

@@ -12,16 +12,15 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import wraps
 from typing import Any
 from unittest import mock
-from weakref import WeakKeyDictionary
 
 import torch
-from torch.utils.flop_counter import FlopCounterMode
 
 from holdfast.benchmarks import synthetic
+from holdfast.benchmarks.base import Setup
 from holdfast.data.threads import threads
 from holdfast.engine.loop import Loop
 from holdfast.experiments.carry import carry
@@ -59,9 +58,7 @@ class _Clock:
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = defaultdict(float)
-        self.operations = 0.0
         self._inside, self._since = ["rest"], time.perf_counter()
-        self._of_stage: WeakKeyDictionary[Loop, dict[int, float]] = WeakKeyDictionary()
 
     @contextmanager
     def within(self, part: str) -> Iterator[None]:
@@ -100,20 +97,12 @@ class _Clock:
 
         return timed
 
-    def steps(self, step: Callable[..., Any]) -> Callable[..., Any]:
-        """`Loop.step`, with the operations of each stage's first step counted outside the time of training."""
+    def finished(self, of: Callable[..., Setup]) -> Callable[..., Setup]:
+        """`Setups.of`: what a benchmark measures once, at the end, is evaluation."""
 
-        @wraps(step)
-        def timed(loop: Loop, *args: Any) -> Any:
-            known, stage = self._of_stage.setdefault(loop, {}), loop.at.stage
-            if stage not in known:
-                with FlopCounterMode(display=False) as counter:
-                    found = step(loop, *args)
-                known[stage] = float(counter.get_total_flops())
-                return found
-            self.operations += known[stage]
-            with self.within("training"):
-                return step(loop, *args)
+        def timed(*args: Any) -> Setup:
+            setup = of(*args)
+            return setup if setup.finish is None else replace(setup, finish=self.timed("evaluation", setup.finish))
 
         return timed
 
@@ -128,7 +117,8 @@ def experiments(benchmark: str, algorithms: Sequence[str], scale: str | None = N
         (Setups, "_seen", clock.timed("set-up", Setups._seen)),
         (Loop, "score", clock.timed("evaluation", Loop.score)),
         (Loop, "save", clock.timed("saving", Loop.save)),
-        (Loop, "step", clock.steps(Loop.step)),
+        (Loop, "step", clock.timed("training", Loop.step)),
+        (Setups, "of", clock.finished(Setups.of)),
     ]
     requests = [Request(benchmark, name, scale=scale) for name in algorithms]
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
@@ -136,10 +126,11 @@ def experiments(benchmark: str, algorithms: Sequence[str], scale: str | None = N
         for owner, name, replaced in timed:
             stack.enter_context(mock.patch.object(owner, name, replaced))
         setups = Setups()
-        carry(graph(requests, False, setups), Store(f"{folder}/runs"), Options(), setups, needs=False)
+        records = carry(graph(requests, False, setups), Store(f"{folder}/runs"), Options(), setups, needs=False)
         clock.stop()
     seconds = {part: clock.seconds[part] for part in PARTS}
-    gflops = clock.operations / seconds["training"] / 1e9 if seconds["training"] else 0.0
+    operations = sum(record.cost["flops"] for record in records)
+    gflops = operations / seconds["training"] / 1e9 if seconds["training"] else 0.0
     return Spent(f"{benchmark} ({', '.join(algorithms)})", seconds, gflops, peak())
 
 
