@@ -190,6 +190,18 @@ def test_a_runs_own_page_has_units_and_warns_of_synthetic_data(tmp_path):
     assert "not reproduce" not in patterns
 
 
+def test_of_very_many_seeds_the_first_are_drawn(tmp_path):
+    for algorithm in ("finetune", "replay"):
+        for seed in range(52):
+            put(tmp_path, record(algorithm=algorithm, seed=seed, stages=1))
+    page = report.write(holdfast.load(tmp_path), tmp_path / "out").index.read_text()
+    assert "The first 50 seeds of each row are drawn; all count in the means." in page
+    assert "replay, seed 49: " in page
+    assert "replay, seed 50: " not in page
+    assert "replay, mean of 52: " in page
+    assert '<th scope="col">seed 50</th>' not in page
+
+
 def test_if_only_failed_runs_are_there_the_page_says_how_to_repeat_the_first(tmp_path):
     failed = put(tmp_path, record(algorithm="ewc", seed=3))
     (failed / "record.json").unlink()

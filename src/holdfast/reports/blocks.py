@@ -13,6 +13,8 @@ from holdfast import metrics
 from holdfast.reports.tables import Grid
 
 MISSING = "–"
+POINTS = 50
+"""The maximum number of seeds of a row that are drawn as points."""
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from holdfast.benchmarks.base import Measure
-from holdfast.reports.blocks import Cell, Curves, Distribution, Point, Scatter, TableBlock
+from holdfast.reports.blocks import POINTS, Cell, Curves, Distribution, Point, Scatter, TableBlock
 from holdfast.reports.groups import Experiment
 from holdfast.reports.marks import measured
 from holdfast.reports.overview import LINES, capital, left_out, over_stages, row_head
@@ -67,7 +67,9 @@ def distributions(experiment: Experiment) -> list[Distribution]:
         if known and (len(known) > 1 or len(next(iter(known.values())).values) > 1):
             widths = tuple(cell.interval if len(cell.values) >= LEAST else None for cell in known.values())
             values = tuple(cell.values for cell in known.values())
-            notes = left_out(experiment)
+            many = max(len(cell.values) for cell in known.values()) > POINTS
+            few = (f"The first {POINTS} seeds of each row are drawn; all count in the means.",) * many
+            notes = (*few, *left_out(experiment))
             charts.append(Distribution(capital(measure), axis_label(measure), tuple(known), values, widths, notes))
     return charts
 

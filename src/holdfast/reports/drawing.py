@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from holdfast.errors import missing_extra, printable
-from holdfast.reports.blocks import Bars, Block, Curves, Distribution, Heatmap, Scatter
+from holdfast.reports.blocks import POINTS, Bars, Block, Curves, Distribution, Heatmap, Scatter
 from holdfast.reports.svg import short
 
 WIDTHS = {"single": 3.25, "double": 6.75}
@@ -178,8 +178,9 @@ def _distribution(axes: Any, block: Distribution) -> list[str]:
     for number, (values, width) in enumerate(zip(block.values, block.widths, strict=True)):
         place, look = len(block.rows) - 1 - number, _look(number)
         seeds = list(values.values())
+        drawn = seeds[:POINTS]
         axes.plot(
-            seeds, [place] * len(seeds), color=look["color"], marker="o", markersize=2.5, alpha=0.45, linestyle="none"
+            drawn, [place] * len(drawn), color=look["color"], marker="o", markersize=2.5, alpha=0.45, linestyle="none"
         )
         mean = [sum(seeds) / len(seeds)]
         spread = None if width is None else [width]

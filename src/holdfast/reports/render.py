@@ -17,6 +17,7 @@ from markupsafe import Markup
 from holdfast.reports import svg
 from holdfast.reports.blocks import (
     MISSING,
+    POINTS,
     Bars,
     Block,
     Curves,
@@ -159,7 +160,7 @@ def _numbers(block: Figure) -> tuple[list[str], list[list[str]]]:
         rows = [[p.name, _told(p.x, p.x_width), _told(p.y, p.y_width)] for p in block.points]
         return ["", block.x_label, block.y_label], rows
     if isinstance(block, Distribution):
-        seeds = sorted({seed for row in block.values for seed in row})
+        seeds = sorted({seed for row in block.values for seed in list(row)[:POINTS]})
         rows = [
             [name, *(_told(row.get(seed), None) for seed in seeds), _told(sum(row.values()) / len(row), width)]
             for name, row, width in zip(block.rows, block.values, block.widths, strict=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup, escape
 
-from holdfast.reports.blocks import Bars, Curves, Distribution, Scatter
+from holdfast.reports.blocks import POINTS, Bars, Curves, Distribution, Scatter
 
 WIDTH, HEIGHT = 420, 250
 LEFT, RIGHT, TOP, BOTTOM = 46, 10, 10, 40
@@ -230,7 +230,7 @@ def distribution(block: Distribution) -> Markup:
         told = f"{name}, mean of {len(row)}: {mean:.4g}" + (f" ±{width:.2g}" if width else "")
         box = f'x="{across.place(mean) - 1.5:.1f}" y="{y - 8:.1f}" width="3" height="16"'
         parts.append(f'<rect class="bar {_look(number)}" {box} data-tip="{escape(told)}"/>')
-        for seed, value in row.items():
+        for seed, value in list(row.items())[:POINTS]:
             where = f'cx="{across.place(value):.1f}" cy="{y:.1f}" r="3.2"'
             parts.append(
                 f'<circle class="dot {_look(number)}" {where} data-tip="{escape(name)}, seed {seed}: {value:.4g}"/>'
