@@ -116,6 +116,14 @@ def test_every_benchmark_has_the_same_outline(name):
     assert "$`" in text or "$$" in text, "measures have equations"
 
 
+def test_the_version_is_the_same_everywhere():
+    import holdfast
+
+    assert f"version: {holdfast.__version__}\n" in (ROOT / "CITATION.cff").read_text("utf-8")
+    heads = re.findall(r"^## (.*)$", (ROOT / "CHANGELOG.md").read_text("utf-8"), re.MULTILINE)
+    assert heads[:2] == ["Unreleased", holdfast.__version__]
+
+
 def test_examples_are_blocks_of_code():
     """Without a fence, Markdown shows `>>>` as a quotation in a quotation in a quotation."""
     for path in [*(ROOT / "docs").rglob("*.md"), ROOT / "README.md"]:
