@@ -149,7 +149,7 @@ def test_prompts_are_filled_and_bad_ones_refused():
     assert filled(["cat"], ["a {}.", "the {}!"], "pets") == [["a cat.", "the cat!"]]
     with pytest.raises(UserError, match="pets: class 1 has no name"):
         filled(["cat", " "], ["a {}."], "pets")
-    with pytest.raises(UserError, match="the template 'a cat' has no slot"):
+    with pytest.raises(UserError, match="the template 'a cat' must have exactly one slot"):
         filled(["cat"], ["a cat"], "pets")
     with pytest.raises(UserError, match="pets has no templates"):
         filled(["cat"], [], "pets")

@@ -114,7 +114,7 @@ def test_templates_are_data(cache, tmp_path):
     setup = Mtil(scale="tiny", order="mnist>dtd", templates=str(path), captions=False).setup(Wants())
     assert setup.tasks["dtd"].prompts.text.shape[:2] == (16, 6)
     path.write_text(json.dumps({"mnist": ["digit"]}))
-    with pytest.raises(UserError, match=r"templates.json, mnist: the template 'digit' has no slot"):
+    with pytest.raises(UserError, match=r"templates.json, mnist: the template 'digit' must have exactly one slot"):
         Mtil(scale="tiny", order="mnist", templates=str(path), captions=False).setup(Wants())
     with pytest.raises(UserError, match="has no list of templates for dtd"):
         Mtil(scale="tiny", order="dtd", templates=str(path), captions=False).setup(Wants())
