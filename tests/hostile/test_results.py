@@ -108,7 +108,7 @@ def exported(tmp_path, **changes):
     (tmp_path / "theirs.json").write_text(json.dumps(sealed(content)))
 
 
-@pytest.mark.parametrize("name", ["../owned", "/tmp/owned", "..", ".", "", "a/b", "a\0b", "x" * 300])
+@pytest.mark.parametrize("name", ["../owned", "/owned", "..", ".", "", "a/b", "a\0b", "x" * 300])
 def test_the_id_of_a_record_leads_nowhere(name, tmp_path):
     exported(tmp_path, id=name)
     before = sorted(tmp_path.rglob("*"))
