@@ -29,16 +29,18 @@ for score in record.scores:
 # %% [markdown]
 # ## The idea
 #
-# Suppose that you want each weight to stay near the value that it had when the stage began. That is a penalty: a
+# Suppose that you want each weight to stay near the value that it had when the stage began. One way is a penalty: a
 # term that is added to the loss. An algorithm is a dataclass that extends `hf.Algorithm` and overrides the
 # *hooks* it needs. This one needs three:
 #
 # - `setup` is called once, before anything is learned;
-# - `begin` is called before each stage, and remembers the weights;
+# - `begin` is called before each stage, and remembers the weights (before the first stage, nothing is learned yet, so
+#   there is nothing to stay near);
 # - `loss` is called in each step, and returns what to add.
 #
-# `state_dict` and `load_state_dict` make it resume: whatever you compute and need later goes there. The fields of
-# the class are its settings.
+# `state_dict` and `load_state_dict` make it resume: whatever you compute and need later goes there. `needs` declares
+# that it must know where stages begin, so that a stream that hides this is refused. The fields of the class are its
+# settings. `learner` has the model and its data; `learner.trainable()` returns the trained parameters by name.
 
 # %%
 from dataclasses import dataclass
@@ -75,7 +77,7 @@ class StayNear(hf.Algorithm):
 # %% [markdown]
 # ## Compare it
 #
-# Pass objects, names or both. Three seeds give every algorithm three runs, and the table means with 95 %
+# Pass objects, names or both. With three seeds, every algorithm has three runs, and the table shows means with 95 %
 # intervals. The run of `finetune` with seed 0 is finished already, so it is not repeated.
 
 # %%

@@ -7,8 +7,9 @@
 # %% [markdown]
 # ## A module
 #
-# Nothing in it is about Holdfast. It returns a vector for each picture; the classifier is left out, since each
-# benchmark adds a head for each of its tasks.
+# Nothing in it is specific to Holdfast. It takes the pictures of the benchmark `patterns`, 12 x 12 grey pixels (hence
+# the 144), and returns a vector for each. The classifier is left out, since a head is added for each task of a
+# benchmark.
 
 # %%
 from torch import nn
@@ -47,7 +48,7 @@ print(sum(p.numel() for p in network.parameters()), "parameters, with the head")
 # ## Compare algorithms on it
 #
 # The class itself is passed, so each run builds its own module under its seed. The arguments of the constructor
-# are settings: `model.width` and `model.depth`.
+# are settings: `model.width` and `model.depth`. `er`, experience replay, is another name for `replay`.
 
 # %%
 small = {"benchmark.stages": 2, "train.epochs": 12, "model.width": 48}
@@ -57,9 +58,10 @@ runs
 # %% [markdown]
 # ## Adapters on your layers
 #
-# Adapters are small layers between those of a frozen network. They attach to a module by hooks; its code does not
-# change. They need an encoder that knows something already, so we train one first, on all classes at once, and
-# pass the *instance*: then each run starts from a copy of its weights.
+# Adapters are small layers between those of a frozen network. They attach to a module by PyTorch's hooks; its code
+# does not change. They need an encoder that knows something already, so we train one first, on all classes at once, and
+# pass the *instance*: then each run starts from a copy of its weights. With `setting="task"`, each stage has a head of
+# its own, and the stage is known at test time.
 
 # %%
 learner = hf.train(Net(), "patterns", "joint", settings={"train.epochs": 3})
@@ -78,4 +80,4 @@ hf.run("patterns", methods, model=trained, seeds=3, setting="task", settings=sma
 #
 # On the command line, the same module is `--model net.py:Net`. [Add a model](../add-a-model.md) describes the
 # three routes to a model, the columns that `forward` may name, and what adapters, low-rank updates and prefixes
-# attach to. Encoders of Hugging Face need no code: `--model hf:FOLDER`.
+# attach to. Encoders from Hugging Face need no code: `--model hf:FOLDER`.
