@@ -78,10 +78,22 @@ def test_a_large_scale_says_first_what_it_will_write_and_a_repeated_call_writes_
     assert {path: path.read_bytes() for path in written} == written, "what was there is untouched"
 
 
+def _hear_ctrl_c():
+    """What a shell starts in the background ignores Ctrl-C, and so would whatever it starts."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 @pytest.mark.parametrize(("sign", "status"), [(signal.SIGINT, 130), (signal.SIGKILL, -9)])
 def test_a_stopped_make_leaves_nothing_half_and_starts_again(tmp_path, sign, status):
     words = [sys.executable, "-m", "holdfast", "data", "make", "imdb", "--out", "data", "--scale", "paper"]
-    process = subprocess.Popen(words, cwd=tmp_path, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
+    process = subprocess.Popen(
+        words,
+        cwd=tmp_path,
+        stderr=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        text=True,
+        preexec_fn=_hear_ctrl_c,
+    )
     part = tmp_path / "data" / ".imdb.part" / "aclImdb"
     while not part.exists():
         assert process.poll() is None

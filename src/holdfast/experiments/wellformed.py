@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -39,7 +38,7 @@ def _is_cost(value: Any) -> bool:
 def _is_score(value: Any) -> bool:
     kinds = {"stage": int, "step": int, "count": int, "name": str, "split": str, "score": int | float}
     right = isinstance(value, dict) and all(isinstance(value.get(name), kind) for name, kind in kinds.items())
-    return right and 0 <= value["stage"] <= MOST_STAGES and math.isfinite(value["score"])
+    return right and 0 <= value["stage"] <= MOST_STAGES and _is_number(value["score"])
 
 
 def _is_spent(value: Any) -> bool:

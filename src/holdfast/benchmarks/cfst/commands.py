@@ -53,7 +53,7 @@ def table(
     """
     from holdfast.cli.compare import compare
 
-    compare([store], form, "cfst", as_json)
+    compare([store], form, "cfst", as_json=as_json)
 
 
 def series(
