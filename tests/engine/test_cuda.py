@@ -8,6 +8,7 @@ import torch
 from torch.testing import assert_close
 
 from conformance.cases import NAMES
+from engine.test_passes import UNRECORDED, UNTRAINED
 from holdfast import registry
 from holdfast.bench import models as speed
 from holdfast.data.table import Data, Table
@@ -15,7 +16,7 @@ from holdfast.engine import passes
 from holdfast.engine.learner import Learner
 from holdfast.engine.loop import train
 from holdfast.errors import Stopped
-from holdfast.experiments import runner
+from holdfast.experiments import frozen, runner
 from holdfast.experiments.store import Store
 from holdfast.types import Inputs, Training
 from smallest import Scores, StopAt, make_learner, prepare, prepared, request, run
@@ -79,11 +80,13 @@ def learned(ready, *, compiled=False, recorded=False):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_recorded_run_is_that_of_single_passes_to_the_bit(name, monkeypatch):
+    # A compiled run keeps no outputs of frozen layers: computed for 64 examples at once, their last bits may differ.
+    monkeypatch.setattr(frozen, "keep", lambda config: None)
     made, real = [], passes.recorded
     monkeypatch.setattr(passes, "recorded", lambda *given: made.append(1) or real(*given))
-    ready = prepared(name, train__epochs=4)
-    expected, found = learned(ready), learned(ready, recorded=True)
-    assert name in ("derpp", "er-ace") or made
+    expected = learned(prepared(name, train__epochs=4))
+    found = learned(prepared(name, train__epochs=4), recorded=True)
+    assert bool(made) == (name not in UNTRAINED + UNRECORDED)
     assert found.examples_forward == expected.examples_forward
     for key, value in expected.model.state_dict().items():
         assert torch.equal(found.model.state_dict()[key], value), key
@@ -135,14 +138,14 @@ def test_every_model_is_recorded_with_its_dropout(name, precision):
         learner.restart(Training(learning_rate=1e-3), 100)
         learner.train_mode()
         if recorded:
-            record(learner, precision or torch.float32)
+            record(learner)
         losses = []
         for step in range(8):
             learner.draw_at(step)
             losses.append(float(learner.gradients(np.arange(32 * step, 32 * step + 32))))
             learner.step(step)
         found.append((losses, learner))
-    assert found[1][1]._passes._known
+    assert found[1][1].stepper._known
     # Not to the bit: some kernels add in any order. Other draws would show in the second digit.
     assert found[0][0] == pytest.approx(found[1][0], rel=1e-4 if precision is None else 2e-3)
     assert len(set(found[0][0])) == 8
@@ -169,18 +172,18 @@ def test_compiled_and_recorded_in_bfloat16(name):
         torch.manual_seed(0)
         model = registry.MODELS[name].load()().build(case.inputs, {"speed": task.reads})
         learner = Learner(model, data, {"speed": task}, device="cuda", autocast=torch.bfloat16, compiled=True)
-        assert learner._passes is not None
+        assert isinstance(learner.stepper, passes.RecordedStepper)
+        if not recorded:
+            learner.stepper = learner.stepper.inner
         learner.restart(Training(learning_rate=1e-3), 100)
         learner.train_mode()
-        if not recorded:
-            learner._passes = None
         losses = []
         for step in range(12):
             learner.draw_at(step)
             losses.append(float(learner.gradients(np.arange(32 * step, 32 * step + 32))))
             learner.step(step)
         found.append(losses)
-        assert learner._passes is None or learner._passes._known
+        assert not recorded or learner.stepper._known
     assert found[0] == pytest.approx(found[1], rel=2e-2)
 
 
@@ -192,7 +195,7 @@ def test_a_recorded_pass_draws_anew_each_time_and_the_same_by_its_seed():
     for number in (0, 1, 2, 3, 4, 3, 4, 5):
         learner.draw_at(number)
         seen.append(float(learner.gradients(ids)))
-    assert learner._passes._known
+    assert learner.stepper._known
     assert seen[3:5] == seen[5:7], "by the seed alone"
     assert len(set(seen[3:5] + seen[7:])) == 3, "and otherwise another"
 
@@ -215,10 +218,10 @@ def test_what_waits_for_the_device_cannot_be_recorded_and_goes_on(monkeypatch):
     monkeypatch.setattr(Learner, "__init__", waiting)
     with pytest.warns(UserWarning, match="continuing step by step"):
         found = learned(ready, recorded=True)
-    assert not found._passes._known
+    assert not found.stepper._known
     torch.rand(1, device="cuda")  # the generator, the memory and recording are as they were
     torch.cuda.empty_cache()
     monkeypatch.undo()
-    assert learned(ready, recorded=True)._passes._known
+    assert learned(ready, recorded=True).stepper._known
     for key, value in expected.model.state_dict().items():
         assert_close(found.model.state_dict()[key], value, rtol=0, atol=1e-9)
