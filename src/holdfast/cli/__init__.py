@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import gc
 import os
 import sys
 from typing import Annotated
@@ -107,6 +108,8 @@ def command_line() -> typer.core.TyperGroup:
 def main() -> None:
     """Run the command line. Exit status: 0 done, 1 a run failed, 2 the call or the data was wrong, 130 interrupted."""
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy is imported; PyTorch's threads: see --threads
+    from holdfast import seldom  # noqa: F401
+
     try:
         _register()
         app()
@@ -125,6 +128,8 @@ def main() -> None:
         if isinstance(getattr(end.__context__, "__cause__", None), KeyboardInterrupt):
             fail("stopped", INTERRUPTED)
         raise
+    finally:
+        gc.freeze()  # the process ends: what it holds needs no search for cycles
 
 
 def fail(sentence: str, status: int) -> None:

@@ -114,12 +114,16 @@ def run(
 
     Prints a table of the results. Interrupted runs resume; finished runs are not repeated.
     """
-    from holdfast.experiments.local import Options
-    from holdfast.experiments.request import Request, settings_for
-
     algorithms = [word.strip() for word in algorithm.split(",") if word.strip()]
     if not algorithms:
         raise UserError("--algorithm is empty: name one, such as finetune; `holdfast list algorithms` shows all")
+    if len(algorithms) * seeds > 1 and jobs != 1 and ranks == 1 and not dry_run:
+        from holdfast.experiments import warm
+
+        warm.server()  # workers import torch while this process does
+    from holdfast.experiments.local import Options
+    from holdfast.experiments.request import Request, settings_for
+
     follows = {"benchmark.downstream": True} if downstream else {}
     values = settings_for(algorithms, parse_settings(settings or []) | follows)
     requests = [

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import signal
-import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import Any
 
 import torch
 
 from holdfast.engine.ranks import Ranks
 from holdfast.engine.watch import Watch
 from holdfast.errors import RunError, Stopped, UserError
+from holdfast.experiments import warm
 from holdfast.experiments.carried import pack
 from holdfast.experiments.config import Config, unpacked
 from holdfast.experiments.remote import Remote
@@ -172,15 +170,9 @@ class Workers(Engine):
         self.store = store
         self.devices = devices(options.device, places)
         self.options, self.places = options, len(self.devices)
-        self.context = multiprocessing.get_context("forkserver")
-        self.context.set_forkserver_preload(["holdfast.experiments.worker"])
+        self.context = warm.server()  # it imports while the caller plans
         self.idle: list[_Worker] = []
         self.busy: dict[Connection, tuple[_Worker, str]] = {}
-        from multiprocessing import forkserver, resource_tracker
-
-        resource_tracker.ensure_running()  # otherwise it would unblock the signals
-        with _main_unseen(), _deaf():
-            forkserver.ensure_running()  # it imports while the caller plans
 
     def __enter__(self) -> Workers:
         return self
@@ -229,7 +221,7 @@ class Workers(Engine):
         options = replace(self.options, device=device)
         job = theirs, self.store.path.absolute(), pack(options), Path.cwd()
         process = self.context.Process(target=work, args=job, daemon=True)
-        with _main_unseen():
+        with warm.main_unseen():
             process.start()
         theirs.close()
         return _Worker(ours, process, device)
@@ -264,26 +256,3 @@ def devices(name: str, places: int | None = None, threads: int = 1) -> list[str]
     if name in ("auto", "cuda"):
         return [f"cuda:{place % count}" for place in range(places or count)]
     return [name] * (places or 1)
-
-
-@contextmanager
-def _deaf() -> Iterator[None]:
-    """Start processes that ignore Ctrl-C and a termination of the group: they are asked to stop instead."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-@contextmanager
-def _main_unseen() -> Iterator[None]:
-    """Start processes without running the user's script again: they need nothing from it."""
-    main = vars(sys.modules["__main__"])
-    hidden: dict[str, Any] = {name: main.pop(name) for name in ("__file__", "__spec__") if name in main}
-    main["__spec__"] = None
-    try:
-        yield
-    finally:
-        main.pop("__spec__")
-        main |= hidden
