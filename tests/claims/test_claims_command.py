@@ -154,9 +154,9 @@ def test_a_page_follows_from_its_values(tested, folder):
 
 def test_a_page_keeps_the_cost_of_what_is_left_if_no_run_in_the_store_tells_it(tested, folder):
     docs = Path(__file__).parents[2] / "docs" / "claims.json"
-    made = inside("claims", "page", docs, "runs", "--paper", "viscoll", "--out", "left.md", cwd=folder)
+    made = inside("claims", "page", docs, "runs", "--paper", "cfst", "--out", "left.md", cwd=folder)
     assert made.returncode == 0, made.stderr
-    (before,) = [each for each in json.loads(docs.read_text())["left"] if each["paper"] == "viscoll"]
+    (before,) = [each for each in json.loads(docs.read_text())["left"] if each["paper"] == "cfst"]
     assert json.loads((folder / "left.json").read_text())["left"] == [before]
 
 

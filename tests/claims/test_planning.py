@@ -7,7 +7,7 @@ import pytest
 
 from holdfast.claims.definition import chosen, read_claims
 from holdfast.claims.evidence import Evidence
-from holdfast.claims.planning import EVEN, chance, open_claims, ordered, rounds, seeds_for
+from holdfast.claims.planning import EVEN, chance, open_claims, ordered, rounds, seeds_for, worth_testing
 from holdfast.claims.verdicts import LOOKS
 
 CLAIMS = [claim for claim in chosen(read_claims()) if len(claim.contrasts) == 1 and claim.statistic == "difference"]
@@ -73,3 +73,15 @@ def test_decided_claims_are_not_continued_and_undefined_ones_only_once():
 @pytest.mark.parametrize(("seeds", "expected"), [(1, [1]), (5, [5]), (7, [5, 7]), (40, [5, 10, 20, 40])])
 def test_rounds_end_at_the_seeds_that_were_asked_for(seeds, expected):
     assert rounds(seeds) == expected
+
+
+def test_claims_without_a_value_are_worth_a_plan_even_if_all_runs_are_made():
+    """Records of `--no-needs` lack measures, which the plan of the claim completes without a run."""
+    gap, decided, new = CLAIMS[:3]
+    known = {
+        gap: Evidence(gap, "small", True, ({},), ("undefined for 5 of 5 seeds",)),
+        decided: evidence(decided, 9, 0.5, seeds=5),
+    }
+    steps = ordered({gap: frozenset("a"), decided: frozenset("b"), new: frozenset("c")}, "ab", {"c": 1.0}, known, 5)
+    assert {step.claim for step in worth_testing(steps, known)} == {gap, new}
+    assert "--seeds 5" in known[gap].command()

@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import Any
 
 from holdfast.claims.definition import PaperClaim, from_table, to_table
-from holdfast.claims.verdicts import Verdict, judge
+from holdfast.claims.verdicts import LEAST, Verdict, judge
 from holdfast.errors import UserError, printable
 
 _WORD = re.compile(r"[\w.-]*")
@@ -52,7 +52,7 @@ class Evidence:
 
     def command(self, out: str = "runs") -> str:
         """The command that repeats the verdict, from the first run on."""
-        seeds = max(len(each.values) for each in self.verdict.estimates)
+        seeds = max(len(each.values) for each in self.verdict.estimates) or LEAST
         data = "" if self.synthetic else " --data DIR"
         where = "" if out == "runs" else f" --out {shlex.quote(out)}"
         paper = f" --paper {shlex.quote(self.claim.file)}" if self.claim.file else ""

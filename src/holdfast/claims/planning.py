@@ -173,6 +173,17 @@ def seeds_for(found: Evidence | None, difference: float | None = None) -> float:
     return metrics.Undefined(f"it needs more than {max(LOOKS)} seeds")
 
 
+def worth_testing(steps: Iterable[ClaimStep], known: Mapping[PaperClaim, Evidence]) -> list[ClaimStep]:
+    """The steps whose runs may lead to a verdict.
+
+    If all runs of a claim are made but a value is undefined, they may have been made without those that its measure
+    needs: carrying out the plan completes them.
+    """
+    return [
+        step for step in steps if (step.chance and step.missing) or (step.claim in known and known[step.claim].gaps)
+    ]
+
+
 def open_claims(claims: Sequence[PaperClaim], evidence: Mapping[PaperClaim, Evidence], first: bool) -> list[PaperClaim]:
     """The claims that more runs may decide: no verdict and, after the first round, no value that is undefined."""
 

@@ -281,9 +281,12 @@ def _in_order(
     papers: Sequence[Claims], found: Sequence[PaperClaim], store: Store, asked: ClaimTest, refusals: dict[str, str]
 ) -> list[Claims]:
     """The papers, those with the likeliest verdicts for their cost first; notes which claims the data cannot test."""
-    steps, refused = _steps(papers, found, store, asked, _known(papers, found, store, asked))
+    from holdfast.claims.planning import worth_testing
+
+    known = _known(papers, found, store, asked)
+    steps, refused = _steps(papers, found, store, asked, known)
     refusals |= refused
-    names = dict.fromkeys(step.claim.paper for step in steps if step.chance and step.missing)
+    names = dict.fromkeys(step.claim.paper for step in worth_testing(steps, known))
     return [paper for name in names for paper in papers if paper.name == name]
 
 
