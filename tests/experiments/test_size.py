@@ -186,3 +186,10 @@ def test_neither_a_worker_nor_measuring_a_model_imports_a_compiler():
     )
     done = subprocess.run([sys.executable, "-c", code], env=environment(), capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_a_dry_run_refuses_a_model_that_does_not_suit_the_task(tmp_path):
+    words = "--setting", "text", "--model", "perceptron", "--scale", "tiny", "--dry-run"
+    done = inside("run", "clvqa", *words, cwd=tmp_path)
+    assert done.returncode == 2
+    assert "PerceptronEncoder writes no text: choose a language model" in done.stderr

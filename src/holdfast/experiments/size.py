@@ -154,6 +154,8 @@ def _parameters(model: Model, inputs: Inputs, heads: tuple[tuple[str, Head], ...
     with bounded(free_memory(), f"the model {type(model).__name__}") as count, _unbuilt():
         try:
             built = model.build(inputs, dict(heads))
+        except UserError:  # the model does not suit the data or its tasks
+            raise
         except Exception:  # building it for real raises a better error
             if count.refused:
                 raise
