@@ -24,6 +24,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import IO, Any
 
@@ -79,6 +80,11 @@ class Record(Drawn):
     def algorithm(self) -> str:
         """The name of the run's row in a table."""
         return algorithm_of(self.config)
+
+    @cached_property
+    def tested(self) -> frozenset[str]:
+        """The names of the test sets that were scored, without details of them (`a/b` is a detail of `a`)."""
+        return frozenset(score.name for score in self.scores if score.split == "test" and "/" not in score.name)
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON values."""

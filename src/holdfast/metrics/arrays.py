@@ -95,9 +95,10 @@ def missing(values: Floats, name: str) -> Undefined | None:
     >>> missing(np.array([1.0, np.nan]), "values")
     Undefined('values[1] is not a finite number')
     """
-    where = np.argwhere(~np.isfinite(values))
-    if not len(where):
+    finite = np.isfinite(values)
+    if finite.all():
         return None
+    where = np.argwhere(~finite)
     return Undefined(f"{name}[{', '.join(map(str, where[0]))}] is not a finite number")
 
 

@@ -63,8 +63,7 @@ def chance_of(group: Sequence[Record], name: str, measure: Measure) -> float | N
 def _chance(record: Record, name: str, measure: Measure) -> float | None:
     if name in record.chance or not measure.mean_of or not record.chance:
         return record.chance.get(name)
-    names = {score.name for score in record.scores if score.split == "test" and "/" not in score.name}
-    own = [each for each in names if any(fnmatchcase(each, pattern) for pattern in measure.mean_of)]
+    own = [each for each in record.tested if any(fnmatchcase(each, pattern) for pattern in measure.mean_of)]
     return metrics.mean([record.chance[each] for each in own]) if own and set(own) <= record.chance.keys() else None
 
 

@@ -81,7 +81,8 @@ def training_note(rows: Mapping[str, Sequence[Record]]) -> list[str]:
     """In which settings of training, or in which start, the rows of a table differ."""
     found: dict[str, dict[str, list[str]]] = {}
     for title, records in rows.items():
-        stages = [stage for record in records for stage in record.config.get("training", ())]
+        every = [stage for record in records for stage in record.config.get("training", ())]
+        stages = {json.dumps(stage): stage for stage in every}.values()  # thousands are alike
         own = {
             name: {json.dumps(each.get(name)) for each in stages}
             for name in dict.fromkeys(n for s in stages for n in s)
