@@ -260,9 +260,9 @@ def commands(file: str, deep: bool) -> list[list[str]]:
     module = f"holdfast.{file.removesuffix('.py').replace('/', '.')}".removesuffix(".__init__")
     doctest = f"import doctest, {module} as m; raise SystemExit(doctest.testmod(m, optionflags=12).failed > 0)"
     found = []
-    if goldens := sorted((here / "golden").glob("test_*.py")):
-        # Goldens go by the names of classes, and those of memories begin so.
-        words = [each for name in names for each in classes(name)] + ["memory"] * file.startswith("memory")
+    # Goldens go by the names of classes, and those of memories begin so.
+    words = [each for name in names for each in classes(name)] + ["memory"] * file.startswith("memory")
+    if (goldens := sorted((here / "golden").glob("test_*.py"))) and words:
         found.append([*python, *map(str, goldens), "-k", f"behaves and ({' or '.join(words)})"])
     found.append([*python, *(str(path) for path in tests if path.exists())])
     found.append([sys.executable, "-c", doctest])
