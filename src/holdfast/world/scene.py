@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cache, lru_cache
 
 import numpy as np
 
@@ -74,10 +75,14 @@ class Scene:
     place: str
     things: tuple[Thing, ...]
 
+    def __hash__(self) -> int:  # these two are enough to tell most scenes apart, and the things take long to hash
+        return hash((self.number, self.place))
+
 
 # Pictures are composed for an aspect ratio of four by three; other ratios stretch them.
 _PICTURE_ASPECT = 4 / 3
 _MARGIN = 0.02
+_WHOLE = Box(0, 0, 1, 1)
 
 
 @dataclass(frozen=True)
@@ -99,20 +104,39 @@ def silhouette_of(thing: Thing, mirrored: bool) -> Silhouette:
     >>> silhouette_of(replace(dog, verb="lie"), False).aspect > silhouette_of(dog, False).aspect
     True
     """
-    noun = person_word(thing.size, thing.pattern) if thing.noun == "person" else thing.noun
-    return silhouette(noun, thing.verb, mirrored)
+    return silhouette(_drawn_as(thing), thing.verb, mirrored)
 
 
-def _with_parts(thing: Thing) -> Thing:
-    """The thing with the boxes of its parts; things face the middle of the picture."""
-    box, parts = thing.box, []
-    for shape in silhouette_of(thing, box.centre[0] > 0.5).shapes:
+def _drawn_as(thing: Thing) -> str:
+    return person_word(thing.size, thing.pattern) if thing.noun == "person" else thing.noun
+
+
+@cache
+def _parts(noun: str, pose: str, mirrored: bool) -> tuple[tuple[str, float, float, float, float], ...]:
+    """The named parts of a silhouette: name, left, top, width and height in the unit square."""
+    found = []
+    for shape in silhouette(noun, pose, mirrored).shapes:
         if shape.part:
-            low, high = shape.points.min(0).tolist(), shape.points.max(0).tolist()
-            left, top = box.left + low[0] * box.width, box.top + low[1] * box.height
-            width, height = (high[0] - low[0]) * box.width, (high[1] - low[1]) * box.height
-            parts.append(ThingPart(shape.part, Box(round(left, 4), round(top, 4), round(width, 4), round(height, 4))))
-    return replace(thing, parts=tuple(parts))
+            (left, top), (right, bottom) = shape.points.min(0).tolist(), shape.points.max(0).tolist()
+            found.append((shape.part, left, top, right - left, bottom - top))
+    return tuple(found)
+
+
+def _in_picture(thing: Thing, box: Box, other: int | None) -> Thing:
+    """The thing in its place, with the boxes of its parts; things face the middle of the picture."""
+    parts = tuple(
+        ThingPart(
+            name,
+            Box(
+                round(box.left + left * box.width, 4),
+                round(box.top + top * box.height, 4),
+                round(width * box.width, 4),
+                round(height * box.height, 4),
+            ),
+        )
+        for name, left, top, width, height in _parts(_drawn_as(thing), thing.verb, box.centre[0] > 0.5)
+    )
+    return replace(thing, box=box, other=other, parts=parts)
 
 
 def _kind(noun: str) -> Kind:
@@ -122,27 +146,32 @@ def _kind(noun: str) -> Kind:
     return kind
 
 
-def _choose(random: np.random.Generator, among: Sequence[str]) -> str:
-    return among[int(random.integers(len(among)))]
+def _choose(random: np.random.Generator, among: tuple[str, ...] | list[str]) -> str:
+    return among[random.integers(len(among))]
 
 
 def _pattern(noun: str, kind: Kind, random: np.random.Generator) -> str:
     """Half of the things are plain; of persons, all patterns are equally likely, as they mark man or woman."""
-    plain = noun != "person" and "plain" in kind.patterns and random.uniform() < 0.5
+    plain = noun != "person" and "plain" in kind.patterns and random.random() < 0.5
     return "plain" if plain else _choose(random, kind.patterns)
+
+
+@cache
+def _verbs_alone(noun: str) -> tuple[str, ...]:
+    return tuple(verb for verb in _kind(noun).verbs if verb not in ("hold", "ride"))
 
 
 def _thing(noun: str, random: np.random.Generator, verb: str | None = None) -> Thing:
     """A thing with random attributes, not yet placed."""
     kind = _kind(noun)
-    alone = [each for each in kind.verbs if each not in ("hold", "ride")]
+    alone = _verbs_alone(noun)
     return Thing(
         noun=noun,
         colour=_choose(random, kind.colours),
         size=_choose(random, SIZES),
         material=_choose(random, kind.materials),
         pattern=_pattern(noun, kind, random),
-        box=Box(0, 0, 1, 1),
+        box=_WHOLE,
         verb=verb if verb is not None else (_choose(random, alone) if alone else ""),
     )
 
@@ -159,7 +188,7 @@ def _extent(thing: Thing, scale: float) -> tuple[float, float]:
 
 def _single(thing: Thing, scale: float) -> _Group:
     width, height = _extent(thing, scale)
-    return _Group((thing,), (Box(0, 0, 1, 1),), width, height)
+    return _Group((thing,), (_WHOLE,), width, height)
 
 
 def _pair(actor: Thing, other: Thing, scale: float) -> _Group:
@@ -189,40 +218,46 @@ def _pair(actor: Thing, other: Thing, scale: float) -> _Group:
     return _Group(things, relative, width * fit, height * fit, actor_at)
 
 
-def _overlap(first: Box, second: Box) -> float:
-    """The share of the smaller box that is covered by the other one."""
-    wide = min(first.left + first.width, second.left + second.width) - max(first.left, second.left)
-    high = min(first.top + first.height, second.top + second.height) - max(first.top, second.top)
-    if wide <= 0 or high <= 0:
-        return 0.0
-    return wide * high / min(first.width * first.height, second.width * second.height)
+def _covered(left: float, top: float, width: float, height: float, taken: list[Box], enough: float) -> float:
+    """The largest share of two boxes' smaller one that they have in common; at `enough`, the search ends."""
+    right, bottom, most = left + width, top + height, 0.0
+    for box in taken:
+        wide = min(right, box.left + box.width) - max(left, box.left)
+        if wide > 0:
+            high = min(bottom, box.top + box.height) - max(top, box.top)
+            if high > 0:
+                most = max(most, wide * high / min(width * height, box.width * box.height))
+                if most >= enough:
+                    break
+    return most
 
 
-def _place(group: _Group, taken: list[Box], ground: float, random: np.random.Generator) -> Box:
-    """The position of a group: in the air or on the ground, wherever it covers others least."""
-    free = 1 - 2 * _MARGIN
+def _place(group: _Group, taken: list[Box], ground: float, random: np.random.Generator) -> tuple[Box, float]:
+    """The position of a group, in the air or on the ground, wherever it covers others least, and how much that is."""
+    width, height = group.width, group.height
+    free, lowest = 1 - 2 * _MARGIN, 1 - _MARGIN - height
     flying = group.things[group.actor].verb == "fly"
-    least, best = 2.0, Box(_MARGIN, _MARGIN, group.width, group.height)
-    for across, down in random.uniform(0, 1, (24, 2)).tolist():
-        left = _MARGIN + across * (free - group.width)
+    sky = max(0.0, min(ground, lowest) - 0.12)
+    least, best = 2.0, (_MARGIN, _MARGIN)
+    for across, down in random.random((24, 2)).tolist():
+        left = _MARGIN + across * (free - width)
         if flying:
-            top = _MARGIN + down * max(0.0, min(ground, 1 - _MARGIN - group.height) - 0.12)
+            top = _MARGIN + down * sky
         else:
-            lowest = 1 - _MARGIN - group.height
-            top = max(
-                _MARGIN, min(lowest, ground + 0.06 - group.height + down * (lowest - ground - 0.06 + group.height))
-            )
-        box = Box(left, top, group.width, group.height)
-        covered = max((_overlap(box, each) for each in taken), default=0.0)
+            top = max(_MARGIN, min(lowest, ground + 0.06 - height + down * (lowest - ground - 0.06 + height)))
+        covered = _covered(left, top, width, height, taken, least)
         if covered < least:
-            least, best = covered, box
+            least, best = covered, (left, top)
         if least <= 0.05:
             break
-    return best
+    return Box(*best, width, height), least
 
 
-def _settle(group: _Group, box: Box) -> list[Thing]:
-    """The things of a group in the picture: the actor faces the middle, so the group may be mirrored."""
+def _settle(group: _Group, box: Box, first: int) -> list[Thing]:
+    """The things of a group in the picture, to be numbered from `first`; the actor faces the middle.
+
+    For that, the group may be mirrored.
+    """
 
     def at(relative: Box, mirrored: bool) -> Box:
         left = 1 - relative.left - relative.width if mirrored else relative.left
@@ -234,23 +269,32 @@ def _settle(group: _Group, box: Box) -> list[Thing]:
         )
 
     mirrored = at(group.boxes[group.actor], False).centre[0] > 0.5
-    return [replace(thing, box=at(where, mirrored)) for thing, where in zip(group.things, group.boxes, strict=True)]
+    acts_on = {group.actor: first + 1 - group.actor} if len(group.things) == 2 else {}
+    return [
+        _in_picture(thing, at(where, mirrored), acts_on.get(index))
+        for index, (thing, where) in enumerate(zip(group.things, group.boxes, strict=True))
+    ]
+
+
+@cache
+def _found_in(place: str) -> tuple[str, ...]:
+    return tuple(noun for noun in COCO_NOUNS if place in THINGS[noun].places)
 
 
 def _cast(random: np.random.Generator, count: tuple[int, int]) -> tuple[str, list[str]]:
     """A place and the nouns of a scene there: often a person, sometimes with something to ride, hold or eat."""
     total = int(random.integers(count[0], count[1] + 1))
-    event = random.uniform()
+    event = random.random()
     if total >= 2 and event < 0.42:
         other = _choose(random, MOUNTS if event < 0.14 else HANDHELD if event < 0.3 else FOODS)
         nouns, key = ["person", other], other
     else:
-        key = "person" if random.uniform() < 0.25 else _choose(random, COCO_NOUNS)
+        key = "person" if random.random() < 0.25 else _choose(random, COCO_NOUNS)
         nouns = [key]
     place = _choose(random, _kind(key).places)
-    here = [noun for noun in COCO_NOUNS if place in THINGS[noun].places]
+    here = _found_in(place)
     while len(nouns) < total:
-        chance = random.uniform()
+        chance = random.random()
         nouns.append("person" if chance < 0.12 else _choose(random, nouns) if chance < 0.27 else _choose(random, here))
     return place, nouns[:total]
 
@@ -259,7 +303,7 @@ def _verb_for(other: str, random: np.random.Generator) -> str:
     if other in MOUNTS:
         return "ride"
     if other in FOODS:
-        return "eat" if random.uniform() < 0.75 else "hold"
+        return "eat" if random.random() < 0.75 else "hold"
     return "hold" if other in HANDHELD else ""
 
 
@@ -284,14 +328,15 @@ def make_scene(seed: int, number: int, *, nouns: Sequence[str] | None = None, co
         place, names = _cast(random, count)
     else:
         names = list(nouns)
-        shared = [each for each in PLACES if all(each in _kind(noun).places for noun in names)]
+        fitting = [_kind(noun).places for noun in names]
+        shared = [each for each in PLACES if all(each in places for places in fitting)]
         place = _choose(random, shared or _kind(_choose(random, names)).places)
     scale = min(1.0, 1.8 / math.sqrt(len(names)))
 
     waiting, groups = list(names), []
     others = [noun for noun in names if noun in MOUNTS or noun in HANDHELD or noun in FOODS]
     # For given nouns, chance decides; a scene that we cast ourselves always has its event.
-    if "person" in names and others and (nouns is None or random.uniform() < 0.6):
+    if "person" in names and others and (nouns is None or random.random() < 0.6):
         other = others[0]
         verb = _verb_for(other, random)
         waiting.remove("person")
@@ -303,42 +348,42 @@ def make_scene(seed: int, number: int, *, nouns: Sequence[str] | None = None, co
 
     # Large things choose their places first.
     groups.sort(key=lambda group: -group.width * group.height)
+    ground = horizon(place)
     taken: list[Box] = []
-    placed: list[tuple[float, list[Thing], int]] = []
+    placed: list[tuple[_Group, Box]] = []
     for group in groups:
-        box = _place(group, taken, horizon(place), random)
+        box, covered = _place(group, taken, ground, random)
         for _ in range(4):  # things that would be hidden are drawn smaller
-            if max((_overlap(box, each) for each in taken), default=0.0) < 0.2:
+            if covered < 0.2:
                 break
             group = replace(group, width=group.width * 0.85, height=group.height * 0.85)
-            box = _place(group, taken, horizon(place), random)
+            box, covered = _place(group, taken, ground, random)
         taken.append(box)
-        placed.append((box.top + box.height, _settle(group, box), group.actor))
-    placed.sort(key=lambda each: each[0])
+        placed.append((group, box))
+    placed.sort(key=lambda each: each[1].top + each[1].height)
 
     things: list[Thing] = []
-    for _, members, actor in placed:
-        if len(members) == 2:
-            members[actor] = replace(members[actor], other=len(things) + 1 - actor)
-        things.extend(_with_parts(thing) for thing in members)
+    for group, box in placed:
+        things += _settle(group, box, len(things))
     return Scene(number, place, tuple(things))
 
 
-def relations(scene: Scene) -> list[tuple[int, str, int]]:
+@lru_cache(maxsize=64)
+def relations(scene: Scene) -> tuple[tuple[int, str, int], ...]:
     """Which things are clearly left of, right of, above or below which others, by the centres of their boxes.
 
     >>> dog = Thing("dog", "brown", "small", "fur", "plain", Box(0.0, 0.5, 0.2, 0.2))
     >>> relations(Scene(0, "field", (dog, replace(dog, box=Box(0.6, 0.5, 0.2, 0.2)))))
-    [(0, 'left of', 1), (1, 'right of', 0)]
+    ((0, 'left of', 1), (1, 'right of', 0))
     """
+    centres = [thing.box.centre for thing in scene.things]
     found = []
-    for first, one in enumerate(scene.things):
-        for second, other in enumerate(scene.things):
+    for first, (x, y) in enumerate(centres):
+        for second, (other_x, other_y) in enumerate(centres):
             if first != second:
-                across = other.box.centre[0] - one.box.centre[0]
-                down = other.box.centre[1] - one.box.centre[1]
+                across, down = other_x - x, other_y - y
                 if abs(across) > 0.2:
                     found.append((first, "left of" if across > 0 else "right of", second))
                 if abs(down) > 0.2:
                     found.append((first, "above" if down > 0 else "below", second))
-    return found
+    return tuple(found)
