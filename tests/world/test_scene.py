@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from holdfast.errors import UserError
-from holdfast.world.scene import Box, Scene, make_scene, relations
+from holdfast.world.scene import Box, Scene, make_scene, parts_of, relations
 from holdfast.world.shapes import silhouette
 from holdfast.world.vocabulary import (
     CGQA_NOUNS,
@@ -74,8 +74,8 @@ def test_boxes_lie_in_the_picture_and_parts_in_their_things() -> None:
         for thing in scene.things:
             assert inside(thing.box, Box(0, 0, 1, 1))
             assert min(thing.box.width, thing.box.height) > 0.02
-            assert thing.parts
-            for part in thing.parts:
+            assert parts_of(thing)
+            for part in parts_of(thing):
                 assert inside(part.box, thing.box)
 
 

@@ -64,7 +64,6 @@ class Thing:
     box: Box
     verb: str = ""
     other: int | None = None
-    parts: tuple[ThingPart, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -104,39 +103,24 @@ def silhouette_of(thing: Thing, mirrored: bool) -> Silhouette:
     >>> silhouette_of(replace(dog, verb="lie"), False).aspect > silhouette_of(dog, False).aspect
     True
     """
-    return silhouette(_drawn_as(thing), thing.verb, mirrored)
+    noun = person_word(thing.size, thing.pattern) if thing.noun == "person" else thing.noun
+    return silhouette(noun, thing.verb, mirrored)
 
 
-def _drawn_as(thing: Thing) -> str:
-    return person_word(thing.size, thing.pattern) if thing.noun == "person" else thing.noun
+def parts_of(thing: Thing) -> list[ThingPart]:
+    """The named parts of a thing in a scene, with their boxes; things face the middle of the picture.
 
-
-@cache
-def _parts(noun: str, pose: str, mirrored: bool) -> tuple[tuple[str, float, float, float, float], ...]:
-    """The named parts of a silhouette: name, left, top, width and height in the unit square."""
-    found = []
-    for shape in silhouette(noun, pose, mirrored).shapes:
+    >>> [part.name for part in parts_of(Thing("vase", "red", "small", "glass", "plain", Box(0.1, 0.1, 0.5, 0.5)))]
+    ['mouth', 'body']
+    """
+    box, parts = thing.box, []
+    for shape in silhouette_of(thing, box.centre[0] > 0.5).shapes:
         if shape.part:
-            (left, top), (right, bottom) = shape.points.min(0).tolist(), shape.points.max(0).tolist()
-            found.append((shape.part, left, top, right - left, bottom - top))
-    return tuple(found)
-
-
-def _in_picture(thing: Thing, box: Box, other: int | None) -> Thing:
-    """The thing in its place, with the boxes of its parts; things face the middle of the picture."""
-    parts = tuple(
-        ThingPart(
-            name,
-            Box(
-                round(box.left + left * box.width, 4),
-                round(box.top + top * box.height, 4),
-                round(width * box.width, 4),
-                round(height * box.height, 4),
-            ),
-        )
-        for name, left, top, width, height in _parts(_drawn_as(thing), thing.verb, box.centre[0] > 0.5)
-    )
-    return replace(thing, box=box, other=other, parts=parts)
+            low, high = shape.points.min(0).tolist(), shape.points.max(0).tolist()
+            left, top = box.left + low[0] * box.width, box.top + low[1] * box.height
+            width, height = (high[0] - low[0]) * box.width, (high[1] - low[1]) * box.height
+            parts.append(ThingPart(shape.part, Box(round(left, 4), round(top, 4), round(width, 4), round(height, 4))))
+    return parts
 
 
 def _kind(noun: str) -> Kind:
@@ -218,29 +202,32 @@ def _pair(actor: Thing, other: Thing, scale: float) -> _Group:
     return _Group(things, relative, width * fit, height * fit, actor_at)
 
 
-def _covered(left: float, top: float, width: float, height: float, taken: list[Box], enough: float) -> float:
+_Taken = tuple[float, float, float, float, float]
+"""The edges of a box and its area: left, top, right, bottom, area."""
+
+
+def _covered(left: float, top: float, width: float, height: float, taken: list[_Taken], enough: float) -> float:
     """The largest share of two boxes' smaller one that they have in common; at `enough`, the search ends."""
-    right, bottom, most = left + width, top + height, 0.0
-    for box in taken:
-        wide = min(right, box.left + box.width) - max(left, box.left)
-        if wide > 0:
-            high = min(bottom, box.top + box.height) - max(top, box.top)
-            if high > 0:
-                most = max(most, wide * high / min(width * height, box.width * box.height))
-                if most >= enough:
-                    break
+    right, bottom, area, most = left + width, top + height, width * height, 0.0
+    for start, high, end, low, other in taken:
+        across = (right if right < end else end) - (left if left > start else start)
+        down = (bottom if bottom < low else low) - (top if top > high else high)
+        if across > 0 and down > 0:
+            most = max(most, across * down / min(area, other))
+            if most >= enough:
+                break
     return most
 
 
-def _place(group: _Group, taken: list[Box], ground: float, random: np.random.Generator) -> tuple[Box, float]:
+def _place(group: _Group, taken: list[_Taken], ground: float, random: np.random.Generator) -> tuple[Box, float]:
     """The position of a group, in the air or on the ground, wherever it covers others least, and how much that is."""
     width, height = group.width, group.height
-    free, lowest = 1 - 2 * _MARGIN, 1 - _MARGIN - height
+    free, lowest = 1 - 2 * _MARGIN - width, 1 - _MARGIN - height
     flying = group.things[group.actor].verb == "fly"
     sky = max(0.0, min(ground, lowest) - 0.12)
     least, best = 2.0, (_MARGIN, _MARGIN)
     for across, down in random.random((24, 2)).tolist():
-        left = _MARGIN + across * (free - width)
+        left = _MARGIN + across * free
         if flying:
             top = _MARGIN + down * sky
         else:
@@ -271,7 +258,7 @@ def _settle(group: _Group, box: Box, first: int) -> list[Thing]:
     mirrored = at(group.boxes[group.actor], False).centre[0] > 0.5
     acts_on = {group.actor: first + 1 - group.actor} if len(group.things) == 2 else {}
     return [
-        _in_picture(thing, at(where, mirrored), acts_on.get(index))
+        replace(thing, box=at(where, mirrored), other=acts_on.get(index))
         for index, (thing, where) in enumerate(zip(group.things, group.boxes, strict=True))
     ]
 
@@ -349,7 +336,7 @@ def make_scene(seed: int, number: int, *, nouns: Sequence[str] | None = None, co
     # Large things choose their places first.
     groups.sort(key=lambda group: -group.width * group.height)
     ground = horizon(place)
-    taken: list[Box] = []
+    taken: list[_Taken] = []
     placed: list[tuple[_Group, Box]] = []
     for group in groups:
         box, covered = _place(group, taken, ground, random)
@@ -358,7 +345,7 @@ def make_scene(seed: int, number: int, *, nouns: Sequence[str] | None = None, co
                 break
             group = replace(group, width=group.width * 0.85, height=group.height * 0.85)
             box, covered = _place(group, taken, ground, random)
-        taken.append(box)
+        taken.append((box.left, box.top, box.left + box.width, box.top + box.height, box.width * box.height))
         placed.append((group, box))
     placed.sort(key=lambda each: each[1].top + each[1].height)
 

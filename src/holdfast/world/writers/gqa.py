@@ -114,7 +114,7 @@ def enlarged(scene: Scene, width: int, height: int, least: int = LEAST) -> Scene
         left, top = (min(max(at - size / 2, 0.0), 1 - size) for at, size in ((across, wide), (down, high)))
         return Box(left, top, wide, high)
 
-    return replace(scene, things=tuple(replace(thing, box=grown(thing.box), parts=()) for thing in scene.things))
+    return replace(scene, things=tuple(replace(thing, box=grown(thing.box)) for thing in scene.things))
 
 
 def _close_up(seed: int, number: int, random: np.random.Generator) -> Scene:

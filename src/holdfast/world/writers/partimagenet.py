@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from holdfast.world.draw import drawing, save_scene
-from holdfast.world.scene import Box, Scene, make_scene
+from holdfast.world.scene import Box, Scene, make_scene, parts_of
 from holdfast.world.writers.json_files import write_json
 from holdfast.world.writers.portraits import sorts
 from holdfast.world.writers.scales import Amount, at_scale
@@ -95,7 +95,7 @@ def write(folder: Path, scale: str, seed: int) -> None:
 
 def _annotations(scene: Scene, group: str, image: int, first: int) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
-    for part in scene.things[0].parts:
+    for part in parts_of(scene.things[0]):
         name = f"{group} {_WORDS.get(part.name, part.name.capitalize())}"
         if name not in CATEGORIES:
             continue

@@ -95,7 +95,7 @@ def _crowd(number: int, seed: int) -> Scene:
     for row in range(rows):
         for index, thing in enumerate(make_scene(seed, number + 500_000 + row, nouns=["person"] * 11).things):
             box = Box(0.02 + index * 0.088, 0.02 + row * 0.96 / rows, 0.07, 0.9 / rows)
-            things.append(replace(thing, box=box, other=None, parts=()))
+            things.append(replace(thing, box=box, other=None))
     return Scene(number, make_scene(seed, number + 500_000, nouns=["person"]).place, tuple(things))
 
 
