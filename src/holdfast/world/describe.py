@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache, lru_cache
 
 import numpy as np
 
@@ -31,6 +32,7 @@ ATTRIBUTES = ("colour", "pattern", "verb")
 # How much more often scenes contain people's favourite activities than other ones.
 _USUAL_VERBS = {"hold": 4.0, "eat": 3.0, "ride": 2.7}
 _NEEDS_OTHER = ("hold", "ride")
+_KINDS = SOLIDS | THINGS
 _CLEARLY = 0.12  # of the picture's side, from its middle
 
 
@@ -50,7 +52,7 @@ class Fact:
 
 def kind_of(thing: Thing) -> Kind:
     """The common properties of all things of this noun."""
-    return THINGS[thing.noun] if thing.noun in THINGS else SOLIDS[thing.noun]
+    return _KINDS[thing.noun]
 
 
 def name(thing: Thing) -> str:
@@ -93,12 +95,6 @@ def doing(verb: str) -> str:
     return VERBS[verb][1] + (" something" if verb in _NEEDS_OTHER else "")
 
 
-def values_of(thing: Thing, attribute: str) -> tuple[str, ...]:
-    """The values that an attribute of such a thing may have."""
-    kind = kind_of(thing)
-    return {"colour": kind.colours, "pattern": kind.patterns, "verb": kind.verbs}[attribute]
-
-
 def other_value(thing: Thing, attribute: str, random: np.random.Generator) -> str | None:
     """Another value that the attribute might equally have had, or None if there is none.
 
@@ -113,37 +109,51 @@ def other_value(thing: Thing, attribute: str, random: np.random.Generator) -> st
     >>> other_value(apple, "verb", np.random.default_rng(0)) is None
     True
     """
-    actual, values = getattr(thing, attribute), values_of(thing, attribute)
-    usual = 1.0
-    if thing.noun == "person":
-        usual = _USUAL_VERBS.get(actual, 1.0) if attribute == "verb" else 1.0
-        if attribute == "pattern":  # the attribute that distinguishes a man from a woman has been mentioned
-            values = tuple(value for value in values if person_word(thing.size, value) == name(thing))
-    elif attribute == "pattern" and actual == "plain":
-        usual = len(values) + 1.0
-    others = [value for value in values if value != actual]
-    if not actual or not others or random.random() * usual > 1:
+    others, usual = _alternatives(thing.noun, thing.size, thing.pattern, attribute, getattr(thing, attribute))
+    if not others or random.random() * usual > 1:
         return None
     return others[random.integers(len(others))]
 
 
+@cache
+def _alternatives(noun: str, size: str, pattern: str, attribute: str, actual: str) -> tuple[tuple[str, ...], float]:
+    """The other values that an attribute might have had, and how much more common the actual one is than those."""
+    kind = _KINDS[noun]
+    values = {"colour": kind.colours, "pattern": kind.patterns, "verb": kind.verbs}[attribute]
+    usual = 1.0
+    if noun == "person":
+        usual = _USUAL_VERBS.get(actual, 1.0) if attribute == "verb" else 1.0
+        if attribute == "pattern":  # the attribute that distinguishes a man from a woman has been mentioned
+            values = tuple(value for value in values if person_word(size, value) == person_word(size, pattern))
+    elif attribute == "pattern" and actual == "plain":
+        usual = len(values) + 1.0
+    return tuple(value for value in values if value != actual) if actual else (), usual
+
+
 def other_place(scene: Scene, random: np.random.Generator) -> str | None:
     """Another place in which everything in a scene might be found, or None if there is none."""
-    fitting = [p for p in PLACES if p != scene.place and all(p in kind_of(thing).places for thing in scene.things)]
+    fitting = _other_places(scene)
     return fitting[random.integers(len(fitting))] if fitting else None
 
 
-def unique(scene: Scene) -> list[int]:
+@lru_cache(maxsize=64)
+def _other_places(scene: Scene) -> tuple[str, ...]:
+    possible = [kind_of(thing).places for thing in scene.things]
+    return tuple(p for p in PLACES if p != scene.place and all(p in places for places in possible))
+
+
+@lru_cache(maxsize=64)
+def unique(scene: Scene) -> tuple[int, ...]:
     """The things that can be called "the cat": no other thing has that name, or one that ends with it.
 
     >>> from holdfast.world.scene import Box, Scene, Thing
     >>> nouns = ("dog", "cat", "dog", "bear", "teddy bear")
     >>> things = tuple(Thing(noun, "brown", "small", "fur", "plain", Box(0, 0, 0.5, 0.5)) for noun in nouns)
     >>> unique(Scene(0, "room", things))
-    [1]
+    (1,)
     """
     heads = [thing.noun.split()[-1] if thing.noun != "person" else name(thing) for thing in scene.things]
-    return [i for i, head in enumerate(heads) if heads.count(head) == 1]
+    return tuple(i for i, head in enumerate(heads) if heads.count(head) == 1)
 
 
 def absent(scene: Scene, random: np.random.Generator) -> tuple[Scene, int]:
@@ -158,7 +168,7 @@ def absent(scene: Scene, random: np.random.Generator) -> tuple[Scene, int]:
 
 def facts(scene: Scene, random: np.random.Generator, among: Sequence[int] | None = None) -> list[Fact]:
     """Facts about the things of a scene (or about some of them), each with a near miss drawn at random."""
-    chosen = list(range(len(scene.things))) if among is None else list(among)
+    chosen = range(len(scene.things)) if among is None else among
     found: list[Fact] = []
     place = other_place(scene, random)
     for i in chosen:
@@ -167,23 +177,39 @@ def facts(scene: Scene, random: np.random.Generator, among: Sequence[int] | None
             other = other_value(thing, attribute, random)
             if other is not None:
                 actual = getattr(thing, attribute)
-                found.append(Fact(attribute, i, None, _told(thing, attribute, actual), _told(thing, attribute, other)))
+                found.append(_attribute_fact(i, thing.noun == "person", attribute, actual, other))
         if place is not None:
-            true, false = PLACE_PHRASES[scene.place], PLACE_PHRASES[place]
-            found.append(Fact("place", i, None, f"{{0}} is {true}", f"{{0}} is {false}"))
-        if abs(thing.box.centre[0] - 0.5) > _CLEARLY:
-            sides = ("left", "right") if thing.box.centre[0] < 0.5 else ("right", "left")
-            found.append(Fact("side", i, None, *(f"{{0}} is on the {side}" for side in sides)))
-    for i, relation, j in relations(scene):
-        if i in chosen and j in chosen:
-            phrases = [RELATION_PHRASES[word] for word in (relation, INVERSE[relation])]
-            found.append(Fact("relation", i, j, *(f"{{0}} is {phrase} {{1}}" for phrase in phrases)))
+            found.append(_place_fact(i, scene.place, place))
+        across = thing.box.centre[0]
+        if abs(across - 0.5) > _CLEARLY:
+            found.append(_side_fact(i, across < 0.5))
+    found += [_relation_fact(*each) for each in relations(scene) if each[0] in chosen and each[2] in chosen]
     return found
 
 
-def _told(thing: Thing, attribute: str, value: str) -> str:
+# The same few facts come up again and again, of one scene and of others.
+
+
+@cache
+def _attribute_fact(subject: int, person: bool, attribute: str, actual: str, other: str) -> Fact:
+    told = "{{0}} is wearing {}" + (" clothes" if attribute == "pattern" else "") if person else "{{0}} is {}"
     if attribute == "verb":
-        return f"{{0}} is {doing(value)}"
-    if thing.noun == "person":
-        return f"{{0}} is wearing {value}" + (" clothes" if attribute == "pattern" else "")
-    return f"{{0}} is {value}"
+        told, actual, other = "{{0}} is {}", doing(actual), doing(other)
+    return Fact(attribute, subject, None, told.format(actual), told.format(other))
+
+
+@cache
+def _place_fact(subject: int, place: str, other: str) -> Fact:
+    return Fact("place", subject, None, f"{{0}} is {PLACE_PHRASES[place]}", f"{{0}} is {PLACE_PHRASES[other]}")
+
+
+@cache
+def _side_fact(subject: int, left: bool) -> Fact:
+    sides = ("left", "right") if left else ("right", "left")
+    return Fact("side", subject, None, *(f"{{0}} is on the {side}" for side in sides))
+
+
+@cache
+def _relation_fact(subject: int, relation: str, other: int) -> Fact:
+    phrases = (RELATION_PHRASES[word] for word in (relation, INVERSE[relation]))
+    return Fact("relation", subject, other, *(f"{{0}} is {phrase} {{1}}" for phrase in phrases))

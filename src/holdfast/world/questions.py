@@ -98,7 +98,7 @@ def _annotators(answer: str, instead: list[str], random: np.random.Generator) ->
     return tuple(given[i] for i in random.permutation(10))
 
 
-def _pick(indices: list[int], random: np.random.Generator) -> int:
+def _pick(indices: tuple[int, ...] | list[int], random: np.random.Generator) -> int:
     return indices[random.integers(len(indices))]
 
 

@@ -7,6 +7,7 @@ them, so the words alone give nothing away.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 from itertools import count
 
 import numpy as np
@@ -125,8 +126,7 @@ def _shows_such(pair: _Pair, random: np.random.Generator, truth: bool) -> str | 
 def _shows(pair: _Pair, random: np.random.Generator, truth: bool) -> str | None:
     """There is a dog in the left image, or only there; it may be in the right one instead."""
     side = _side(random)
-    names = [{name(thing) for thing in scene.things} for scene in pair]
-    alone = [sorted(names[0] - names[1]), sorted(names[1] - names[0])]
+    alone = _on_each_side(*pair)[:2]
     if not alone[0] or not alone[1]:
         return None
     words = alone[side if truth else 1 - side]
@@ -145,6 +145,14 @@ def _fact(pair: _Pair, random: np.random.Generator, truth: bool) -> str | None:
     return f"{sentence.removesuffix('.')} in the {_SIDES[side]} image."
 
 
+@lru_cache(maxsize=64)
+def _on_each_side(left: Scene, right: Scene) -> tuple[list[str], list[str], list[str]]:
+    """The names of the things that are only in the left picture, only in the right one, and in both."""
+    names = [{name(thing) for thing in scene.things} for scene in (left, right)]
+    return sorted(names[0] - names[1]), sorted(names[1] - names[0]), sorted(names[0] & names[1])
+
+
+@lru_cache(maxsize=64)
 def _counts(scene: Scene) -> dict[str, int]:
     groups = [kind_of(thing).supercategory for thing in scene.things]
     return {"thing": len(groups)} | {words: groups.count(group) for group, words in GROUPS.items()}
@@ -181,8 +189,8 @@ def _total(pair: _Pair, random: np.random.Generator, truth: bool) -> str | None:
 
 def _quantified(pair: _Pair, random: np.random.Generator, truth: bool) -> str | None:
     """There is a dog in both images, or in exactly one; used if some thing is in both and some thing in only one."""
-    left, right = ({name(thing) for thing in scene.things} for scene in pair)
-    shown = {True: sorted(left & right), False: sorted(left ^ right)}
+    left, right, both = _on_each_side(*pair)
+    shown = {True: both, False: sorted(left + right)}
     if not shown[True] or not shown[False]:
         return None
     in_both = random.random() < 0.5
@@ -192,10 +200,7 @@ def _quantified(pair: _Pair, random: np.random.Generator, truth: bool) -> str | 
 
 def _same_colour(pair: _Pair, random: np.random.Generator, truth: bool) -> str | None:
     left, right = pair
-    pairs: dict[bool, list[tuple[int, int]]] = {True: [], False: []}
-    for i in unique(left):
-        for j in unique(right):
-            pairs[left.things[i].colour == right.things[j].colour].append((i, j))
+    pairs = _by_colour(left, right)
     if not pairs[True] or not pairs[False]:
         return None
     same = random.random() < 0.5
@@ -203,6 +208,16 @@ def _same_colour(pair: _Pair, random: np.random.Generator, truth: bool) -> str |
     i, j = fitting[random.integers(len(fitting))]
     colour = "the same color as" if same else "another color than"
     return f"The {name(left.things[i])} in the left image has {colour} the {name(right.things[j])} in the right image."
+
+
+@lru_cache(maxsize=64)
+def _by_colour(left: Scene, right: Scene) -> dict[bool, list[tuple[int, int]]]:
+    """The pairs of a thing on the left and one on the right that have the same colour, and those that have not."""
+    pairs: dict[bool, list[tuple[int, int]]] = {True: [], False: []}
+    for i in unique(left):
+        for j in unique(right):
+            pairs[left.things[i].colour == right.things[j].colour].append((i, j))
+    return pairs
 
 
 _STATEMENTS: tuple[_Stated, ...] = (_shows_such, _shows, _fact, _more, _total, _quantified, _same_colour)
