@@ -27,7 +27,7 @@ _GROUNDS: dict[str, tuple[tuple[int, int, int], tuple[int, int, int], float]] = 
 }
 
 
-@lru_cache(maxsize=24)  # large arrays, so only a few are kept: pictures come in many sizes
+@lru_cache(maxsize=48)  # large arrays, so only a few are kept: pictures come in many sizes
 def _plain(place: str, height: int, width: int) -> tuple[NDArray[np.intp], NDArray[np.uint8]]:
     """The ground and what is behind it: for each pixel the number of its colour, and the colours."""
     above, below, horizon = _GROUNDS[place]
@@ -50,22 +50,22 @@ def _plain(place: str, height: int, width: int) -> tuple[NDArray[np.intp], NDArr
         canvas[(down > horizon - 0.1) & (down <= horizon)] = (70, 150, 190)
     elif place == "sea":
         canvas[(down > horizon) & (np.sin(down * 120 + 2 * np.sin(across * 30)) > 0.8)] += 26
-    pixels, index = np.unique(packed(*np.moveaxis(canvas, -1, 0)), return_inverse=True)
+    pixels, index = np.unique(packed(np.moveaxis(canvas, -1, 0)), return_inverse=True)
     return index.reshape(height, width), pixels.view(np.uint8).reshape(-1, 4)[:, :3]
 
 
-def _disc(canvas: Canvas, across: float, down: float, wide: float, high: float, pixel: Canvas) -> None:
+def _disc(canvas: Canvas, across: float, down: float, wide: float, high: float, pixel: np.uint32) -> None:
     """An oval, given by its centre and radii as shares of the sides."""
-    height, width = canvas.shape[:2]
+    height, width = canvas.shape
     top, bottom = max(0, int((down - high) * height)), min(height, int((down + high) * height) + 1)
     left, right = max(0, int((across - wide) * width)), min(width, int((across + wide) * width) + 1)
-    y, x = np.ogrid[top:bottom, left:right]
-    inside = ((x / width - across) / wide) ** 2 + ((y / height - down) / high) ** 2 < 1
+    x, y = np.arange(left, right) / width, np.arange(top, bottom) / height
+    inside = ((x - across) / wide) ** 2 + (((y - down) / high) ** 2)[:, None] < 1
     canvas[top:bottom, left:right][inside] = pixel
 
 
-def _slab(canvas: Canvas, left: float, top: float, right: float, bottom: float, pixel: Canvas) -> None:
-    height, width = canvas.shape[:2]
+def _slab(canvas: Canvas, left: float, top: float, right: float, bottom: float, pixel: np.uint32) -> None:
+    height, width = canvas.shape
     canvas[int(top * height) : int(bottom * height), int(left * width) : int(right * width)] = pixel
 
 
@@ -104,20 +104,19 @@ def backdrop(place: str, height: int, width: int, random: np.random.Generator) -
         clutter.append((_slab, (x + 0.015, y + 0.02, x + 0.185, y + 0.24), pane))
     light = random.uniform(-12, 12, 3).astype(np.float32)
     plain, colours = _plain(place, height, width)
-    canvas = packed(*(colours + light).T).take(plain)
-    for shape, where, colour in clutter:
-        shape(canvas, *where, packed(*(np.asarray(colour, dtype=np.float32) + light)))
+    canvas = packed((colours + light).T).take(plain)
+    if clutter:
+        pixels = packed((np.array([colour for _, _, colour in clutter], dtype=np.float32) + light).T)
+        for (shape, where, _), pixel in zip(clutter, pixels, strict=True):
+            shape(canvas, *where, pixel)
     return canvas
 
 
-def packed(red: ArrayLike, green: ArrayLike, blue: ArrayLike) -> Canvas:
-    """Colours as pixels of a canvas: one number each, so that they are moved in one piece.
+def packed(colours: ArrayLike) -> Canvas:
+    """Colours, (3, ...), as pixels of a canvas: one number each, so that they are moved in one piece.
 
-    >>> packed([1, 300], [0, -4], [2, 0]).view(np.uint8).reshape(2, 4)[:, :3].tolist()
+    >>> packed([[1, 300], [0, -4], [2, 0]]).view(np.uint8).reshape(2, 4)[:, :3].tolist()
     [[1, 0, 2], [255, 0, 0]]
     """
-    pixels = np.empty((*np.shape(red), 4), np.uint8)
-    for channel, value in enumerate((red, green, blue)):
-        pixels[..., channel] = np.clip(value, 0, 255)
-    pixels[..., 3] = 255
-    return pixels.view(np.uint32)[..., 0]
+    red, green, blue = np.clip(colours, 0, 255).astype("<i4")
+    return np.asarray(red | green << 8 | blue << 16 | -1 << 24).view("<u4")

@@ -7,10 +7,11 @@ import math
 import zlib
 from contextlib import AbstractContextManager
 from dataclasses import replace
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 
@@ -45,14 +46,16 @@ def _random(thing: Thing) -> np.random.Generator:
 def _pattern(pattern: str, height: int, width: int) -> NDArray[np.bool_]:
     """Where the second colour of a pattern goes, on a surface of height x width."""
     step = max(4, round(math.sqrt(height * width) / 5))
-    x, y = np.arange(width)[None, :], np.arange(height)[:, None]
-    if pattern == "striped":
-        return np.asarray((x + y // 3) % step < step * 0.42)
+    x, y = np.arange(width), np.arange(height)
+    if pattern == "striped":  # each row is a piece of the same long row
+        stripes = np.arange(width + height // 3) % step < step * 0.42
+        return sliding_window_view(stripes, width)[y // 3]
     if pattern == "checked":
-        return np.asarray((x * 5 // (step * 3) + y * 5 // (step * 3)) % 2 == 0)
+        return np.asarray((x * 5 // (step * 3) % 2)[None, :] == (y * 5 // (step * 3) % 2)[:, None])
     assert pattern == "spotted", pattern
-    across, down = (x + (y // step % 2) * (step / 2)) % step - step / 2, y % step - step / 2
-    return np.asarray(across**2 + down**2 < (step * 0.31) ** 2)
+    across = (x + np.array([[0], [step / 2]])) % step - step / 2  # every second row of spots is shifted by half a step
+    down = y % step - step / 2
+    return np.asarray((across**2)[y // step % 2] + (down**2)[:, None] < (step * 0.31) ** 2)
 
 
 _SHADE = 120  # the side length at which the lighting of a material is computed, once
@@ -79,8 +82,12 @@ def _shade(material: str) -> NDArray[np.float32]:
 
 def _lit(material: str, height: int, width: int) -> NDArray[np.float32]:
     """The light on a surface of height x width."""
-    rows, columns = np.arange(height) * _SHADE // height, np.arange(width) * _SHADE // width
-    return _shade(material).take(rows, axis=0).take(columns, axis=1)
+    return _shade(material).take(_spread(height), axis=0).take(_spread(width), axis=1)
+
+
+@lru_cache(maxsize=1_024)
+def _spread(side: int) -> NDArray[np.intp]:
+    return np.arange(side) * _SHADE // side
 
 
 def _mix(colour: NDArray[np.float32], other: float, share: float) -> NDArray[np.float32]:
@@ -90,7 +97,7 @@ def _mix(colour: NDArray[np.float32], other: float, share: float) -> NDArray[np.
 def _paint(thing: Thing, height: int, width: int, mirrored: bool) -> tuple[Canvas, NDArray[np.bool_]]:
     """A thing that fills height x width: its pixels, and where these are, (height, width)."""
     random = _random(thing)
-    shapes = silhouette_of(thing, mirrored).shapes
+    shape = silhouette_of(thing, mirrored)
     main = np.array(_FILLS[thing.colour], dtype=np.float32) + random.integers(-12, 13) + random.integers(-8, 9, 3)
     bright = float(main @ np.array([0.3, 0.59, 0.11]))
     # Black needs details that are lighter than itself.
@@ -100,22 +107,21 @@ def _paint(thing: Thing, height: int, width: int, mirrored: bool) -> tuple[Canva
     own["skin"] = np.array(_SKINS[random.integers(len(_SKINS))], dtype=np.float32)
     own["hair"] = np.array(_HAIRS[random.integers(len(_HAIRS))], dtype=np.float32)
 
-    fills = ["none", "main", *dict.fromkeys(shape.fill for shape in shapes if shape.fill not in ("none", "main"))]
-    canvas = Image.new("L", (width, height), 0)
-    pen = ImageDraw.Draw(canvas)
-    scale = np.array([width - 1, height - 1])
-    for shape in shapes:
-        pen.polygon((shape.points * scale).ravel().tolist(), fill=fills.index(shape.fill))
-    index = np.asarray(canvas)
-    palette = np.array([own.get(fill, _FILLS.get(fill, (0, 0, 0))) for fill in fills], dtype=np.float32)
+    image = Image.new("L", (width, height), 0)
+    pen = ImageDraw.Draw(image)
+    corners = (shape.corners * (width - 1, height - 1)).ravel().tolist()
+    for span, number in shape.outlines:
+        pen.polygon(corners[span], fill=number)
+    index = np.array(image)
+    palette = [own.get(fill, _FILLS.get(fill, (0, 0, 0))) for fill in shape.fills]
     if thing.pattern != "plain":
         # The pattern says where its second colour replaces the main one.
-        second = main * 0.25 if bright > 115 else _mix(main, 255, 0.8)
-        palette = np.concatenate([palette, second[None]])
-        index = np.where((index == 1) & _pattern(thing.pattern, height, width), len(fills), index)
+        palette.append(main * 0.25 if bright > 115 else _mix(main, 255, 0.8))
+        index[(index == 1) & _pattern(thing.pattern, height, width)] = len(shape.fills)
     seen = index > 0
-    fill, light = index[seen], _lit(thing.material, height, width)[seen]
-    return packed(*((tint.take(fill) * light).astype(np.float32) for tint in palette.T)), seen
+    colours = np.array(palette, dtype=np.float32).T.take(index[seen], axis=1)
+    colours *= _lit(thing.material, height, width)[seen]
+    return packed(colours), seen
 
 
 def _fineness(side: int) -> int:
@@ -126,7 +132,7 @@ def _fineness(side: int) -> int:
 def _finish(canvas: Canvas, fineness: int, random: np.random.Generator) -> _Picture:
     """Average down to the picture's size, and add what a camera adds: another light, a little noise."""
     height, width = canvas.shape
-    fine = Image.frombuffer("RGBX", (width, height), canvas.tobytes(), "raw", "RGBX", 0, 1).reduce(fineness)
+    fine = Image.frombuffer("RGBX", (width, height), canvas, "raw", "RGBX", 0, 1).reduce(fineness)
     picture = np.asarray(fine)[..., :3].astype(np.float32) * random.uniform(0.9, 1.06)
     picture += random.standard_normal(picture.shape[:2], dtype=np.float32)[..., None] * random.uniform(2, 6)
     return np.asarray(np.clip(picture, 0, 255, out=picture), dtype=np.uint8)
@@ -183,7 +189,7 @@ def render_thing(thing: Thing, side: int) -> _Picture:
     )
     fineness = _fineness(side)
     light = np.linspace(1.06, 0.92, side * fineness, dtype=np.float32)[:, None]
-    rows = packed(*(random.uniform(150, 232, 3).astype(np.float32) * light).T)
+    rows = packed((random.uniform(150, 232, 3).astype(np.float32) * light).T)
     canvas = np.repeat(rows[:, None], side * fineness, axis=1)
     _put(canvas, replace(thing, box=box), mirrored)
     return _finish(canvas, fineness, random)

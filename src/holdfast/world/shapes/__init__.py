@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,6 +60,23 @@ class Silhouette:
 
     shapes: tuple[Shape, ...]
     aspect: float
+
+    @cached_property
+    def corners(self) -> NDArray[np.float64]:
+        """The corners of all shapes, one shape after another."""
+        return np.concatenate([shape.points for shape in self.shapes])
+
+    @cached_property
+    def fills(self) -> list[str]:
+        """The names of the fills: "none", "main", then all others."""
+        return ["none", *dict.fromkeys(("main", *(shape.fill for shape in self.shapes if shape.fill != "none")))]
+
+    @cached_property
+    def outlines(self) -> list[tuple[slice, int]]:
+        """For each shape, which of the flattened corners are its own, and the number of its fill."""
+        ends = np.cumsum([shape.points.size for shape in self.shapes]).tolist()
+        spans = map(slice, [0, *ends], ends)
+        return [(span, self.fills.index(shape.fill)) for span, shape in zip(spans, self.shapes, strict=True)]
 
 
 def _points(kind: str, n: list[float]) -> NDArray[np.float64]:
