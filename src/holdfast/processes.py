@@ -12,9 +12,12 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack, contextmanager
-from typing import Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from holdfast.errors import RunError
+
+if TYPE_CHECKING:
+    from multiprocessing.sharedctypes import Synchronized
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -22,6 +25,8 @@ ALONE = 150
 """How many calls a crew carries out in its own process before it starts others, which takes half a second."""
 AHEAD = 256
 """How many calls may wait for a process: a longer queue would only take memory."""
+unfinished: Synchronized[int] | None = None
+"""How many jobs a command that runs several at once has yet to finish: it sets this in each of their processes."""
 
 
 @contextmanager
@@ -64,6 +69,7 @@ def end_with_parent() -> None:
     """End this worker with its parent; otherwise it would wait for work for ever, since the workers hold the queue
     open.
     """
+    import holdfast.seldom  # noqa: F401
 
     def wait() -> None:
         parent = multiprocessing.parent_process()
@@ -75,13 +81,18 @@ def end_with_parent() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # such a request reaches the parent, which ends its workers
 
 
+def core_is_free() -> bool:
+    """Whether the jobs of this command leave a core idle."""
+    return unfinished is None or unfinished.value < cores()
+
+
 def may_spawn() -> bool:
     """Whether this process may start workers: a worker that ends with its parent may not."""
     return not multiprocessing.current_process().daemon
 
 
 class Crew:
-    """Calls functions in worker processes once there are enough calls to make starting them worthwhile.
+    """Calls functions in worker processes, once enough calls make starting them worthwhile and a core is free.
 
     >>> with crew("a process ended early") as call:
     ...     call(max, 3, 4).result(), list(call.map(max, [(1, 2), (4, 3)]))
@@ -97,7 +108,7 @@ class Crew:
     def __call__(self, function: Callable[P, R], *args: P.args, **named: P.kwargs) -> Future[R]:
         """Call a module's function; calls may be executed in a different order."""
         self._made += 1
-        if self._made <= self._alone:
+        if self._made <= self._alone or (self._pool is None and not core_is_free()):
             done = Future[R]()
             done.set_result(function(*args, **named))
             return done

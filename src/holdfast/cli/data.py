@@ -23,6 +23,7 @@ from holdfast.errors import RunError, UserError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from multiprocessing.sharedctypes import Synchronized
 
     from holdfast.data.sheet import Card
     from holdfast.datasets.check import Finding
@@ -79,13 +80,15 @@ def make(
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     if len(missing) < len(chosen):
         console.print(f"already written: {', '.join(name for name in chosen if name not in missing)}", markup=False)
-    pool = ProcessPoolExecutor(processes, get_context("spawn"), initializer=_follow)
+    unfinished = get_context("spawn").Value("i", len(missing))
+    pool = ProcessPoolExecutor(processes, get_context("spawn"), initializer=_follow, initargs=(unfinished,))
     try:
         # The longest first: one that starts last would keep all other processes waiting.
         jobs = {pool.submit(_write, name, out / name, scale, seed): name for name in _longest_first(missing, scale)}
         with console.status("writing") as status:
             for number, job in enumerate(as_completed(jobs), 1):
                 job.result()
+                unfinished.value = len(jobs) - number
                 status.update(f"written {number} of {len(jobs)}")
                 console.print(f"{jobs[job]}: {out / jobs[job]}", markup=False)
     except BrokenProcessPool:
@@ -379,8 +382,12 @@ def _time(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds >= 90 else f"{max(seconds, 1):.0f} s"
 
 
-def _follow() -> None:
-    """Leave Ctrl-C to the parent process, and end when it ends."""
+def _follow(unfinished: Synchronized[int]) -> None:
+    """Leave Ctrl-C to the parent process, and end when it ends; draw alone while other datasets take all cores."""
+    import holdfast.seldom  # noqa: F401
+    from holdfast import processes
+
+    processes.unfinished = unfinished
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = parent_process()
     assert parent is not None
