@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -55,7 +54,7 @@ def visual_commonsense(scene: Scene, random: np.random.Generator) -> VisualQuest
     """
     if not scene.things:
         raise UserError(f"scene {scene.number} has no things to ask about: make it with at least one")
-    found = _ordered(facts(scene, random), random)
+    found = _first_four(facts(scene, random), random)
     first, second, third, fourth = [*found, *_last_resorts(scene, random)][:4]
     tags: dict[str, list[int]] = {}
     if first.kind == "place" and len(scene.things) > 1 and random.random() < 0.5:
@@ -65,7 +64,7 @@ def visual_commonsense(scene: Scene, random: np.random.Generator) -> VisualQuest
         first = Fact(
             "both", first.subject, None, first.true.replace(" is ", " are "), first.false.replace(" is ", " are ")
         )
-        tags["0"] = pair
+        tags["{0}"] = pair
     asked = _QUESTIONS[first.kind]
     question = _tokens(asked[random.integers(len(asked))], first, tags)
     answers, answer_label = _grid(first, second, tags, random)
@@ -73,8 +72,8 @@ def visual_commonsense(scene: Scene, random: np.random.Generator) -> VisualQuest
     return VisualQuestion(question, answers, answer_label, rationales, rationale_label)
 
 
-def _ordered(found: Sequence[Fact], random: np.random.Generator) -> list[Fact]:
-    """A fact of some kind first, then other facts about its subject, then the rest, without repeating any content."""
+def _first_four(found: Sequence[Fact], random: np.random.Generator) -> list[Fact]:
+    """A fact of some kind first, then other facts about its subject, then others, without repeating any content."""
     if not found:
         return []
     many = Counter(fact.kind for fact in found)
@@ -86,6 +85,8 @@ def _ordered(found: Sequence[Fact], random: np.random.Generator) -> list[Fact]:
     kept: dict[tuple[object, ...], Fact] = {}
     for fact in (first, *rest):
         kept.setdefault(_content(fact), fact)
+        if len(kept) == 4:
+            break
     return list(kept.values())
 
 
@@ -119,16 +120,14 @@ def _grid(
     first: Fact, second: Fact, tags: dict[str, list[int]], random: np.random.Generator
 ) -> tuple[tuple[Tokens, ...], int]:
     """The two facts and their near misses, joined in all four combinations and shuffled."""
-    four = [
-        [*_tokens(one, first, tags), "and", *_tokens(two, second, {}), "."]
-        for one in (first.true, first.false)
-        for two in (second.true, second.false)
-    ]
+    ones = [_tokens(text, first, tags) for text in (first.true, first.false)]
+    twos = [_tokens(text, second, {}) for text in (second.true, second.false)]
+    four = [[*one, "and", *two, "."] for one in ones for two in twos]
     order = random.permutation(4)
     return tuple(four[i] for i in order), int(np.argmin(order))
 
 
 def _tokens(text: str, fact: Fact, tags: dict[str, list[int]]) -> Tokens:
     """The words of a text, with a tag of things in each gap."""
-    known = {"0": [fact.subject], "1": [fact.other if fact.other is not None else fact.subject]} | tags
-    return [list(known[word[1]]) if re.fullmatch(r"\{\d\}", word) else word for word in text.split()]
+    known = {"{0}": [fact.subject], "{1}": [fact.other if fact.other is not None else fact.subject]} | tags
+    return [list(known[word]) if word in known else word for word in text.split()]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from bisect import bisect
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -56,6 +57,15 @@ QUESTION_TYPES = tuple(
 _DIVISIONS = ((10,), (9, 1), (8, 2), (7, 3), (6, 3, 1), (5, 3, 2), (4, 3, 3))
 _DIVISION_SHARES = (0.44, 0.16, 0.12, 0.13, 0.07, 0.05, 0.03)
 
+
+def _cumulative(shares: Sequence[float]) -> list[float]:
+    """For `bisect`, which then draws what `choice` would in much less time: at which number each item ends."""
+    ends = (np.array(shares) / np.sum(shares)).cumsum()
+    return [float(end) for end in ends / ends[-1]]
+
+
+_CUMULATIVE_DIVISIONS = _cumulative(_DIVISION_SHARES)
+
 _Asked = tuple[str, str, list[str]]  # the question, its answer, and plausible alternatives
 _Asker = Callable[[Scene, np.random.Generator], _Asked | None]
 
@@ -73,11 +83,9 @@ def questions(scene: Scene, random: np.random.Generator, count: int = 3) -> list
     """
     if not scene.things:
         raise UserError(f"scene {scene.number} has no things to ask about: make it with at least one")
-    askers = list(_ASKERS)
-    shares = np.array([_ASKERS[asker] for asker in askers])
     found: dict[str, Question] = {}
     while len(found) < count:
-        asked = askers[random.choice(len(askers), p=shares / shares.sum())](scene, random)
+        asked = _LISTED[bisect(_CUMULATIVE, random.random())](scene, random)
         if asked is None or asked[0] in found:
             continue
         text, answer, instead = asked
@@ -90,12 +98,12 @@ def questions(scene: Scene, random: np.random.Generator, count: int = 3) -> list
 
 def _annotators(answer: str, instead: list[str], random: np.random.Generator) -> tuple[str, ...]:
     """Ten answers in random order, the right one more often than any other."""
-    division = _DIVISIONS[random.choice(len(_DIVISIONS), p=_DIVISION_SHARES)]
+    division = _DIVISIONS[bisect(_CUMULATIVE_DIVISIONS, random.random())]
     others = list(dict.fromkeys(other for other in instead if other != answer))
-    chosen = [others[i] for i in random.permutation(len(others))][: len(division) - 1]
+    chosen = [others[i] for i in random.permutation(len(others)).tolist()][: len(division) - 1]
     chosen += ["not sure", "unknown"][: len(division) - 1 - len(chosen)]
     given = [said for said, times in zip((answer, *chosen), division, strict=True) for _ in range(times)]
-    return tuple(given[i] for i in random.permutation(10))
+    return tuple([given[i] for i in random.permutation(10).tolist()])
 
 
 def _pick(indices: tuple[int, ...] | list[int], random: np.random.Generator) -> int:
@@ -295,3 +303,4 @@ _ASKERS: dict[_Asker, float] = {
     _is_doing: 0.06,
     _is_in_place: 0.04,
 }
+_LISTED, _CUMULATIVE = list(_ASKERS), _cumulative(list(_ASKERS.values()))

@@ -255,16 +255,23 @@ def _settle(group: _Group, box: Box, first: int) -> list[Thing]:
             round(relative.height * box.height, 4),
         )
 
-    mirrored = at(group.boxes[group.actor], False).centre[0] > 0.5
+    boxes = [at(relative, False) for relative in group.boxes]
+    if len(boxes) == 2 and boxes[group.actor].centre[0] > 0.5:
+        boxes = [at(relative, True) for relative in group.boxes]
     acts_on = {group.actor: first + 1 - group.actor} if len(group.things) == 2 else {}
     return [
-        replace(thing, box=at(where, mirrored), other=acts_on.get(index))
-        for index, (thing, where) in enumerate(zip(group.things, group.boxes, strict=True))
+        replace(thing, box=where, other=acts_on.get(index))
+        for index, (thing, where) in enumerate(zip(group.things, boxes, strict=True))
     ]
 
 
 @cache
-def _found_in(place: str) -> tuple[str, ...]:
+def nouns_in(place: str) -> tuple[str, ...]:
+    """COCO's nouns that occur in a place.
+
+    >>> nouns_in("sea")
+    ('boat', 'bird', 'surfboard')
+    """
     return tuple(noun for noun in COCO_NOUNS if place in THINGS[noun].places)
 
 
@@ -279,7 +286,7 @@ def _cast(random: np.random.Generator, count: tuple[int, int]) -> tuple[str, lis
         key = "person" if random.random() < 0.25 else _choose(random, COCO_NOUNS)
         nouns = [key]
     place = _choose(random, _kind(key).places)
-    here = _found_in(place)
+    here = nouns_in(place)
     while len(nouns) < total:
         chance = random.random()
         nouns.append("person" if chance < 0.12 else _choose(random, nouns) if chance < 0.27 else _choose(random, here))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -75,6 +76,7 @@ def image_id(number: int) -> str:
     return str(10_000 + 7 * number if number % 10 == 3 else 1_000_003 + 104_729 * number)
 
 
+@lru_cache(maxsize=4_096)  # at small scales, a scene is made once for all files that refer to it
 def flickr_scene(number: int, seed: int) -> Scene:
     """The scene of an image.
 

@@ -18,8 +18,12 @@ def write_json(path: Path, value: object) -> None:
     ...     (Path(folder) / "data" / "pairs.json").read_text()
     '[["1", null]]'
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(json.dumps(value).encode())
+    data = json.dumps(value).encode()
+    try:
+        path.write_bytes(data)
+    except FileNotFoundError:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
 
 
 def write_json_lines(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
@@ -32,9 +36,10 @@ def write_json_lines(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
     b'{"a": 1}\n{"a": 2}\n'
     """
     path.parent.mkdir(parents=True, exist_ok=True)
+    encode = json.JSONEncoder(ensure_ascii=False).encode
     with path.open("w", encoding="utf-8", newline="\n") as file:
         for record in records:
-            file.write(json.dumps(record, ensure_ascii=False) + "\n")
+            file.write(encode(record) + "\n")
 
 
 @contextmanager

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from holdfast.world.draw import drawing, render, save_image
 from holdfast.world.language import two_image_statement
-from holdfast.world.scene import Scene, make_scene
-from holdfast.world.vocabulary import COCO_NOUNS, PLACES, THINGS
+from holdfast.world.scene import Scene, make_scene, nouns_in
+from holdfast.world.vocabulary import PLACES
 from holdfast.world.writers.json_files import write_json, write_json_lines
 from holdfast.world.writers.scales import Amount, at_scale
 
@@ -118,7 +118,7 @@ def _scenes(number: int, seed: int) -> list[Scene]:
     """Eight scenes with one to three things each, of four nouns that occur in the same place."""
     random = np.random.default_rng([seed, number, 5])
     place = PLACES[int(random.integers(len(PLACES)))]
-    here = [noun for noun in COCO_NOUNS if place in THINGS[noun].places]
+    here = nouns_in(place)
     pool = [here[int(index)] for index in random.permutation(len(here))[:4]]
     first = _SCENE_NUMBERS + 2 * _PAIRS * number
     return [

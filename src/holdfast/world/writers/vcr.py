@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,8 @@ import numpy as np
 
 from holdfast.world.draw import drawing, save_scene
 from holdfast.world.language import VisualQuestion, visual_commonsense
-from holdfast.world.scene import Box, Scene, Thing, make_scene
-from holdfast.world.vocabulary import COCO_NOUNS, PLACES, THINGS
+from holdfast.world.scene import Box, Scene, Thing, make_scene, nouns_in
+from holdfast.world.vocabulary import PLACES
 from holdfast.world.writers.json_files import write_json, write_json_lines
 from holdfast.world.writers.scales import Amount, at_scale
 
@@ -76,6 +77,7 @@ def write(folder: Path, scale: str, seed: int, *, images: bool = True, flaws: bo
                     draw(save_scene, path, scene, _SIZES[number % 4], kind)
 
 
+@lru_cache(maxsize=4_096)  # at small scales, a scene is made once for its questions and its picture
 def _scene(split: str, number: int, seed: int) -> Scene:
     """One or two persons among other things of the same place; the fourth still of training shows a crowd."""
     first = _SCENE_NUMBERS[split] + number
@@ -83,7 +85,7 @@ def _scene(split: str, number: int, seed: int) -> Scene:
         return _crowd(first, seed)
     random = np.random.default_rng([seed, first, 7])
     place = PLACES[int(random.integers(len(PLACES)))]
-    here = [noun for noun in COCO_NOUNS if place in THINGS[noun].places]
+    here = nouns_in(place)
     others = [here[int(index)] for index in random.integers(len(here), size=int(random.integers(1, 3)))]
     return make_scene(seed, first, nouns=["person"] * int(random.integers(1, 3)) + others)
 
