@@ -157,7 +157,7 @@ def test_relations_agree_with_the_boxes() -> None:
 
 def test_things_apart_have_a_relation_and_a_thing_has_none_to_its_like() -> None:
     one = SCENES[0].things[0]
-    assert relations(Scene(0, "field", (one, one))) == []
+    assert relations(Scene(0, "field", (one, one))) == ()
 
 
 def test_nouns_are_obeyed() -> None:

@@ -238,5 +238,4 @@ def _average_hash(picture: NDArray[np.uint8]) -> str:
     """64 bits in hexadecimal: which of eight by eight tiles are brighter than their mean."""
     height, width = picture.shape[0] // 8, picture.shape[1] // 8
     tiles = picture[: 8 * height, : 8 * width].reshape(8, height, 8, width, 3).sum(axis=(1, 3, 4), dtype=np.int64)
-    bits = (tiles > tiles.mean()).ravel()
-    return f"{int(''.join('1' if bit else '0' for bit in bits), 2):016x}"
+    return np.packbits(tiles > tiles.mean()).tobytes().hex()
