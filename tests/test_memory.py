@@ -1,3 +1,4 @@
+import sys
 from dataclasses import replace
 from math import comb
 
@@ -325,20 +326,24 @@ def test_forgetting_is_the_rise_of_a_groups_smoothed_loss_above_its_lowest():
 
 
 def test_the_cost_of_an_example_hardly_depends_on_the_capacity():
-    """Counts of groups suffice: a memory a hundred times as large is not a hundred times as slow."""
-    import time
+    """Counts of groups suffice: a memory a hundred times as large makes hardly more calls."""
 
-    def seconds(capacity):
-        memory = TargetBalanced(capacity, 0, lambda ids: ids % 50, "sqrt")
+    def calls(capacity):
+        memory, made = TargetBalanced(capacity, 0, lambda ids: ids % 50, "sqrt"), 0
+
+        def count(*event):
+            nonlocal made
+            made += event[1].endswith("call")
+
         memory.add(np.arange(capacity))
-        times = []
-        for start in range(0, 600, 200):
-            began = time.process_time()
-            memory.add(capacity + np.arange(start, start + 200))
-            times.append(time.process_time() - began)
-        return min(times)
+        sys.setprofile(count)
+        try:
+            memory.add(capacity + np.arange(200))
+        finally:
+            sys.setprofile(None)
+        return made
 
-    assert seconds(20_000) < 10 * seconds(200)
+    assert calls(20_000) < 2 * calls(200)
 
 
 def test_a_memory_smaller_than_a_batch_is_refused():
