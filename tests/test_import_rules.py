@@ -16,7 +16,7 @@ import holdfast
 from holdfast.registry import families
 
 ROOT = Path(holdfast.__file__).parent
-FREE = {"checksums", "errors", "files", "processes", "types", "version"}
+FREE = {"checksums", "errors", "files", "processes", "seldom", "types", "version"}
 ALLOWED = {
     "types": set(),
     "errors": set(),
@@ -24,6 +24,7 @@ ALLOWED = {
     "files": {"errors"},
     "checksums": {"files"},
     "processes": {"errors"},
+    "seldom": set(),
     "settings": {"types", "errors"},
     "usercode": {"errors"},
     "foreign": {"usercode"},

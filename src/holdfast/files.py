@@ -144,9 +144,9 @@ def open_regular(path: Path) -> io.BufferedReader:
 def open_inside(folder: Path, path: Path) -> io.BufferedReader:
     """Open a regular file in a folder for reading bytes; raises a FileError if a link or `..` leads out of the folder.
 
-    >>> open_inside(Path("pictures"), Path("pictures/../secret.txt"))  # doctest: +ELLIPSIS
+    >>> open_inside(Path("/usr/pictures"), Path("/usr/pictures/../secret.txt"))  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    holdfast.files.FileError: pictures/../secret.txt: it leads to .../secret.txt, outside pictures: copy it there, ...
+    holdfast.files.FileError: /usr/pictures/../secret.txt: it leads to /usr/secret.txt, outside /usr/pictures: copy ...
     """
     with within(Bounds(folder)):
         return open_regular(path)
