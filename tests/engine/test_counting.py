@@ -227,3 +227,30 @@ def test_a_meter_leaves_what_is_compiled_later_alone():
     compiled = torch.compile(model, backend="eager")
     expected = counter.measured(lambda: model(torch.zeros(5, 3)))
     assert counter.measured(lambda: compiled(torch.zeros(5, 3))) == expected == 2 * 5 * 3 * 2
+
+
+DEEP = """
+import torch
+from holdfast.engine.counting import Counter
+
+weight, counter = torch.ones(1, 1, requires_grad=True), Counter()
+
+def deep():
+    output = torch.ones(1, 1) @ weight
+    for _ in range(100_000):
+        output = output * 1.0
+    return output
+
+for _ in range(2):
+    output = counter.call("deep", deep)
+    output.sum().backward()
+    del output
+print(counter.total)
+"""
+
+
+def test_a_graph_of_100_000_steps_is_counted_and_can_be_freed():
+    """PyTorch frees by recursion what Python has visited, and for so much there is too little stack."""
+    done = subprocess.run([sys.executable, "-c", DEEP], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-500:]
+    assert int(done.stdout) == 2 * (2 + 2), "a product forward, and one for the gradient of the weight"

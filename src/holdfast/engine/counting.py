@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from holdfast.engine.ranks import Ranks
 
 NOTHING = nullcontext()
+MOST_FOLLOWED = 20_000
+"""How much of a graph is followed: PyTorch frees by recursion what Python has visited of it, and sixty thousand steps
+in a row end the process."""
 
 
 class _Meter(TorchDispatchMode):  # type: ignore[no-untyped-call]
@@ -61,12 +64,17 @@ class _Meter(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return output
 
     def behind(self, output: Tensor) -> int:
-        """The operations of the backward pass of an output, without those on which it does not depend."""
+        """The operations of the backward pass of an output, without those on which it does not depend.
+
+        A very large graph is not followed to its end, and all its operations count.
+        """
         first, total, seen = min(self.steps, default=0), 0, set[int]()
         open_steps = [output.grad_fn]
         while open_steps:
             if (step := open_steps.pop()) is None or (number := step._sequence_nr()) in seen or number < first:
                 continue
+            if len(seen) == MOST_FOLLOWED:
+                return self.backward
             seen.add(number)
             total += self.steps.get(number, 0)
             open_steps += [each for each, _ in step.next_functions]
